@@ -1,0 +1,217 @@
+//! What time it is: the one place of the crate that asks.
+//!
+//! Two readings, for two questions. The **wall** clock says how old a delivery is, since its timestamp was
+//! written by another machine. The **monotonic** reading measures leases and retention inside this process, so
+//! that a stepped wall clock neither frees a running claim nor forgets a finished one.
+//!
+//! ```
+//! use std::time::Duration;
+//! use hookgate::{Clock, ManualClock, UnixSeconds};
+//!
+//! let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+//! clock.advance(Duration::from_secs(300));
+//! assert_eq!(clock.now(), UnixSeconds::new(1_763_690_300));
+//! clock.set_wall(UnixSeconds::new(0)); // a stepped wall clock leaves the monotonic reading alone
+//! assert_eq!(clock.monotonic().since_start(), Duration::from_secs(300));
+//! ```
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Tells the time: wall seconds and a monotonic reading.
+///
+/// Implement it to bring your own time, for instance one that a simulation drives. Both readings must be cheap,
+/// since a delivery asks several times, and must not panic.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The wall clock. May step in either direction.
+    fn now(&self) -> UnixSeconds;
+
+    /// A reading that never goes backwards while the process lives.
+    fn monotonic(&self) -> Monotonic;
+}
+
+/// A point of the wall clock, in whole seconds since 1970-01-01T00:00:00Z. Negative before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixSeconds(i64);
+
+impl UnixSeconds {
+    /// From seconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn new(seconds: i64) -> Self {
+        Self(seconds)
+    }
+
+    /// Seconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn as_i64(self) -> i64 {
+        self.0
+    }
+
+    /// How long `earlier` lies before this point; `None` where it lies after. Saturates, never overflows.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use hookgate::UnixSeconds;
+    /// let (a, b) = (UnixSeconds::new(10), UnixSeconds::new(13));
+    /// assert_eq!(b.since(a), Some(Duration::from_secs(3)));
+    /// assert_eq!(a.since(b), None);
+    /// ```
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Option<Duration> {
+        u64::try_from(self.0.saturating_sub(earlier.0))
+            .ok()
+            .map(Duration::from_secs)
+    }
+}
+
+impl fmt::Display for UnixSeconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A monotonic reading: time since a start that only its own clock knows. Compare readings of one clock only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Monotonic(Duration);
+
+impl Monotonic {
+    /// A reading that lies `since_start` after the clock's own start.
+    #[must_use]
+    pub const fn new(since_start: Duration) -> Self {
+        Self(since_start)
+    }
+
+    /// Time since the clock's own start.
+    #[must_use]
+    pub const fn since_start(self) -> Duration {
+        self.0
+    }
+
+    /// The reading `later` after this one. Saturates.
+    #[must_use]
+    pub const fn saturating_add(self, later: Duration) -> Self {
+        Self(self.0.saturating_add(later))
+    }
+
+    /// Time from `earlier` to this reading; zero where `earlier` is later.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// The machine's own clocks. What every default uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> UnixSeconds {
+        // A clock before 1970 counts down from zero instead of failing: every delivery is then refused as too far
+        // ahead, which is right, since the age of none can be told.
+        let seconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            Err(before) => {
+                i64::try_from(before.duration().as_secs()).map_or(i64::MIN, |seconds| -seconds)
+            }
+        };
+        UnixSeconds(seconds)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        static START: OnceLock<Instant> = OnceLock::new();
+        Monotonic(START.get_or_init(Instant::now).elapsed())
+    }
+}
+
+/// A clock that stands still until it is moved. Clones share their time.
+///
+/// See the [module docs](self) for an example.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<ManualTime>);
+
+#[derive(Debug)]
+struct ManualTime {
+    wall_seconds: AtomicI64,
+    monotonic_nanos: AtomicU64,
+}
+
+impl ManualClock {
+    /// Stands at `wall`, with its monotonic reading at zero.
+    #[must_use]
+    pub fn at(wall: UnixSeconds) -> Self {
+        Self(Arc::new(ManualTime {
+            wall_seconds: AtomicI64::new(wall.0),
+            monotonic_nanos: AtomicU64::new(0),
+        }))
+    }
+
+    /// Moves both readings on by `by`; the wall clock shows whole seconds of it.
+    pub fn advance(&self, by: Duration) {
+        let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        let before = self
+            .0
+            .monotonic_nanos
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
+                Some(now.saturating_add(nanos))
+            })
+            .unwrap_or_else(|now| now);
+        // Whole seconds passed since the start, so that many small steps add up on the wall as well.
+        let seconds = |nanos: u64| i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
+        let passed = seconds(before.saturating_add(nanos)) - seconds(before);
+        self.0.wall_seconds.fetch_add(passed, Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock alone, as an operator or a time service would. The monotonic reading stays.
+    pub fn set_wall(&self, wall: UnixSeconds) {
+        self.0.wall_seconds.store(wall.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> UnixSeconds {
+        UnixSeconds(self.0.wall_seconds.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic(Duration::from_nanos(
+            self.0.monotonic_nanos.load(Ordering::SeqCst),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_steps_add_up_on_the_wall() {
+        let clock = ManualClock::at(UnixSeconds::new(100));
+        for _ in 0..10 {
+            clock.advance(Duration::from_millis(250));
+        }
+        assert_eq!(clock.now(), UnixSeconds::new(102));
+        assert_eq!(
+            clock.monotonic().since_start(),
+            Duration::from_millis(2_500)
+        );
+    }
+
+    #[test]
+    fn the_ends_of_time_do_not_overflow() {
+        let (first, last) = (UnixSeconds::new(i64::MIN), UnixSeconds::new(i64::MAX));
+        assert_eq!(
+            last.since(first),
+            Some(Duration::from_secs(i64::MAX as u64))
+        );
+        assert_eq!(first.since(last), None);
+    }
+
+    #[test]
+    fn the_system_clock_moves_forward() {
+        let first = SystemClock.monotonic();
+        assert!(SystemClock.monotonic() >= first);
+        assert!(SystemClock.now() > UnixSeconds::new(1_700_000_000));
+    }
+}

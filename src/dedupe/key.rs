@@ -1,0 +1,126 @@
+//! What a record is found by, and what a claim is held by.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::verify::signature::fingerprint;
+
+/// What an event is remembered by: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
+/// length. The same in every process and replica; nothing of the id can be read from it.
+///
+/// ```
+/// use hookgate::EventKey;
+///
+/// assert_eq!(EventKey::new("default", "evt_1"), EventKey::new("default", "evt_1"));
+/// assert_ne!(EventKey::new("default", "evt_1"), EventKey::new("defaulte", "vt_1"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventKey([u8; 16]);
+
+impl EventKey {
+    /// The key of the event `id` under `scope`.
+    #[must_use]
+    pub fn new(scope: &str, id: &str) -> Self {
+        Self(fingerprint([scope.as_bytes(), id.as_bytes()]))
+    }
+
+    /// The 16 bytes, for a store.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for EventKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventKey({})", hex::encode(self.0))
+    }
+}
+
+/// What a claim is held by: 128 bits that its caller chose.
+///
+/// Half of it is unique to the claim; the other half is a digest of the body it was made for, so that a done record
+/// can tell a redelivery from another body under the same id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClaimToken([u8; 16]);
+
+impl ClaimToken {
+    /// A new token for a claim on an event with this body.
+    #[must_use]
+    pub fn new(body: &[u8]) -> Self {
+        static RANDOM: OnceLock<RandomState> = OnceLock::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // Keyed by the operating system's randomness once a process, so that replicas draw different tokens.
+        let mut unique = RANDOM.get_or_init(RandomState::new).build_hasher();
+        unique.write_u64(COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut token = [0; 16];
+        token[..8].copy_from_slice(&unique.finish().to_le_bytes());
+        token[8..].copy_from_slice(&body_digest(body).to_le_bytes());
+        Self(token)
+    }
+
+    /// From the 16 bytes that a store has kept.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 16 bytes, for a store.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Whether both were made for the same body.
+    #[must_use]
+    pub fn same_body(&self, other: &Self) -> bool {
+        self.0[8..] == other.0[8..]
+    }
+}
+
+impl fmt::Debug for ClaimToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClaimToken({})", hex::encode(self.0))
+    }
+}
+
+/// Tells bodies apart, the same in every process and build. Not cryptographic and need not be: the bodies are signed,
+/// and all that hangs on it is a report.
+fn body_digest(body: &[u8]) -> u64 {
+    // An odd constant with its bits spread evenly: 2^64 divided by the golden ratio.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, tail) = body.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..tail.len()].copy_from_slice(tail);
+    let mut digest = body.len() as u64;
+    for word in words.iter().chain([&last]) {
+        digest = (digest.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(SPREAD);
+    }
+    digest ^ (digest >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_the_same_in_every_process() {
+        // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's hashlib.
+        assert_eq!(
+            format!("{:?}", EventKey::new("default", "evt_1")),
+            "EventKey(a355b10ab145bb47668b3dc5cd5e8f7d)"
+        );
+    }
+
+    #[test]
+    fn tokens_differ_and_know_their_body() {
+        let (first, second) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));
+        assert_ne!(first, second);
+        assert!(first.same_body(&second));
+        for other in [b"{ }".as_slice(), b"", b"{}\0", b"{}{}{}{}{}{}"] {
+            assert!(!first.same_body(&ClaimToken::new(other)), "{other:?}");
+        }
+    }
+}

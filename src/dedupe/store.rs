@@ -1,0 +1,162 @@
+//! The store of claims: four calls, and the contract that every store keeps.
+
+use std::fmt;
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::key::{ClaimToken, EventKey};
+use crate::error::StoreError;
+
+/// Remembers which events are being handled and which are done.
+///
+/// A record is absent, **running** under a claim token until its lease ends, or **done** until its retention ends:
+///
+/// | call | absent, or lease or retention over | running, same token | running, other token | done, same token | done, other token |
+/// |---|---|---|---|---|---|
+/// | `claim` | running: `Fresh` | lease renewed: `Fresh` | `Running` | `Done` | `Done` |
+/// | `renew` | `Lost` | lease renewed: `Held` | `Lost` | `Lost` | `Lost` |
+/// | `commit` | `Lost` | done: `Held` | `Lost` | `Held` | `Lost` |
+/// | `release` | `Lost` | absent: `Held` | `Lost` | `Lost` | `Lost` |
+///
+/// 1. **Each call is one indivisible step.** Under any number of concurrent claims, one is `Fresh`.
+/// 2. **The caller chooses the token**, so a call whose reply was lost can be repeated and tells the truth: a claim that
+///    finds its own token is `Fresh`, a commit that finds its own done record is `Held`. Store the token with the done
+///    record and hand it out in [`Claimed::Done`].
+/// 3. **A lease that has ended is gone**: the next claim is `Fresh`, and the late holder's calls are `Lost`.
+/// 4. **Retention runs from the commit.** A claim that finds the record does not extend it.
+/// 5. **Running records are never evicted.** When the store is full it either forgets the done record whose retention ends
+///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full).
+/// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
+///
+/// The conformance suite, `hookgate::testing::StoreConformance` (feature `testing`), checks any store against this table.
+pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
+    /// Claims the event for `token`, for as long as `lease`.
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed>;
+
+    /// Extends the lease of a running claim to `lease` from now.
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership>;
+
+    /// Turns the running claim into a done record that is kept for `retain` from now.
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership>;
+
+    /// Gives the running claim up, so that the next copy can claim at once.
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership>;
+}
+
+/// What a claim found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The claim is the caller's: handle the event.
+    Fresh,
+    /// Another claim is running.
+    Running {
+        /// When to ask again at the latest: what is left of the running claim's lease.
+        retry_after: Duration,
+    },
+    /// The event is done.
+    Done {
+        /// The token that committed it.
+        by: ClaimToken,
+    },
+}
+
+/// Whether the caller's token still held the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// The record was the caller's, and the call took effect.
+    Held,
+    /// It was not: the lease had ended, or another claim holds or has finished the event. Nothing was changed.
+    Lost,
+}
+
+/// The future of a store's call. A store that answers at once uses [`ready`](Self::ready) and allocates nothing; one that
+/// waits uses [`boxed`](Self::boxed).
+pub struct StoreFuture<'a, T>(Inner<'a, T>);
+
+enum Inner<'a, T> {
+    Ready(Ready<Result<T, StoreError>>),
+    Boxed(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
+}
+
+impl<'a, T> StoreFuture<'a, T> {
+    /// An answer that is already there.
+    #[must_use]
+    pub fn ready(answer: Result<T, StoreError>) -> Self {
+        Self(Inner::Ready(ready(answer)))
+    }
+
+    /// An answer that has to be waited for.
+    #[must_use]
+    pub fn boxed(future: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
+        Self(Inner::Boxed(Box::pin(future)))
+    }
+}
+
+impl<T: Unpin> Future for StoreFuture<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Inner::Ready(answer) => Pin::new(answer).poll(context),
+            Inner::Boxed(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+impl<T> fmt::Debug for StoreFuture<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreFuture")
+    }
+}
+
+/// A shared store is a store.
+impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        (**self).claim(key, token, lease)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        (**self).renew(key, token, lease)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        (**self).commit(key, token, retain)
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        (**self).release(key, token)
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a set of keys was refused.
+
+/// Why a ring of keys or a map of rings was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .kind.message())]
+pub struct KeysError {
+    kind: KeysErrorKind,
+}
+
+/// What was wrong with a ring or a map of rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeysErrorKind {
+    /// More than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS) live keys in one ring.
+    TooManyKeys,
+    /// Two keys of one ring have this name.
+    NameTaken(String),
+    /// Two keys of one ring have the same secret, so which of them matched could not be told.
+    SecretTwiceInRing,
+    /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
+    SecretInTwoScopes,
+    /// Two rings were given for this subscription id.
+    SubscriptionTaken(String),
+    /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
+    /// characters.
+    UnusableName,
+    /// No ring at all.
+    NoKeys,
+    /// These keys are one ring for everything: there is no map to change by subscription id.
+    NotBySubscription,
+    /// These keys are a map by subscription id: say which subscription's ring is meant.
+    BySubscription,
+}
+
+impl KeysError {
+    pub(crate) fn new(kind: KeysErrorKind) -> Self {
+        Self { kind }
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn kind(&self) -> &KeysErrorKind {
+        &self.kind
+    }
+}
+
+impl KeysErrorKind {
+    fn message(&self) -> String {
+        match self {
+            Self::TooManyKeys => "a ring holds at most 4 live keys: retire one first".into(),
+            Self::NameTaken(name) => format!("two keys of one ring are named {name:?}"),
+            Self::SecretTwiceInRing => "the same secret stands twice in one ring".into(),
+            Self::SecretInTwoScopes => {
+                "the same secret stands under two scopes: give each subscription its own, or let them share a scope on purpose".into()
+            }
+            Self::SubscriptionTaken(id) => format!("two rings for the subscription {id:?}"),
+            Self::UnusableName => {
+                "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters".into()
+            }
+            Self::NoKeys => "no ring of keys was given".into(),
+            Self::NotBySubscription => {
+                "one ring serves every delivery here: replace it as a whole".into()
+            }
+            Self::BySubscription => {
+                "rings are held by subscription id here: name the subscription to replace".into()
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Why a secret was refused.
+
+use std::io;
+
+/// Why [`Secret`](crate::Secret) refused what it was given. The message says what to paste instead and never repeats
+/// the text.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}", origin_prefix(.origin), .kind.message())]
+pub struct SecretError {
+    kind: SecretErrorKind,
+    origin: Option<String>,
+    #[source]
+    source: Option<io::Error>,
+}
+
+/// What was wrong with the text of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SecretErrorKind {
+    /// Nothing there.
+    Empty,
+    /// White space only.
+    Blank,
+    /// White space before or after the secret, often a line break that was pasted along.
+    SurroundedByWhiteSpace,
+    /// Quotes around the secret, often kept from a settings file.
+    Quoted,
+    /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
+    ApiKey,
+    /// No `whsec_` in front.
+    WithoutPrefix,
+    /// `whsec_` and nothing after it.
+    PrefixOnly,
+    /// Fewer than 16 characters after the prefix.
+    TooShort,
+    /// Not text: bytes that are no UTF-8.
+    NotText,
+    /// The environment variable is not set.
+    Unset,
+    /// The file can't be read.
+    Unreadable,
+}
+
+impl SecretError {
+    pub(crate) fn new(kind: SecretErrorKind) -> Self {
+        Self {
+            kind,
+            origin: None,
+            source: None,
+        }
+    }
+
+    /// Names where the text came from: a variable or a path, never its content.
+    pub(crate) fn from_origin(mut self, origin: String) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    pub(crate) fn caused_by(mut self, source: io::Error) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn kind(&self) -> SecretErrorKind {
+        self.kind
+    }
+}
+
+impl SecretErrorKind {
+    fn message(self) -> &'static str {
+        match self {
+            Self::Empty => "the secret is empty: paste the whole whsec_… text of the subscription",
+            Self::Blank => {
+                "the secret is only white space: paste the whole whsec_… text of the subscription"
+            }
+            Self::SurroundedByWhiteSpace => {
+                "white space around the secret: paste it without spaces or line breaks"
+            }
+            Self::Quoted => "quotes around the secret: paste it without them",
+            Self::ApiKey => {
+                "this is an API key: paste the subscription's secret, which starts with whsec_"
+            }
+            Self::WithoutPrefix => {
+                "the secret does not start with whsec_: paste it whole, prefix included (Secret::of_other_form takes another form)"
+            }
+            Self::PrefixOnly => {
+                "the secret ends after its prefix whsec_: paste the whole text of the subscription"
+            }
+            Self::TooShort => {
+                "the secret is too short: 16 characters or more are expected after the prefix"
+            }
+            Self::NotText => "the secret is not UTF-8 text",
+            Self::Unset => "the environment variable is not set",
+            Self::Unreadable => "the secret's file can't be read",
+        }
+    }
+}
+
+fn origin_prefix(origin: &Option<String>) -> String {
+    origin
+        .as_ref()
+        .map_or_else(String::new, |origin| format!("{origin}: "))
+}

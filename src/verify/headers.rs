@@ -1,0 +1,168 @@
+//! The headers of a delivery, read in one walk and borrowed.
+
+use super::signature::Signature;
+use super::timestamp::Timestamp;
+use crate::error::{HeaderError, HeaderErrorKind as Kind, Malformed};
+
+/// `X-Service-Signature`.
+pub const SIGNATURE: &str = "x-service-signature";
+/// `X-Service-Timestamp`.
+pub const TIMESTAMP: &str = "x-service-timestamp";
+/// `X-Service-Webhook-Id`. Not signed.
+pub const WEBHOOK_ID: &str = "x-service-webhook-id";
+/// `X-Service-Event-Id`. Not signed.
+pub const EVENT_ID: &str = "x-service-event-id";
+/// `X-Service-Event-Type`. Not signed.
+pub const EVENT_TYPE: &str = "x-service-event-type";
+
+/// The headers that a delivery is checked by, borrowed from the request.
+///
+/// Signature and timestamp are there exactly once and well-formed, or there is no such value. The other three are
+/// **not signed**: whoever carries the delivery can change them. They are hints, compared with the signed body later on
+/// and never trusted.
+#[derive(Clone, Debug)]
+pub struct DeliveryHeaders<'h> {
+    pub(super) signature: Signature,
+    pub(super) timestamp: Timestamp,
+    webhook_id: Option<&'h [u8]>,
+    event_id: Option<&'h [u8]>,
+    event_type: Option<&'h [u8]>,
+}
+
+impl<'h> DeliveryHeaders<'h> {
+    /// Picks the delivery's headers out of all of a request's. Names are compared without regard to case.
+    ///
+    /// # Errors
+    /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers there more than once.
+    ///
+    /// # Security
+    /// Pass **all** headers as they came, doubled ones too: a map that keeps one of two values hides an attack.
+    ///
+    /// ```
+    /// use hookgate::{DeliveryHeaders, HeaderErrorKind};
+    ///
+    /// let signature = format!("sha256={}", "0".repeat(64));
+    /// let head = DeliveryHeaders::from_pairs([
+    ///     ("X-Service-Signature", signature.as_str()),
+    ///     ("X-Service-Timestamp", "1763690000"),
+    ///     ("Accept", "*/*"),
+    /// ])?;
+    /// assert_eq!(head.timestamp().as_str(), "1763690000");
+    ///
+    /// let error = DeliveryHeaders::from_pairs([("x-service-timestamp", "1763690000")]).unwrap_err();
+    /// assert_eq!((error.kind(), error.header()), (HeaderErrorKind::Missing, "x-service-signature"));
+    /// # Ok::<(), hookgate::HeaderError>(())
+    /// ```
+    pub fn from_pairs<N, V>(
+        pairs: impl IntoIterator<Item = (N, &'h V)>,
+    ) -> Result<Self, HeaderError>
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'h,
+    {
+        let mut found = Found::default();
+        for (name, value) in pairs {
+            found.take(name.as_ref(), value.as_ref());
+        }
+        found.into_headers()
+    }
+
+    /// When the delivery was signed, as its sender says.
+    #[must_use]
+    pub fn timestamp(&self) -> &Timestamp {
+        &self.timestamp
+    }
+
+    /// `X-Service-Webhook-Id`, unsigned: selects the ring of keys, proves nothing.
+    #[must_use]
+    pub fn webhook_id(&self) -> Option<&'h [u8]> {
+        self.webhook_id
+    }
+
+    /// `X-Service-Event-Id`, unsigned.
+    #[must_use]
+    pub fn event_id(&self) -> Option<&'h [u8]> {
+        self.event_id
+    }
+
+    /// `X-Service-Event-Type`, unsigned.
+    #[must_use]
+    pub fn event_type(&self) -> Option<&'h [u8]> {
+        self.event_type
+    }
+}
+
+/// What a walk over all headers has found of ours so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found<'h> {
+    signature: Slot<'h>,
+    timestamp: Slot<'h>,
+    webhook_id: Slot<'h>,
+    event_id: Slot<'h>,
+    event_type: Slot<'h>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Slot<'h> {
+    #[default]
+    Absent,
+    Once(&'h [u8]),
+    Doubled,
+}
+
+impl<'h> Found<'h> {
+    /// Takes the header if it is one of ours.
+    pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {
+        // The length alone rules out nearly every foreign header.
+        let slots: [(&str, &mut Slot<'h>); 5] = match name.len() {
+            18..=20 => [
+                (SIGNATURE, &mut self.signature),
+                (TIMESTAMP, &mut self.timestamp),
+                (WEBHOOK_ID, &mut self.webhook_id),
+                (EVENT_ID, &mut self.event_id),
+                (EVENT_TYPE, &mut self.event_type),
+            ],
+            _ => return,
+        };
+        for (known, slot) in slots {
+            if name.eq_ignore_ascii_case(known.as_bytes()) {
+                *slot = match slot {
+                    Slot::Absent => Slot::Once(value),
+                    Slot::Once(_) | Slot::Doubled => Slot::Doubled,
+                };
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, HeaderError> {
+        Ok(DeliveryHeaders {
+            signature: self.signature.parse(SIGNATURE, Signature::parse)?,
+            timestamp: self.timestamp.parse(TIMESTAMP, Timestamp::parse)?,
+            webhook_id: self.webhook_id.at_most_once(WEBHOOK_ID)?,
+            event_id: self.event_id.at_most_once(EVENT_ID)?,
+            event_type: self.event_type.at_most_once(EVENT_TYPE)?,
+        })
+    }
+}
+
+impl<'h> Slot<'h> {
+    fn at_most_once(self, name: &'static str) -> Result<Option<&'h [u8]>, HeaderError> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Once(value) => Ok(Some(value)),
+            Self::Doubled => Err(HeaderError::new(Kind::Doubled, name)),
+        }
+    }
+
+    fn parse<T>(
+        self,
+        name: &'static str,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<T, HeaderError> {
+        let value = self
+            .at_most_once(name)?
+            .ok_or(HeaderError::new(Kind::Missing, name))?;
+        parse(value).map_err(|Malformed| HeaderError::new(Kind::Malformed, name))
+    }
+}

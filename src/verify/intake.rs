@@ -1,0 +1,102 @@
+//! A body on its way in: hashed as it arrives, and kept.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Check, Verified};
+use crate::error::VerifyError;
+
+/// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
+///
+/// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
+/// of one chunk is never copied. Nothing is allocated from an announced length: a body costs what has arrived of it.
+#[derive(Debug)]
+pub struct Intake {
+    check: Check,
+    kept: Kept,
+    limit: usize,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Nothing,
+    One(Bytes),
+    Many(BytesMut),
+}
+
+/// The body grew past the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the body is longer than {limit} bytes")]
+pub struct BodyTooLarge {
+    limit: usize,
+}
+
+impl BodyTooLarge {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit }
+    }
+
+    /// The most bytes that are accepted.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+impl Intake {
+    /// Keeps at most `limit` bytes; exactly `limit` is accepted.
+    #[must_use]
+    pub fn new(check: Check, limit: usize) -> Self {
+        Self {
+            check,
+            kept: Kept::Nothing,
+            limit,
+        }
+    }
+
+    /// Takes the next chunk.
+    ///
+    /// # Errors
+    /// The body is longer than the limit. The chunk was not taken: drop the intake and stop reading.
+    pub fn push(&mut self, chunk: Bytes) -> Result<(), BodyTooLarge> {
+        let held = match &self.kept {
+            Kept::Nothing => 0,
+            Kept::One(first) => first.len(),
+            Kept::Many(buffer) => buffer.len(),
+        };
+        if chunk.len() > self.limit.saturating_sub(held) {
+            return Err(BodyTooLarge::new(self.limit));
+        }
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        self.check.update(&chunk);
+        self.kept = match std::mem::replace(&mut self.kept, Kept::Nothing) {
+            Kept::Nothing => Kept::One(chunk),
+            Kept::One(first) => {
+                let mut buffer = BytesMut::with_capacity(first.len() + chunk.len());
+                buffer.extend_from_slice(&first);
+                buffer.extend_from_slice(&chunk);
+                Kept::Many(buffer)
+            }
+            Kept::Many(mut buffer) => {
+                buffer.extend_from_slice(&chunk);
+                Kept::Many(buffer)
+            }
+        };
+        Ok(())
+    }
+
+    /// Compares, and hands out the bytes with their proof.
+    ///
+    /// # Errors
+    /// As [`Check::finish`].
+    pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
+        let proof = self.check.finish()?;
+        let body = match self.kept {
+            Kept::Nothing => Bytes::new(),
+            Kept::One(only) => only,
+            Kept::Many(buffer) => buffer.freeze(),
+        };
+        Ok(Verified::vouch(proof, body))
+    }
+}

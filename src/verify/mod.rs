@@ -1,0 +1,253 @@
+//! Authentic and fresh: from headers and raw bytes to a [`Verified`] that nothing else can mint.
+//!
+//! The order of checks is fixed. Headers first, in one walk; then the window, so that a stale delivery ends before a
+//! byte of its body is read; then the MAC over the timestamp's bytes, a dot and the body's bytes, all as received. No
+//! JSON is parsed before that, and every live key of the ring is tried without an early exit.
+//!
+//! All of it is plain functions: the clock's reading and the bytes are arguments, and nothing waits.
+//!
+//! ```
+//! use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//!
+//! let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! let (timestamp, body) = (Timestamp::parse(b"1763690000")?, br#"{"id":"evt_1"}"#);
+//! let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
+//! let pairs = [("X-Service-Timestamp", "1763690000"), ("X-Service-Signature", &signature)];
+//!
+//! let verifier = Verifier::new(secret);
+//! let head = DeliveryHeaders::from_pairs(pairs)?;
+//! let verified = verifier.verify(&head, body, UnixSeconds::new(1_763_690_300))?;
+//! assert_eq!(verified.body(), body);
+//!
+//! let stale = verifier.verify(&head, body, UnixSeconds::new(1_763_690_301));
+//! assert!(stale.is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod body;
+mod headers;
+mod intake;
+mod keyring;
+mod secret;
+pub(crate) mod signature;
+mod timestamp;
+mod verified;
+mod window;
+
+pub use body::SignedBytes;
+pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+pub use intake::{BodyTooLarge, Intake};
+pub use keyring::{KeyRing, Keys};
+pub use secret::Secret;
+pub use signature::Signature;
+pub use timestamp::Timestamp;
+pub use verified::{Proof, Verified};
+pub use window::Window;
+
+pub(crate) use headers::Found;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::UnixSeconds;
+use crate::error::{VerifyError, VerifyErrorKind as Kind};
+use keyring::{Ring, Selected};
+use signature::{MacKey, MacState};
+
+/// Checks deliveries: the keys that are live and the window that is accepted.
+///
+/// Cheap to clone; clones share their keys. See the [module docs](self) for an example.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    keys: Keys,
+    window: Window,
+}
+
+impl Verifier {
+    /// With a [`Secret`], a [`KeyRing`] or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    #[must_use]
+    pub fn new(keys: impl Into<Keys>) -> Self {
+        Self {
+            keys: keys.into(),
+            window: Window::default(),
+        }
+    }
+
+    /// Accepts other ages.
+    #[must_use]
+    pub fn with_window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// The window that is accepted.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// The keys that are live, to replace some.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Checks a whole delivery. The proof owns or borrows the very bytes that it vouches for.
+    ///
+    /// No heap allocation, whatever the outcome.
+    ///
+    /// # Errors
+    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401.
+    ///
+    /// # Security
+    /// `body` must be the raw bytes as received. A body that was parsed and written again has another signature.
+    pub fn verify<B: SignedBytes>(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        body: B,
+        now: UnixSeconds,
+    ) -> Result<Verified<B>, VerifyError> {
+        let mut check = self.begin(head, now)?;
+        check.update(body.as_bytes());
+        Ok(Verified::vouch(check.finish()?, body))
+    }
+
+    /// Begins a check on the head alone, before the body is read.
+    ///
+    /// # Errors
+    /// `Stale`, `Ahead`, or `Header` where the subscription id is required and missing. A subscription that is unknown
+    /// ends only in [`Check::finish`], after the same work as a known one.
+    pub fn begin(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        now: UnixSeconds,
+    ) -> Result<Check, VerifyError> {
+        self.window.check(head.timestamp().seconds(), now)?;
+        self.start(head, None)
+    }
+
+    /// As [`begin`](Self::begin) for a delivery found stale: its MAC is computed all the same, and the check ends as
+    /// `StaleButAuthentic` or as `stale`, never with a proof.
+    pub(crate) fn begin_stale(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        stale: Kind,
+    ) -> Result<Check, VerifyError> {
+        self.start(head, Some(stale))
+    }
+
+    fn start(&self, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Result<Check, VerifyError> {
+        let Selected { ring, known } = self.keys.select(head.webhook_id())?;
+        let states = match ring.keys.split_first() {
+            Some((first, rest)) => {
+                let mut states = States::new(first.mac.begin(&head.timestamp));
+                for (slot, key) in states.rest.iter_mut().zip(rest) {
+                    *slot = Some(key.mac.begin(&head.timestamp));
+                }
+                states
+            }
+            None => States::new(MacKey::dummy().begin(&head.timestamp)),
+        };
+        Ok(Check {
+            states,
+            signature: head.signature.clone(),
+            timestamp: head.timestamp,
+            ring,
+            doom: match (known, stale) {
+                (false, _) => Doom::Unknown,
+                (true, Some(stale)) => Doom::Stale(stale),
+                (true, None) => Doom::None,
+            },
+        })
+    }
+}
+
+/// A check under way: the MAC is computed as chunks arrive. Owns its states, which are wiped when it is dropped.
+///
+/// ```
+/// # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+/// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// # let timestamp = Timestamp::parse(b"1763690000")?;
+/// # let signature = Signature::sign(&secret, &timestamp, b"in two pieces").to_header_value();
+/// # let pairs = [("x-service-timestamp", "1763690000"), ("x-service-signature", signature.as_str())];
+/// # let verifier = Verifier::new(secret);
+/// let head = DeliveryHeaders::from_pairs(pairs)?;
+/// let mut check = verifier.begin(&head, UnixSeconds::new(1_763_690_000))?;
+/// for chunk in [b"in two ".as_slice(), b"pieces"] {
+///     check.update(chunk);
+/// }
+/// assert_eq!(check.finish()?.key_name(), "primary");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Check {
+    states: States,
+    signature: Signature,
+    timestamp: Timestamp,
+    ring: Arc<Ring>,
+    doom: Doom,
+}
+
+/// One MAC a live key, inline: a ring of four allocates no more than a ring of one.
+struct States {
+    first: MacState,
+    rest: [Option<MacState>; KeyRing::MAX_KEYS - 1],
+}
+
+/// A check that can only fail, and does so after the same work as any other.
+enum Doom {
+    None,
+    Unknown,
+    Stale(Kind),
+}
+
+impl Check {
+    /// Takes the next bytes of the body.
+    pub fn update(&mut self, chunk: &[u8]) {
+        self.states.first.update(chunk);
+        for state in self.states.rest.iter_mut().flatten() {
+            state.update(chunk);
+        }
+    }
+
+    /// Compares, with every live key. The proof says "authentic" of the bytes that were passed to
+    /// [`update`](Self::update), in that order; keeping them is the caller's part.
+    ///
+    /// # Errors
+    /// `SignatureMismatch` or `UnknownSubscription`.
+    pub fn finish(self) -> Result<Proof, VerifyError> {
+        let mut matched = None;
+        let states =
+            std::iter::once(self.states.first).chain(self.states.rest.into_iter().flatten());
+        // No early exit: how many keys were tried must not show which of them matched.
+        for (index, state) in states.enumerate() {
+            if state.matches(&self.signature) {
+                matched = Some(index);
+            }
+        }
+        let kind = match (self.doom, matched) {
+            (Doom::Unknown, _) => Kind::UnknownSubscription,
+            (Doom::None, None) => Kind::SignatureMismatch,
+            (Doom::None, Some(key)) => return Ok(Proof::new(self.timestamp, self.ring, key)),
+            (Doom::Stale(stale), None) => stale,
+            (Doom::Stale(stale), Some(_)) => stale.but_authentic(),
+        };
+        Err(VerifyError::new(kind))
+    }
+}
+
+impl States {
+    fn new(first: MacState) -> Self {
+        Self {
+            first,
+            rest: [const { None }; KeyRing::MAX_KEYS - 1],
+        }
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("timestamp", &self.timestamp)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,231 @@
+//! The secret of a subscription.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::error::{SecretError, SecretErrorKind as Kind};
+
+const PREFIX: &str = "whsec_";
+/// Characters that must follow the prefix. A secret of the service is far longer; shorter ones can be guessed.
+const MIN_RANDOM_CHARS: usize = 16;
+const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
+/// More than any secret is long; keeps a mistyped path from being read into memory.
+const MAX_FILE_BYTES: u64 = 4_096;
+
+/// The secret of a subscription, `whsec_…`: the key of its signatures.
+///
+/// The key is the **whole text**, prefix included (service specification, *Events*, *Signature*, rule 2). Other services
+/// strip the prefix and decode the rest as base64; this one does not.
+///
+/// Can't be printed, compared, serialised or read back, and is wiped when dropped. The constructors refuse what can't be
+/// right and say what to paste instead.
+///
+/// ```
+/// use hookgate::{Secret, SecretErrorKind};
+///
+/// let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// assert_eq!(format!("{secret:?}"), "Secret([redacted])");
+/// assert_eq!(Secret::new("tk_live_0123456789abcdef").unwrap_err().kind(), SecretErrorKind::ApiKey);
+/// # Ok::<(), hookgate::SecretError>(())
+/// ```
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Takes the text as the service shows it at the creation of a subscription.
+    ///
+    /// # Errors
+    /// Empty, blank, white space or quotes around it, an API key, no `whsec_` in front, nothing or fewer than 16
+    /// characters after it: see [`SecretErrorKind`](crate::SecretErrorKind).
+    pub fn new(text: &str) -> Result<Self, SecretError> {
+        refuse_pasting_mistakes(text)?;
+        let random = text
+            .strip_prefix(PREFIX)
+            .ok_or_else(|| SecretError::new(Kind::WithoutPrefix))?;
+        if random.is_empty() {
+            return Err(SecretError::new(Kind::PrefixOnly));
+        }
+        Self::of_length(text, random)
+    }
+
+    /// Takes a secret that does not start with `whsec_`, for a service that was configured with one of its own.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but for the prefix; 16 characters are asked of the whole text.
+    ///
+    /// # Security
+    /// The prefix is the one sign that the right thing was pasted. Without it, a wrong key shows only as
+    /// signatures that never match.
+    pub fn of_other_form(text: &str) -> Result<Self, SecretError> {
+        refuse_pasting_mistakes(text)?;
+        Self::of_length(text, text.strip_prefix(PREFIX).unwrap_or(text))
+    }
+
+    /// Reads an environment variable.
+    ///
+    /// # Errors
+    /// `Unset`, `NotText`, or what [`new`](Self::new) refuses; the message names the variable.
+    pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
+        let variable = variable.as_ref();
+        let text = std::env::var_os(variable)
+            .ok_or_else(|| SecretError::new(Kind::Unset))
+            .and_then(|text| {
+                text.into_string()
+                    .map_err(|_| SecretError::new(Kind::NotText))
+            })
+            .map(Zeroizing::new);
+        text.and_then(|text| Self::new(&text))
+            .map_err(|error| error.from_origin(variable.to_string_lossy().into_owned()))
+    }
+
+    /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
+    ///
+    /// # Errors
+    /// `Unreadable`, `NotText`, or what [`new`](Self::new) refuses; the message names the path.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+        let path = path.as_ref();
+        read_line(path)
+            .and_then(|text| Self::new(&text))
+            .map_err(|error| error.from_origin(path.display().to_string()))
+    }
+
+    fn of_length(text: &str, random: &str) -> Result<Self, SecretError> {
+        if random.chars().count() < MIN_RANDOM_CHARS {
+            return Err(SecretError::new(Kind::TooShort));
+        }
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// The key: the whole text, prefix included.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret([redacted])")
+    }
+}
+
+fn refuse_pasting_mistakes(text: &str) -> Result<(), SecretError> {
+    let quotes = ['"', '\'', '`', '“', '”', '‘', '’'];
+    let kind = if text.is_empty() {
+        Kind::Empty
+    } else if text.trim().is_empty() {
+        Kind::Blank
+    } else if text.trim().len() != text.len() {
+        Kind::SurroundedByWhiteSpace
+    } else if text.starts_with(quotes) || text.ends_with(quotes) {
+        Kind::Quoted
+    } else if API_KEY_PREFIXES
+        .iter()
+        .any(|prefix| text.starts_with(prefix))
+    {
+        Kind::ApiKey
+    } else {
+        return Ok(());
+    };
+    Err(SecretError::new(kind))
+}
+
+fn read_line(path: &Path) -> Result<Zeroizing<String>, SecretError> {
+    let unreadable = |error| SecretError::new(Kind::Unreadable).caused_by(error);
+    // Full size from the start: a vector that grows leaves copies of the secret behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE_BYTES as usize + 1));
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(unreadable(std::io::Error::other(format!(
+            "longer than {MAX_FILE_BYTES} bytes"
+        ))));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| SecretError::new(Kind::NotText))?;
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    Ok(Zeroizing::new(
+        line.strip_suffix('\r').unwrap_or(line).to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_cannot_be_right_and_says_why() {
+        for (text, kind) in [
+            ("", Kind::Empty),
+            (" \t", Kind::Blank),
+            ("whsec_0123456789abcdef\n", Kind::SurroundedByWhiteSpace),
+            (" whsec_0123456789abcdef", Kind::SurroundedByWhiteSpace),
+            ("\"whsec_0123456789abcdef\"", Kind::Quoted),
+            ("'whsec_0123456789abcdef'", Kind::Quoted),
+            ("tk_live_0123456789abcdef", Kind::ApiKey),
+            ("tk_test_0123456789abcdef", Kind::ApiKey),
+            ("mcp_0123456789abcdef", Kind::ApiKey),
+            ("0123456789abcdef0123", Kind::WithoutPrefix),
+            ("v1,whsec_0123456789abcdef", Kind::WithoutPrefix),
+            ("whsec_", Kind::PrefixOnly),
+            ("whsec_0123456789abcde", Kind::TooShort),
+        ] {
+            let error = Secret::new(text).unwrap_err();
+            assert_eq!(error.kind(), kind, "{text:?}");
+            let shown = format!("{error} {error:?}");
+            assert!(text.len() < 8 || !shown.contains("0123456789"), "{shown}");
+        }
+        assert!(Secret::new("whsec_0123456789abcdef").is_ok());
+    }
+
+    #[test]
+    fn another_form_needs_the_explicit_constructor() {
+        assert!(Secret::of_other_form("0123456789abcdef").is_ok());
+        for (text, kind) in [
+            ("0123456789abcde", Kind::TooShort),
+            ("whsec_0123456789", Kind::TooShort),
+            ("tk_live_0123456789abcdef", Kind::ApiKey),
+            ("", Kind::Empty),
+        ] {
+            assert_eq!(Secret::of_other_form(text).unwrap_err().kind(), kind);
+        }
+    }
+
+    #[test]
+    fn reads_a_mounted_file_without_its_line_break() {
+        let path = std::env::temp_dir().join(format!("hookgate-secret-{}", std::process::id()));
+        for (content, expected) in [
+            (b"whsec_0123456789abcdef".as_slice(), None),
+            (b"whsec_0123456789abcdef\n", None),
+            (b"whsec_0123456789abcdef\r\n", None),
+            (
+                b"whsec_0123456789abcdef\n\n",
+                Some(Kind::SurroundedByWhiteSpace),
+            ),
+            (b"\xff\xfe", Some(Kind::NotText)),
+            (&[b'a'; 5_000], Some(Kind::Unreadable)),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            match (Secret::from_file(&path), expected) {
+                (Ok(secret), None) => assert_eq!(secret.as_bytes(), b"whsec_0123456789abcdef"),
+                (Err(error), Some(kind)) => assert_eq!(error.kind(), kind),
+                (result, _) => panic!("{result:?} for {} bytes", content.len()),
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        let error = Secret::from_file(&path).unwrap_err();
+        assert_eq!(error.kind(), Kind::Unreadable);
+        assert!(error.to_string().contains("hookgate-secret-"), "{error}");
+    }
+
+    #[test]
+    fn an_unset_variable_is_named() {
+        let error = Secret::from_env("HOOKGATE_TEST_UNSET").unwrap_err();
+        assert_eq!(error.kind(), Kind::Unset);
+        assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
+    }
+}

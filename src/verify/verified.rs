@@ -1,0 +1,145 @@
+//! Proof of authenticity: values that only a finished check can mint.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::body::SignedBytes;
+use super::keyring::Ring;
+use super::timestamp::Timestamp;
+
+/// A delivery's bytes, proved authentic and fresh.
+///
+/// Minted by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
+/// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` can't be handed
+/// anything unchecked.
+///
+/// ```compile_fail
+/// let forged = hookgate::Verified { proof: todo!(), body: b"{}" };
+/// ```
+#[derive(Clone)]
+pub struct Verified<B = Bytes> {
+    proof: Proof,
+    body: B,
+}
+
+impl<B: SignedBytes> Verified<B> {
+    pub(super) fn vouch(proof: Proof, body: B) -> Self {
+        Self { proof, body }
+    }
+
+    /// The raw bytes that were signed.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+}
+
+impl<B> Verified<B> {
+    /// The bytes, without their proof.
+    #[must_use]
+    pub fn into_body(self) -> B {
+        self.body
+    }
+
+    /// The proof, without its bytes.
+    #[must_use]
+    pub fn proof(&self) -> &Proof {
+        &self.proof
+    }
+
+    /// When the delivery was signed.
+    #[must_use]
+    pub fn timestamp(&self) -> &Timestamp {
+        self.proof.timestamp()
+    }
+
+    /// The name of the key that matched.
+    #[must_use]
+    pub fn key_name(&self) -> &str {
+        self.proof.key_name()
+    }
+
+    /// The scope of the ring that the key belongs to.
+    #[must_use]
+    pub fn scope(&self) -> &str {
+        self.proof.scope()
+    }
+}
+
+impl Verified<Bytes> {
+    /// The bytes, shared.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.body
+    }
+}
+
+/// The length stands for the body: it holds names and e-mail addresses.
+impl<B: SignedBytes> fmt::Debug for Verified<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verified")
+            .field("proof", &self.proof)
+            .field("body_bytes", &self.body().len())
+            .finish()
+    }
+}
+
+/// What a finished check has proved: which key of which ring signed, and when.
+#[derive(Clone)]
+pub struct Proof {
+    timestamp: Timestamp,
+    ring: Arc<Ring>,
+    key: usize,
+}
+
+impl Proof {
+    pub(super) fn new(timestamp: Timestamp, ring: Arc<Ring>, key: usize) -> Self {
+        Self {
+            timestamp,
+            ring,
+            key,
+        }
+    }
+
+    /// When the delivery was signed.
+    #[must_use]
+    pub fn timestamp(&self) -> &Timestamp {
+        &self.timestamp
+    }
+
+    /// The name of the key that matched. Once an old key's name is no longer seen, it can be retired.
+    #[must_use]
+    pub fn key_name(&self) -> &str {
+        self.ring.keys.get(self.key).map_or("", |key| &key.name)
+    }
+
+    /// The scope of the ring that the key belongs to.
+    #[must_use]
+    pub fn scope(&self) -> &str {
+        &self.ring.scope
+    }
+
+    /// The subscription whose ring it is, where rings are held by subscription. The configured id, not the header.
+    #[must_use]
+    pub fn subscription_id(&self) -> Option<&str> {
+        self.ring.subscription.as_deref()
+    }
+
+    /// The workspace that the ring is pinned to.
+    #[must_use]
+    pub fn pinned_workspace(&self) -> Option<&str> {
+        self.ring.workspace.as_deref()
+    }
+}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proof")
+            .field("timestamp", &self.timestamp)
+            .field("key", &self.key_name())
+            .field("scope", &self.scope())
+            .field("subscription", &self.subscription_id())
+            .finish()
+    }
+}

@@ -1,0 +1,1 @@
+//! Deliveries and their verdicts from `tests/vectors`.

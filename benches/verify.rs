@@ -1,0 +1,368 @@
+//! Verification against the floor and against peers, in one interleaved run: `cargo bench --bench verify`.
+//!
+//! The floor, LIMIT, is what no HMAC-SHA256 can do without: `sha2`'s compression of the very blocks, padded and keyed
+//! beforehand, and a comparison of 32 bytes. All figures are ratios to it, medians over rounds in which every contestant
+//! runs in turn, so that a noisy machine slows all of them alike. With `-- --check`, a missed goal fails the run where the
+//! CPU has SHA extensions.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, KeyInit, Mac};
+use hookgate::{DeliveryHeaders, KeyRing, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+use sha2::{Sha256, block_api::compress256};
+use subtle::ConstantTimeEq;
+
+const SIZES: [(usize, &str); 4] = [
+    (300, "300 B"),
+    (1 << 10, "1 KiB"),
+    (4 << 10, "4 KiB"),
+    (64 << 10, "64 KiB"),
+];
+/// What one live key may cost, as a multiple of LIMIT, by size: required, and aimed at.
+const REQUIRED: [f64; 4] = [1.55, 1.20, 1.08, 1.03];
+const AIM: [f64; 4] = [1.25, 1.10, 1.04, 1.01];
+/// How many times faster than `standardwebhooks` at the smallest size.
+const REQUIRED_LEAD: f64 = 6.0;
+const ROUNDS: usize = 301;
+/// How long a contestant runs in a round, so far as its speed allows.
+const TURN: Duration = Duration::from_micros(150);
+
+const LIMIT: &str = "LIMIT: bare compression";
+const OURS: &str = "hookgate, one live key";
+const OURS_PARSED: &str = "  headers parsed beforehand";
+const OURS_STREAMED: &str = "  body in pieces (begin, update, finish)";
+const OURS_REFUSED: &str = "  a wrong signature, refused";
+const OURS_TWO: &str = "hookgate, two live keys, old one signed";
+const STANDARD_WEBHOOKS: &str = "standardwebhooks 1.0";
+const RING: &str = "ring, keyed once";
+const NAIVE: &str = "hmac, naive: key, concat, hex text";
+
+const SECRET: &str = "whsec_made_up_for_the_benches_only";
+const NEW_SECRET: &str = "whsec_made_up_as_its_successor__";
+
+fn main() {
+    let check = std::env::args().any(|argument| argument == "--check");
+    println!("CPU: {}, SHA extensions: {}", cpu(), sha_extensions());
+
+    let tables: Vec<Vec<(&str, f64)>> = SIZES.iter().map(|(size, _)| measure(*size)).collect();
+    print_table(&tables);
+
+    let of = |size: usize, name: &str| {
+        let found = tables[size].iter().find(|(other, _)| *other == name);
+        found.map_or(f64::NAN, |(_, ratio)| *ratio)
+    };
+    let mut missed = 0;
+    println!("\nGoals for one live key (× LIMIT)");
+    for (index, (_, label)) in SIZES.iter().enumerate() {
+        let (ratio, required) = (of(index, OURS), REQUIRED[index]);
+        let verdict = if ratio > required {
+            missed += 1;
+            "MISSED"
+        } else if ratio <= AIM[index] {
+            "met, aim reached"
+        } else {
+            "met"
+        };
+        println!(
+            "  {label:>6}: {ratio:.2}, required {required:.2}, aim {:.2}: {verdict}",
+            AIM[index]
+        );
+    }
+    let lead = of(0, STANDARD_WEBHOOKS) / of(0, OURS);
+    if lead < REQUIRED_LEAD {
+        missed += 1;
+    }
+    println!(
+        "  {lead:.1} times faster than standardwebhooks at 300 B, required {REQUIRED_LEAD:.1}"
+    );
+    for (index, (_, label)) in SIZES.iter().enumerate() {
+        let cost = of(index, OURS_TWO) / of(index, OURS);
+        println!("  a second live key at {label}: {cost:.2} times one key");
+    }
+    if check && missed > 0 && sha_extensions() {
+        println!("{missed} required goals missed");
+        std::process::exit(1);
+    }
+}
+
+type Contestant<'a> = (&'static str, Box<dyn FnMut() -> bool + 'a>);
+
+/// The median ratio to LIMIT of each contestant.
+fn measure(size: usize) -> Vec<(&'static str, f64)> {
+    let body = body(size);
+    let delivery = Delivery::new(&body);
+    let mut contestants = contestants(&delivery);
+    let mut turns = Vec::new();
+    for (name, run) in &mut contestants {
+        assert!(run(), "{name} refuses its own delivery");
+        let start = Instant::now();
+        let mut count = 0_u32;
+        while start.elapsed() < 4 * TURN {
+            black_box(run());
+            count += 1;
+        }
+        turns.push((count / 4).max(1));
+    }
+    let mut ratios = vec![Vec::with_capacity(ROUNDS); contestants.len()];
+    let mut times = vec![0.0; contestants.len()];
+    for _ in 0..ROUNDS {
+        for (slot, ((_, run), turn)) in times.iter_mut().zip(contestants.iter_mut().zip(&turns)) {
+            let start = Instant::now();
+            for _ in 0..*turn {
+                black_box(run());
+            }
+            *slot = start.elapsed().as_secs_f64() / f64::from(*turn);
+        }
+        for (ratios, time) in ratios.iter_mut().zip(&times) {
+            ratios.push(time / times[0]);
+        }
+    }
+    let medians = ratios.into_iter().map(|mut ratios| {
+        ratios.sort_by(f64::total_cmp);
+        ratios[ROUNDS / 2]
+    });
+    contestants
+        .iter()
+        .map(|(name, _)| *name)
+        .zip(medians)
+        .collect()
+}
+
+/// One delivery, in the forms that the contestants take.
+struct Delivery<'b> {
+    body: &'b [u8],
+    now: UnixSeconds,
+    timestamp: String,
+    signature: String,
+    refused: String,
+    digest: [u8; 32],
+}
+
+impl<'b> Delivery<'b> {
+    fn new(body: &'b [u8]) -> Self {
+        // The one peer that asks the clock itself needs a timestamp of today.
+        let today = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        let now = UnixSeconds::new(i64::try_from(today).unwrap());
+        let timestamp = Timestamp::at(now).unwrap();
+        let signature = Signature::sign(&secret(), &timestamp, body).to_header_value();
+        let mut digest = [0; 32];
+        hex::decode_to_slice(&signature["sha256=".len()..], &mut digest).unwrap();
+        Self {
+            body,
+            now,
+            timestamp: timestamp.to_string(),
+            signature,
+            refused: format!("sha256={}", "0".repeat(64)),
+            digest,
+        }
+    }
+
+    /// What a delivery of the service carries, behind a proxy.
+    fn headers<'a>(&'a self, signature: &'a str) -> [(&'static str, &'a str); 11] {
+        [
+            ("host", "receiver.example.org"),
+            ("user-agent", "Service-Webhook/1.0"),
+            ("content-type", "application/json"),
+            ("content-length", "300"),
+            ("accept", "*/*"),
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-service-webhook-id", "wh_0123456789abcdef"),
+            ("x-service-event-id", "evt_0123456789abcdef"),
+            ("x-service-event-type", "row.created"),
+            ("x-service-signature", signature),
+            ("x-service-timestamp", &self.timestamp),
+        ]
+    }
+}
+
+fn contestants<'a>(delivery: &'a Delivery<'a>) -> Vec<Contestant<'a>> {
+    let one = Verifier::new(secret());
+    let two = Verifier::new(
+        KeyRing::named("new", Secret::new(NEW_SECRET).unwrap())
+            .unwrap()
+            .with_key("old", secret())
+            .unwrap(),
+    );
+    let headers = delivery.headers(&delivery.signature);
+    let refused = delivery.headers(&delivery.refused);
+    let whole = move |verifier: &Verifier, headers: &[(&str, &'a str)]| {
+        let pairs = headers.iter().map(|(name, value)| (*name, *value));
+        let head = DeliveryHeaders::from_pairs(black_box(pairs)).unwrap();
+        verifier
+            .verify(&head, black_box(delivery.body), delivery.now)
+            .is_ok()
+    };
+    let (parsed, streamed, rejecting) = (one.clone(), one.clone(), one.clone());
+    let head = DeliveryHeaders::from_pairs(headers).unwrap();
+    vec![
+        (LIMIT, limit(delivery)),
+        (OURS, Box::new(move || whole(&one, &headers))),
+        (
+            OURS_PARSED,
+            Box::new(move || {
+                let body = black_box(delivery.body);
+                parsed.verify(black_box(&head), body, delivery.now).is_ok()
+            }),
+        ),
+        (
+            OURS_STREAMED,
+            Box::new(move || {
+                let head = DeliveryHeaders::from_pairs(black_box(headers)).unwrap();
+                let mut check = streamed.begin(&head, delivery.now).unwrap();
+                for chunk in delivery
+                    .body
+                    .chunks((delivery.body.len() / 2).min(16 << 10))
+                {
+                    check.update(black_box(chunk));
+                }
+                check.finish().is_ok()
+            }),
+        ),
+        (OURS_REFUSED, Box::new(move || !whole(&rejecting, &refused))),
+        (OURS_TWO, Box::new(move || whole(&two, &headers))),
+        (RING, ring_keyed(delivery)),
+        (NAIVE, naive(delivery)),
+        (STANDARD_WEBHOOKS, standard_webhooks(delivery)),
+    ]
+}
+
+fn limit<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
+    // FIPS 180-4 §5.3.3, and RFC 2104: each pad is one block, compressed beforehand.
+    const INITIAL: [u32; 8] = [
+        0x6a09_e667,
+        0xbb67_ae85,
+        0x3c6e_f372,
+        0xa54f_f53a,
+        0x510e_527f,
+        0x9b05_688c,
+        0x1f83_d9ab,
+        0x5be0_cd19,
+    ];
+    let keyed = |pad: u8| {
+        let mut block = [pad; 64];
+        for (byte, key) in block.iter_mut().zip(SECRET.bytes()) {
+            *byte ^= key;
+        }
+        let mut state = INITIAL;
+        compress256(&mut state, &[block]);
+        state
+    };
+    let padded = |parts: &[&[u8]]| -> Vec<[u8; 64]> {
+        let mut bytes = parts.concat();
+        let bits = (bytes.len() + 64) as u64 * 8;
+        bytes.push(0x80);
+        bytes.resize((bytes.len() + 8).next_multiple_of(64) - 8, 0);
+        bytes.extend(bits.to_be_bytes());
+        bytes.as_chunks().0.to_vec()
+    };
+    let (inner, outer) = (keyed(0x36), keyed(0x5c));
+    let blocks = padded(&[delivery.timestamp.as_bytes(), b".", delivery.body]);
+    let last = padded(&[&[0; 32]])[0];
+    Box::new(move || {
+        let (mut inner, mut outer, mut last) = (inner, outer, last);
+        compress256(&mut inner, black_box(&blocks));
+        for (bytes, word) in last.as_chunks_mut().0.iter_mut().zip(inner) {
+            *bytes = word.to_be_bytes();
+        }
+        compress256(&mut outer, &[last]);
+        let mut digest = [0; 32];
+        for (bytes, word) in digest.as_chunks_mut().0.iter_mut().zip(outer) {
+            *bytes = word.to_be_bytes();
+        }
+        digest == *black_box(&delivery.digest)
+    })
+}
+
+fn ring_keyed<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
+    Box::new(move || {
+        let mut given = [0; 32];
+        hex::decode_to_slice(
+            &black_box(&delivery.signature)["sha256=".len()..],
+            &mut given,
+        )
+        .unwrap();
+        let mut mac = ring::hmac::Context::with_key(&key);
+        mac.update(delivery.timestamp.as_bytes());
+        mac.update(b".");
+        mac.update(black_box(delivery.body));
+        mac.sign().as_ref().ct_eq(&given).into()
+    })
+}
+
+fn naive<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
+    Box::new(move || {
+        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+        let signed = [
+            delivery.timestamp.as_bytes(),
+            b".",
+            black_box(delivery.body),
+        ]
+        .concat();
+        mac.update(&signed);
+        let text = format!("sha256={}", hex::encode(mac.finalize().into_bytes()));
+        text == *black_box(&delivery.signature)
+    })
+}
+
+fn standard_webhooks<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
+    let webhook = standardwebhooks::Webhook::from_bytes(SECRET.into()).unwrap();
+    let id = "evt_0123456789abcdef";
+    let signature = webhook
+        .sign(id, delivery.now.as_i64(), delivery.body)
+        .unwrap();
+    let mut headers = http::HeaderMap::new();
+    headers.insert("webhook-id", id.parse().unwrap());
+    headers.insert("webhook-timestamp", delivery.timestamp.parse().unwrap());
+    headers.insert("webhook-signature", signature.parse().unwrap());
+    Box::new(move || webhook.verify(black_box(delivery.body), &headers).is_ok())
+}
+
+fn print_table(tables: &[Vec<(&str, f64)>]) {
+    print!("\n{:<42}", "time × LIMIT, median of rounds");
+    for (_, label) in SIZES {
+        print!("{label:>8}");
+    }
+    println!();
+    for (row, (name, _)) in tables[0].iter().enumerate() {
+        print!("{name:<42}");
+        for table in tables {
+            print!("{:>8.2}", table[row].1);
+        }
+        println!();
+    }
+}
+
+fn secret() -> Secret {
+    Secret::new(SECRET).unwrap()
+}
+
+/// JSON-like text of this length.
+fn body(size: usize) -> Vec<u8> {
+    let row = br#"{"id":"evt_0123456789abcdef","type":"row.created","data":{"name":"Example","count":42}},"#;
+    row.iter().copied().cycle().take(size).collect()
+}
+
+fn cpu() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    name.map_or("unknown", |name| name.trim_start_matches([' ', '\t', ':']))
+        .to_owned()
+}
+
+fn sha_extensions() -> bool {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    return std::is_x86_feature_detected!("sha");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("sha2");
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
+}

@@ -51,7 +51,7 @@ impl SecretError {
     }
 
     /// Names where the text came from: a variable or a path, never its content.
-    pub(crate) fn from_origin(mut self, origin: String) -> Self {
+    pub(crate) fn with_origin(mut self, origin: String) -> Self {
         self.origin = Some(origin);
         self
     }

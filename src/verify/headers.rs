@@ -113,25 +113,37 @@ enum Slot<'h> {
 impl<'h> Found<'h> {
     /// Takes the header if it is one of ours.
     pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {
+        const LONGEST: usize = WEBHOOK_ID.len();
         // The length alone rules out nearly every foreign header.
-        let slots: [(&str, &mut Slot<'h>); 5] = match name.len() {
-            18..=20 => [
-                (SIGNATURE, &mut self.signature),
-                (TIMESTAMP, &mut self.timestamp),
-                (WEBHOOK_ID, &mut self.webhook_id),
-                (EVENT_ID, &mut self.event_id),
-                (EVENT_TYPE, &mut self.event_type),
-            ],
-            _ => return,
-        };
-        for (known, slot) in slots {
-            if name.eq_ignore_ascii_case(known.as_bytes()) {
-                *slot = match slot {
-                    Slot::Absent => Slot::Once(value),
-                    Slot::Once(_) | Slot::Doubled => Slot::Doubled,
-                };
-                return;
-            }
+        if !(EVENT_ID.len()..=LONGEST).contains(&name.len()) {
+            return;
+        }
+        if let Some(slot) = self.slot(name) {
+            return slot.fill(value);
+        }
+        let mut lower = [0; LONGEST];
+        let lower = &mut lower[..name.len()];
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        if let Some(slot) = self.slot(lower) {
+            slot.fill(value);
+        }
+    }
+
+    /// The slot of the header with this name, in lower case.
+    fn slot(&mut self, name: &[u8]) -> Option<&mut Slot<'h>> {
+        if name == SIGNATURE.as_bytes() {
+            Some(&mut self.signature)
+        } else if name == TIMESTAMP.as_bytes() {
+            Some(&mut self.timestamp)
+        } else if name == WEBHOOK_ID.as_bytes() {
+            Some(&mut self.webhook_id)
+        } else if name == EVENT_ID.as_bytes() {
+            Some(&mut self.event_id)
+        } else if name == EVENT_TYPE.as_bytes() {
+            Some(&mut self.event_type)
+        } else {
+            None
         }
     }
 
@@ -147,6 +159,13 @@ impl<'h> Found<'h> {
 }
 
 impl<'h> Slot<'h> {
+    fn fill(&mut self, value: &'h [u8]) {
+        *self = match self {
+            Self::Absent => Self::Once(value),
+            Self::Once(_) | Self::Doubled => Self::Doubled,
+        };
+    }
+
     fn at_most_once(self, name: &'static str) -> Result<Option<&'h [u8]>, HeaderError> {
         match self {
             Self::Absent => Ok(None),

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::headers::WEBHOOK_ID;
 use super::secret::Secret;
-use super::signature::{MacKey, same_secret};
+use super::signature::MacKey;
 use crate::error::{HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind};
 
 /// The name of a ring's first key where none is given.
@@ -76,14 +76,11 @@ impl KeyRing {
         if self.keys.iter().any(|key| key.name == name) {
             return Err(KeysError::new(Kind::NameTaken(name.to_string())));
         }
-        if self
-            .keys
-            .iter()
-            .any(|key| same_secret(&key.secret, &secret))
-        {
+        let key = Key::new(name, secret);
+        if self.keys.iter().any(|other| other.mac.same(&key.mac)) {
             return Err(KeysError::new(Kind::SecretTwiceInRing));
         }
-        self.keys.push(Key::new(name, secret));
+        self.keys.push(key);
         Ok(self)
     }
 
@@ -261,7 +258,7 @@ impl Keys {
         Self(Arc::new(Shared {
             table: RwLock::new(table),
             nobody: Arc::new(Ring {
-                keys: Vec::new(),
+                keys: vec![Key::nobody()],
                 scope: "".into(),
                 workspace: None,
                 subscription: None,
@@ -303,7 +300,7 @@ impl Selected {
 /// A ring in service: its scope is settled.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// Empty only in the ring of nobody.
+    /// Never empty.
     pub(super) keys: Vec<Key>,
     pub(super) scope: Arc<str>,
     pub(super) workspace: Option<Arc<str>>,
@@ -330,16 +327,21 @@ impl Ring {
 pub(super) struct Key {
     pub(super) name: Arc<str>,
     pub(super) mac: MacKey,
-    /// Kept to find equal secrets when rings change.
-    secret: Secret,
 }
 
 impl Key {
+    /// Keyed once; the secret's text is wiped here.
     fn new(name: Arc<str>, secret: Secret) -> Self {
         Self {
             name,
             mac: MacKey::new(&secret),
-            secret,
+        }
+    }
+
+    fn nobody() -> Self {
+        Self {
+            name: "".into(),
+            mac: MacKey::nobody(),
         }
     }
 }
@@ -362,11 +364,7 @@ fn refuse_shared_secret(
         .filter(|(other, others)| *other != id && others.scope != ring.scope);
     for (_, others) in foreign {
         for key in &others.keys {
-            if ring
-                .keys
-                .iter()
-                .any(|own| same_secret(&own.secret, &key.secret))
-            {
+            if ring.keys.iter().any(|own| own.mac.same(&key.mac)) {
                 return Err(KeysError::new(Kind::SecretInTwoScopes));
             }
         }

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use crate::UnixSeconds;
 use crate::error::{VerifyError, VerifyErrorKind as Kind};
 use keyring::{Ring, Selected};
-use signature::{MacKey, MacState};
+use signature::MacState;
 
 /// Checks deliveries: the keys that are live and the window that is accepted.
 ///
@@ -107,9 +107,29 @@ impl Verifier {
         body: B,
         now: UnixSeconds,
     ) -> Result<Verified<B>, VerifyError> {
-        let mut check = self.begin(head, now)?;
-        check.update(body.as_bytes());
-        Ok(Verified::vouch(check.finish()?, body))
+        let proof = self.prove(head, body.as_bytes(), now)?;
+        Ok(Verified::vouch(proof, body))
+    }
+
+    fn prove(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        body: &[u8],
+        now: UnixSeconds,
+    ) -> Result<Proof, VerifyError> {
+        self.window.check(head.timestamp.seconds(), now)?;
+        let Selected { ring, known } = self.keys.select(head.webhook_id())?;
+        let mut matched = None;
+        // No early exit, and one key after the other: no state is kept beside the one that is at work.
+        for (index, key) in ring.keys.iter().enumerate() {
+            let mut state = key.mac.begin(&head.timestamp);
+            state.update(body);
+            if state.matches(&head.signature) {
+                matched = Some(index);
+            }
+        }
+        let key = Doom::of(known, None).verdict(matched)?;
+        Ok(Proof::new(head.timestamp, ring, key))
     }
 
     /// Begins a check on the head alone, before the body is read.
@@ -138,26 +158,16 @@ impl Verifier {
 
     fn start(&self, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Result<Check, VerifyError> {
         let Selected { ring, known } = self.keys.select(head.webhook_id())?;
-        let states = match ring.keys.split_first() {
-            Some((first, rest)) => {
-                let mut states = States::new(first.mac.begin(&head.timestamp));
-                for (slot, key) in states.rest.iter_mut().zip(rest) {
-                    *slot = Some(key.mac.begin(&head.timestamp));
-                }
-                states
-            }
-            None => States::new(MacKey::dummy().begin(&head.timestamp)),
-        };
+        let mut states = [const { None }; KeyRing::MAX_KEYS];
+        for (state, key) in states.iter_mut().zip(&ring.keys) {
+            *state = Some(key.mac.begin(&head.timestamp));
+        }
         Ok(Check {
             states,
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring,
-            doom: match (known, stale) {
-                (false, _) => Doom::Unknown,
-                (true, Some(stale)) => Doom::Stale(stale),
-                (true, None) => Doom::None,
-            },
+            doom: Doom::of(known, stale),
         })
     }
 }
@@ -180,17 +190,12 @@ impl Verifier {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Check {
-    states: States,
+    /// One MAC a live key, inline: a ring of four allocates no more than a ring of one.
+    states: [Option<MacState>; KeyRing::MAX_KEYS],
     signature: Signature,
     timestamp: Timestamp,
     ring: Arc<Ring>,
     doom: Doom,
-}
-
-/// One MAC a live key, inline: a ring of four allocates no more than a ring of one.
-struct States {
-    first: MacState,
-    rest: [Option<MacState>; KeyRing::MAX_KEYS - 1],
 }
 
 /// A check that can only fail, and does so after the same work as any other.
@@ -203,8 +208,7 @@ enum Doom {
 impl Check {
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
-        self.states.first.update(chunk);
-        for state in self.states.rest.iter_mut().flatten() {
+        for state in self.states.iter_mut().flatten() {
             state.update(chunk);
         }
     }
@@ -214,33 +218,40 @@ impl Check {
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
-    pub fn finish(self) -> Result<Proof, VerifyError> {
+    pub fn finish(mut self) -> Result<Proof, VerifyError> {
         let mut matched = None;
-        let states =
-            std::iter::once(self.states.first).chain(self.states.rest.into_iter().flatten());
         // No early exit: how many keys were tried must not show which of them matched.
-        for (index, state) in states.enumerate() {
-            if state.matches(&self.signature) {
+        for (index, state) in self.states.iter_mut().enumerate() {
+            if let Some(state) = state.take()
+                && state.matches(&self.signature)
+            {
                 matched = Some(index);
             }
         }
-        let kind = match (self.doom, matched) {
-            (Doom::Unknown, _) => Kind::UnknownSubscription,
-            (Doom::None, None) => Kind::SignatureMismatch,
-            (Doom::None, Some(key)) => return Ok(Proof::new(self.timestamp, self.ring, key)),
-            (Doom::Stale(stale), None) => stale,
-            (Doom::Stale(stale), Some(_)) => stale.but_authentic(),
-        };
-        Err(VerifyError::new(kind))
+        let key = self.doom.verdict(matched)?;
+        Ok(Proof::new(self.timestamp, self.ring, key))
     }
 }
 
-impl States {
-    fn new(first: MacState) -> Self {
-        Self {
-            first,
-            rest: [const { None }; KeyRing::MAX_KEYS - 1],
+impl Doom {
+    fn of(known: bool, stale: Option<Kind>) -> Self {
+        match (known, stale) {
+            (false, _) => Self::Unknown,
+            (true, Some(stale)) => Self::Stale(stale),
+            (true, None) => Self::None,
         }
+    }
+
+    /// The key that matched, if that makes the delivery authentic and fresh.
+    fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
+        let kind = match (self, matched) {
+            (Self::Unknown, _) => Kind::UnknownSubscription,
+            (Self::None, None) => Kind::SignatureMismatch,
+            (Self::None, Some(key)) => return Ok(key),
+            (Self::Stale(stale), None) => stale,
+            (Self::Stale(stale), Some(_)) => stale.but_authentic(),
+        };
+        Err(VerifyError::new(kind))
     }
 }
 

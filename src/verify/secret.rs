@@ -15,7 +15,7 @@ const PREFIX: &str = "whsec_";
 const MIN_RANDOM_CHARS: usize = 16;
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 /// More than any secret is long; keeps a mistyped path from being read into memory.
-const MAX_FILE_BYTES: u64 = 4_096;
+const MAX_FILE_BYTES: u16 = 4_096;
 
 /// The secret of a subscription, `whsec_…`: the key of its signatures.
 ///
@@ -80,7 +80,7 @@ impl Secret {
             })
             .map(Zeroizing::new);
         text.and_then(|text| Self::new(&text))
-            .map_err(|error| error.from_origin(variable.to_string_lossy().into_owned()))
+            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
     }
 
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
@@ -91,7 +91,7 @@ impl Secret {
         let path = path.as_ref();
         read_line(path)
             .and_then(|text| Self::new(&text))
-            .map_err(|error| error.from_origin(path.display().to_string()))
+            .map_err(|error| error.with_origin(path.display().to_string()))
     }
 
     fn of_length(text: &str, random: &str) -> Result<Self, SecretError> {
@@ -137,11 +137,14 @@ fn refuse_pasting_mistakes(text: &str) -> Result<(), SecretError> {
 fn read_line(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     let unreadable = |error| SecretError::new(Kind::Unreadable).caused_by(error);
     // Full size from the start: a vector that grows leaves copies of the secret behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE_BYTES as usize + 1));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::from(MAX_FILE_BYTES) + 1));
     File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .and_then(|file| {
+            file.take(u64::from(MAX_FILE_BYTES) + 1)
+                .read_to_end(&mut bytes)
+        })
         .map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
+    if bytes.len() > usize::from(MAX_FILE_BYTES) {
         return Err(unreadable(std::io::Error::other(format!(
             "longer than {MAX_FILE_BYTES} bytes"
         ))));

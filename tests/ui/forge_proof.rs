@@ -1,0 +1,7 @@
+use hookgate::{Proof, Timestamp};
+
+fn redate(proof: Proof, timestamp: Timestamp) -> Proof {
+    Proof { timestamp, ..proof }
+}
+
+fn main() {}

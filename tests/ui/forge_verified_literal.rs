@@ -1,0 +1,10 @@
+use hookgate::{Proof, Verified};
+
+fn forge(proof: Proof) -> Verified<&'static [u8]> {
+    Verified {
+        proof,
+        body: b"forged",
+    }
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use hookgate::Secret;
+
+fn show(secret: &Secret) {
+    println!("{secret}");
+}
+
+fn main() {}

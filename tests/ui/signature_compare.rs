@@ -1,0 +1,7 @@
+use hookgate::Signature;
+
+fn compare(left: &Signature, right: &Signature) -> bool {
+    left == right
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use hookgate::Signature;
+
+fn show(signature: &Signature) {
+    println!("{signature}");
+}
+
+fn main() {}

@@ -169,8 +169,10 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             }
             StoreRule::ScopesApart => steps::scopes_apart(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,
-            StoreRule::NewestRemembered => capacity::newest_remembered(&probe, 0).await,
-            StoreRule::NewestRememberedAfterReads => capacity::newest_remembered(&probe, 3).await,
+            StoreRule::NewestRemembered => capacity::newest_remembered(harness, &probe, 0).await,
+            StoreRule::NewestRememberedAfterReads => {
+                capacity::newest_remembered(harness, &probe, 3).await
+            }
             StoreRule::RunningNeverEvicted => capacity::running_never_evicted(&probe).await,
             StoreRule::RefuseRefuses => capacity::refuse_refuses(harness, &probe).await,
         };

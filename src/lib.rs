@@ -5,10 +5,19 @@
 mod clock;
 pub mod dedupe;
 mod error;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 pub mod verify;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
-pub use dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+#[cfg(feature = "moka")]
+#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
+pub use dedupe::MemoryStore;
+pub use dedupe::{
+    Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership,
+    RetrySchedule, StoreFuture, StoreStats, WhenFull,
+};
 pub use error::{
     HeaderError, HeaderErrorKind, KeysError, KeysErrorKind, Malformed, SecretError,
     SecretErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,

@@ -1,7 +1,63 @@
 //! Once: claims on events.
+//!
+//! The service may deliver an event more than once, and retries one that it believes undelivered. So each event is **claimed**
+//! before it is handled, by its id from the signed body and the scope of the keys that proved it:
+//!
+//! ```text
+//!            claim                     commit
+//!  absent ───────────▶ running(token) ────────▶ done(token)
+//!    ▲                   │        │                  │
+//!    ├──── release ──────┘        │                  │
+//!    ├──── the lease ends ────────┘                  │
+//!    └──── the retention ends ───────────────────────┘
+//! ```
+//!
+//! Three states, since two lose events. Marking an event *seen* before its handler has succeeded swallows the retry of a failed
+//! one; marking it afterwards lets two copies run. And a copy that meets a **running** claim must not be answered *done*: the run
+//! it waits for may yet fail.
+//!
+//! # What is promised
+//! - **Once.** Of any number of copies that come at the same moment, one gets the claim. Whoever holds it names itself by a token, and a
+//!   run that lost its lease can't undo what its successor has recorded. The token guards our record only: it can't
+//!   stop effects that are already under way.
+//! - **A claim ends by itself.** It is leased, and renewed while its run lives. When a process dies, its claims lapse before the
+//!   first retry comes, so the retry runs.
+//! - **Remembered long enough.** A finished event is kept for a fixed time from its commit, and duplicates don't extend it. That time must
+//!   outlast the sender's *whole* [`RetrySchedule`], more than a day, and not merely the 300 s for which a signature
+//!   is fresh: each retry carries a new timestamp, so its signature is fresh, and only this memory knows that it is a duplicate.
+//! - **Nothing forgotten in silence.** A store in memory has an explicit [`Capacity`]. When it is full it either forgets the oldest
+//!   finished event, which is counted with its age, or refuses fresh ones; running claims are never forgotten.
+//!
+//! # Choosing a store
+//! | store | for | after a restart |
+//! |---|---|---|
+//! | [`LocalStore`] | one process, no dependency; the reference | all forgotten |
+//! | `MemoryStore`, feature `moka` | one process, many threads | all forgotten |
+//! | your own [`DedupeStore`] | replicas, restarts | as you make it |
+//!
+//! No store is chosen behind your back. One written outside this crate is checked by the same suite as the ones inside:
+//! `hookgate::testing::StoreConformance`, feature `testing`.
+//!
+//! # Why not a plain cache?
+//! Because a cache may forget whatever it likes, and chooses badly for this purpose. moka's default policy admits by frequency: once the
+//! cache is full and has been read, an id that was *just* inserted is dropped again in favour of older ones that were looked up
+//! more often, so the very next copy runs. Its `entry().or_insert()` lets two racers win. `MemoryStore` says how it uses moka without
+//! either.
 
+mod capacity;
+mod expiry;
 mod key;
+mod local;
+#[cfg(feature = "moka")]
+mod memory;
+mod schedule;
 mod store;
 
+pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use key::{ClaimToken, EventKey};
+pub use local::LocalStore;
+#[cfg(feature = "moka")]
+#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
+pub use memory::MemoryStore;
+pub use schedule::{Attempt, RetrySchedule};
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};

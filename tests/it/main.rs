@@ -5,4 +5,5 @@
 mod leaks;
 mod parsers;
 mod ui;
+mod stores;
 mod vectors;

@@ -1,0 +1,90 @@
+//! How much a store in memory holds, and what it reports of itself.
+
+use std::time::Duration;
+
+/// How many records a store in memory holds, and what it does when it is full.
+///
+/// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten a second are 1.7 million.
+/// A store that is too small forgets, and a forgotten event that is delivered again runs again: watch
+/// [`StoreStats::youngest_evicted`].
+///
+/// ```
+/// use hookgate::{Capacity, WhenFull};
+///
+/// assert_eq!(Capacity::default(), Capacity::new(262_144));
+/// let refusing = Capacity::new(1_000_000).with_when_full(WhenFull::Refuse);
+/// assert_eq!(refusing.records(), 1_000_000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    records: usize,
+    when_full: WhenFull,
+}
+
+/// What a store does when it is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// Forgets the done record whose retention ends first. Running claims are never forgotten and do not count towards the
+    /// capacity. Every event is taken, at the price that a late copy of a forgotten one runs again.
+    #[default]
+    EvictOldest,
+    /// Refuses fresh events with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full), which the sender sees as a 503. Running
+    /// claims count towards the capacity, so that a claim once admitted can always be committed. Nothing is forgotten, at the
+    /// price that events wait with the sender until records expire, and are lost if that takes longer than its retries.
+    Refuse,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_RECORDS)
+    }
+}
+
+impl Capacity {
+    /// How many records a store holds unless told otherwise: 2<sup>18</sup>, or 48 h of 1.5 events a second.
+    pub const DEFAULT_RECORDS: usize = 262_144;
+
+    /// Holds this many records, at least one, and evicts the oldest when full.
+    #[must_use]
+    pub const fn new(records: usize) -> Self {
+        Self {
+            records: if records == 0 { 1 } else { records },
+            when_full: WhenFull::EvictOldest,
+        }
+    }
+
+    /// What to do when full.
+    #[must_use]
+    pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
+        self.when_full = when_full;
+        self
+    }
+
+    /// How many records are held at most.
+    #[must_use]
+    pub const fn records(&self) -> usize {
+        self.records
+    }
+
+    /// What happens when full.
+    #[must_use]
+    pub const fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+}
+
+/// What a store in memory says of itself: for a metric, not for a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Done records held. Those whose retention has ended count until their memory is given back.
+    pub done: usize,
+    /// Running claims held. Those whose lease has ended count until their memory is given back.
+    pub running: usize,
+    /// Done records forgotten before their retention ended, since the store was made.
+    pub evicted: u64,
+    /// The shortest time that one of them was remembered, from its commit to its eviction. Once this is less than
+    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), the store is too small for its rate.
+    pub youngest_evicted: Option<Duration>,
+}

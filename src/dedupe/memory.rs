@@ -1,0 +1,354 @@
+//! The TTL cache for one process: running claims in sharded maps, done records in moka.
+
+mod done;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use self::done::{Done, Seen};
+use super::capacity::{Capacity, StoreStats, WhenFull};
+use super::expiry::{BATCH, ExpiryQueue};
+use super::key::{ClaimToken, EventKey};
+use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
+use crate::clock::{Clock, Monotonic, SystemClock};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// Remembers in this process, for many threads at once: the TTL cache of feature `moka`.
+///
+/// Running claims live in 64 maps, each behind its own lock, where nothing evicts them; done records live in a
+/// [`moka`] cache. **All steps of one event happen under the lock of its map**, so the cache never sees two writers of one event.
+///
+/// # What moka must not do
+/// Three of its defaults would break deduplication, so none is used:
+/// - its policy, TinyLFU, keeps what is read often: a full cache that has been read *forgets fresh ids at once*. This store asks for
+///   LRU.
+/// - a `get` counts as a use: duplicates of old events would push out new ones. This store looks without being counted, so
+///   that **the newest events are remembered at capacity, also after each old one was read**.
+/// - `entry().or_insert()` lets two racers win. This store decides under its own lock.
+///
+/// # Capacity
+/// [`EvictOldest`](WhenFull::EvictOldest) forgets in the order of commits: an event is forgotten only when as many others as the store
+/// holds were committed since. With one retention for all events, which is what the receiver passes, this is the record whose
+/// retention ends first. Records whose retention has ended are forgotten then and there, but keep their memory until newer ones need
+/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, when moka comes to them,
+/// which is some commits late.
+///
+/// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly and ended ones give their place back.
+///
+/// # Memory
+/// About 340 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
+/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 90 MiB once it is full.
+/// Size it by `rate × retention`: see [`Capacity`].
+///
+/// # Caveats
+/// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a finished event runs
+///   again.
+/// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled has
+///   taken effect all the same.
+/// - moka does its housekeeping inside some commits, and one that outruns it by far sleeps for 50 µs at a time until it has caught up.
+/// - **Monotonic time only**, from this store's clock and never moka's. A stepped wall clock neither frees a running claim nor
+///   forgets a finished one.
+/// - Clones share their records.
+///
+/// # Example
+/// ```
+/// use hookgate::{Capacity, MemoryStore, WhenFull};
+///
+/// let store = MemoryStore::default();
+/// assert_eq!(store.capacity(), Capacity::default());
+///
+/// // Ten events a second for 48 h, and rather a 503 than a forgotten event.
+/// let store = MemoryStore::new(10 * 48 * 3600).with_when_full(WhenFull::Refuse);
+/// let for_metrics = store.clone();
+/// assert_eq!(for_metrics.stats().evicted, 0);
+/// ```
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Inner>);
+
+struct Inner {
+    capacity: Capacity,
+    clock: Arc<dyn Clock>,
+    shards: [Mutex<Shard>; SHARDS],
+    done: Done,
+    /// Done records and running claims, where a full store refuses. Reserved before a claim is admitted.
+    held: AtomicUsize,
+}
+
+/// As many as there may be threads in the store before they wait for each other often.
+const SHARDS: usize = 64;
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with(Capacity::default(), Arc::new(SystemClock))
+    }
+}
+
+impl MemoryStore {
+    /// Holds up to `records` done records, at least one. See [`Capacity`] for how to size it.
+    #[must_use]
+    pub fn new(records: usize) -> Self {
+        Self::with(Capacity::new(records), Arc::new(SystemClock))
+    }
+
+    fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner {
+            capacity,
+            done: Done::new(capacity, Arc::clone(&clock)),
+            clock,
+            shards: std::array::from_fn(|_| Mutex::default()),
+            held: AtomicUsize::new(0),
+        }))
+    }
+
+    /// An empty store that does this when it is full.
+    #[must_use]
+    pub fn with_when_full(self, when_full: WhenFull) -> Self {
+        Self::with(
+            self.0.capacity.with_when_full(when_full),
+            Arc::clone(&self.0.clock),
+        )
+    }
+
+    /// An empty store on this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self::with(self.0.capacity, clock)
+    }
+
+    /// How much it holds.
+    #[must_use]
+    pub fn capacity(&self) -> Capacity {
+        self.0.capacity
+    }
+
+    /// What it holds now, and what it had to forget. Lets moka catch up with its housekeeping first, so ask for a metric, not for
+    /// each delivery.
+    #[must_use]
+    pub fn stats(&self) -> StoreStats {
+        StoreStats {
+            running: self.0.sweep(),
+            ..self.0.done.stats()
+        }
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("capacity", &self.0.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DedupeStore for MemoryStore {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        // What ended in other shards is looked for only when there is no room, and with no lock held.
+        let claimed = self.0.claim(key, token, lease).or_else(|| {
+            self.0.sweep();
+            self.0.claim(key, token, lease)
+        });
+        StoreFuture::ready(claimed.ok_or_else(|| StoreError::new(StoreErrorKind::Full)))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        let (mut shard, now) = self.0.enter(key);
+        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
+            shard.run(*key, token, now.saturating_add(lease));
+            Ownership::Held
+        } else {
+            Ownership::Lost
+        }))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        let (mut shard, now) = self.0.enter(key);
+        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
+            // Its place, where places are counted, passes from the claim to the record.
+            let end = self.0.done.insert(*key, token, now, retain);
+            if self.0.refuses() {
+                shard.retentions.push(end, *key);
+            }
+            shard.running.remove(key);
+            Ownership::Held
+        } else {
+            match self.0.done.look(key, now) {
+                Seen::Done { by } if by == token => Ownership::Held,
+                _ => Ownership::Lost,
+            }
+        }))
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        let (mut shard, now) = self.0.enter(key);
+        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
+            shard.running.remove(key);
+            self.0.give_back();
+            Ownership::Held
+        } else {
+            Ownership::Lost
+        }))
+    }
+}
+
+impl Inner {
+    /// `None` where there is no room for a fresh event.
+    fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
+        let (mut shard, now) = self.enter(key);
+        match shard.running.get(key) {
+            Some(running) if running.end > now => {
+                if running.token != token {
+                    return Some(Claimed::Running {
+                        retry_after: running.end.saturating_since(now),
+                    });
+                }
+                shard.run(*key, token, now.saturating_add(lease));
+                return Some(Claimed::Fresh);
+            }
+            // A lease that ended leaves its place to its successor, which may yet find no room: so give it back first.
+            Some(_) => {
+                shard.running.remove(key);
+                self.give_back();
+            }
+            None => {}
+        }
+        match self.done.look(key, now) {
+            Seen::Done { by } => return Some(Claimed::Done { by }),
+            Seen::Over => self.forget(key, now),
+            Seen::Nothing => {}
+        }
+        self.reserve().then(|| {
+            shard.run(*key, token, now.saturating_add(lease));
+            Claimed::Fresh
+        })
+    }
+
+    /// The event's shard, with some of what has ended freed from it, and the time. Read under the lock, so that the steps on an
+    /// event and the readings have one order.
+    fn enter(&self, key: &EventKey) -> (MutexGuard<'_, Shard>, Monotonic) {
+        // Any byte will do, since the key is a digest.
+        self.enter_shard(&self.shards[usize::from(key.as_bytes()[0]) % SHARDS])
+    }
+
+    fn enter_shard<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Monotonic) {
+        // No step leaves a shard half done, so a panic elsewhere (a clock's, say) is no reason to give up on it.
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.monotonic();
+        self.free(&mut shard, now);
+        (shard, now)
+    }
+
+    fn free(&self, shard: &mut Shard, now: Monotonic) {
+        for _ in 0..BATCH {
+            let lease = shard.leases.pop_ended(now);
+            let retention = shard.retentions.pop_ended(now);
+            if lease.is_none() && retention.is_none() {
+                return;
+            }
+            // Either entry may have been left behind by a record that goes on.
+            if let Some((_, key)) = lease
+                && shard
+                    .running
+                    .get(&key)
+                    .is_some_and(|running| running.end <= now)
+            {
+                shard.running.remove(&key);
+                self.give_back();
+            }
+            if let Some((_, key)) = retention
+                && matches!(self.done.look(&key, now), Seen::Over)
+            {
+                self.forget(&key, now);
+            }
+        }
+    }
+
+    fn forget(&self, key: &EventKey, now: Monotonic) {
+        if self.done.forget(key, now) {
+            self.give_back();
+        }
+    }
+
+    /// Frees some of what has ended in every shard, one lock at a time, and counts the claims that run.
+    fn sweep(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| self.enter_shard(shard).0.running.len())
+            .sum()
+    }
+
+    fn refuses(&self) -> bool {
+        self.capacity.when_full() == WhenFull::Refuse
+    }
+
+    /// A place for a claim and for the record it becomes.
+    fn reserve(&self) -> bool {
+        let most = self.capacity.records();
+        !self.refuses()
+            || self
+                .held
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                    (held < most).then_some(held + 1)
+                })
+                .is_ok()
+    }
+
+    fn give_back(&self) {
+        if self.refuses() {
+            self.held.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The running claims of some of the events. What is done of them is in [`Inner::done`], and changes under this shard's lock.
+#[derive(Default)]
+struct Shard {
+    running: HashMap<EventKey, Running>,
+    leases: ExpiryQueue,
+    /// Where a full store refuses, what gives its place back next.
+    retentions: ExpiryQueue,
+}
+
+struct Running {
+    token: ClaimToken,
+    end: Monotonic,
+}
+
+impl Shard {
+    fn holds(&self, key: &EventKey, token: ClaimToken, now: Monotonic) -> bool {
+        self.running
+            .get(key)
+            .is_some_and(|running| running.token == token && running.end > now)
+    }
+
+    /// Claims, or renews a claim.
+    fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
+        let before = self.running.insert(key, Running { token, end });
+        if before.is_some_and(|before| before.end == end) {
+            // The entry that is already queued says the same.
+            return;
+        }
+        self.leases.push(end, key);
+        let running = &self.running;
+        self.leases.tidy(running.len(), |end, key| {
+            running.get(key).is_some_and(|other| other.end == end)
+        });
+    }
+}

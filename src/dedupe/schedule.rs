@@ -1,0 +1,260 @@
+//! The sender's retries, and what follows from them for whoever must remember and whoever must be told.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::verify::Window;
+
+/// When the sender tries again.
+///
+/// The service waits 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours, each after a failed attempt, and gives an attempt
+/// 5 seconds (service specification, *Events*, *Delivery*). The specification contradicts itself about the end: **five waits** make
+/// six attempts, yet it counts **"5 in total"**. Both readings are covered, each where it is the careful one: an event is
+/// remembered for the longer one, and [`probable_attempt`](Self::probable_attempt) warns from the shorter one on.
+///
+/// | attempt | begins, after the event | may be the last |
+/// |---|---|---|
+/// | 1 | at once | |
+/// | 2 | 1 min | |
+/// | 3 | 6 min | |
+/// | 4 | 36 min | |
+/// | 5 | 2 h 36 min | "5 in total" |
+/// | 6 | 26 h 36 min | five waits |
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::{RetrySchedule, Window};
+///
+/// let schedule = RetrySchedule::default();
+/// assert_eq!(schedule.horizon(), Duration::from_secs(26 * 3600 + 36 * 60));
+/// assert_eq!(schedule.attempts(), 6);
+///
+/// // 26 h 36 min, 5 s for each of six attempts, and 300 s on either side of the clock.
+/// let least = schedule.minimum_retention(&Window::default());
+/// assert_eq!(least, schedule.horizon() + Duration::from_secs(6 * 5 + 300 + 300));
+/// ```
+///
+/// Another sender's schedule:
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::RetrySchedule;
+///
+/// let schedule = RetrySchedule::new([Duration::from_secs(10), Duration::from_secs(60)])
+///     .with_attempt_timeout(Duration::from_secs(30));
+/// assert_eq!(schedule.attempts(), 3);
+/// assert_eq!(schedule.horizon(), Duration::from_secs(70));
+/// assert!(schedule.probable_attempt(Duration::from_secs(75)).may_be_last);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetrySchedule {
+    waits: Cow<'static, [Duration]>,
+    attempt_timeout: Duration,
+    fewest_attempts: u32,
+}
+
+/// Which attempt a delivery probably is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Counted from 1.
+    pub number: u32,
+    /// Whether the sender may discard the event when this attempt fails, in some reading of its schedule.
+    pub may_be_last: bool,
+}
+
+impl Default for RetrySchedule {
+    fn default() -> Self {
+        Self::SERVICE
+    }
+}
+
+impl RetrySchedule {
+    /// The schedule of the Workspace Data Service.
+    pub const SERVICE: Self = Self {
+        waits: Cow::Borrowed(&[
+            Duration::from_secs(60),
+            Duration::from_secs(5 * 60),
+            Duration::from_secs(30 * 60),
+            Duration::from_secs(2 * 3600),
+            Duration::from_secs(24 * 3600),
+        ]),
+        attempt_timeout: Duration::from_secs(5),
+        fewest_attempts: 5,
+    };
+
+    /// A sender that waits so long after each failed attempt, in this order, and gives an attempt 5 s. With no waits it tries
+    /// once.
+    #[must_use]
+    pub fn new(waits: impl Into<Vec<Duration>>) -> Self {
+        let waits: Vec<_> = waits.into();
+        Self {
+            fewest_attempts: count(waits.len()).saturating_add(1),
+            waits: waits.into(),
+            attempt_timeout: Self::SERVICE.attempt_timeout,
+        }
+    }
+
+    /// How long the sender waits for an answer.
+    #[must_use]
+    pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = timeout;
+        self
+    }
+
+    /// For a sender that is said to stop earlier than its waits allow, as the service is: from this attempt on, each may be the
+    /// last.
+    #[must_use]
+    pub fn with_fewest_attempts(mut self, attempts: u32) -> Self {
+        self.fewest_attempts = attempts;
+        self
+    }
+
+    /// The waits, in their order.
+    #[must_use]
+    pub fn waits(&self) -> &[Duration] {
+        &self.waits
+    }
+
+    /// The wait before the first retry; `None` where there are no retries. A lease must be shorter: otherwise a run lost with its
+    /// process still looks alive when the retry comes.
+    #[must_use]
+    pub fn first_wait(&self) -> Option<Duration> {
+        self.waits.first().copied()
+    }
+
+    /// How long the sender waits for an answer before it counts the attempt as failed.
+    #[must_use]
+    pub fn attempt_timeout(&self) -> Duration {
+        self.attempt_timeout
+    }
+
+    /// How many attempts there are, in the longer reading: one more than waits.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        count(self.waits.len()).saturating_add(1)
+    }
+
+    /// The sum of all waits: how long after the first attempt the last one begins, the time that attempts take not counted.
+    #[must_use]
+    pub fn horizon(&self) -> Duration {
+        self.waits
+            .iter()
+            .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
+    }
+
+    /// The least time for which an event must be remembered, so that none of its deliveries can run twice: the horizon, the
+    /// time that the attempts themselves may take, and both limits of the window, within which a copy of the last delivery
+    /// is still accepted.
+    #[must_use]
+    pub fn minimum_retention(&self, window: &Window) -> Duration {
+        self.horizon()
+            .saturating_add(self.attempt_timeout.saturating_mul(self.attempts()))
+            .saturating_add(window.past())
+            .saturating_add(window.ahead())
+    }
+
+    /// Which attempt it probably is, given how long ago the event was created.
+    ///
+    /// A delivery says nothing of its number, so this is a guess: for the operator, never for a decision. Attempts come late
+    /// rather than early, so each counts until the next is due; for clocks that disagree, it is due from a tenth of its wait before
+    /// its time on, at most a minute.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::RetrySchedule;
+    ///
+    /// let schedule = RetrySchedule::default();
+    /// let late_third = schedule.probable_attempt(Duration::from_secs(20 * 60));
+    /// assert_eq!((late_third.number, late_third.may_be_last), (3, false));
+    /// let fifth = schedule.probable_attempt(Duration::from_secs(2 * 3600 + 36 * 60));
+    /// assert_eq!((fifth.number, fifth.may_be_last), (5, true));
+    /// ```
+    #[must_use]
+    pub fn probable_attempt(&self, age_since_created: Duration) -> Attempt {
+        const MOST_TOLERANCE: Duration = Duration::from_secs(60);
+        let mut number = 1;
+        let mut due = Duration::ZERO;
+        for wait in self.waits.iter() {
+            due = due.saturating_add(*wait);
+            let tolerance = (*wait / 10).min(MOST_TOLERANCE);
+            if age_since_created < due.saturating_sub(tolerance) {
+                break;
+            }
+            number += 1;
+        }
+        Attempt {
+            number,
+            may_be_last: number >= self.fewest_attempts.min(self.attempts()),
+        }
+    }
+}
+
+fn count(waits: usize) -> u32 {
+    u32::try_from(waits).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 3600;
+
+    #[test]
+    fn attempts_are_told_by_age_in_both_readings() {
+        for (age, number, may_be_last) in [
+            (0, 1, false),
+            (53, 1, false),
+            (54, 2, false), // a tenth of the first wait early
+            (60, 2, false),
+            (5 * MINUTE, 2, false),
+            (6 * MINUTE, 3, false),
+            (36 * MINUTE, 4, false),
+            (2 * HOUR + 34 * MINUTE, 4, false),
+            (2 * HOUR + 35 * MINUTE, 5, true), // a minute early
+            (2 * HOUR + 36 * MINUTE, 5, true),
+            (20 * HOUR, 5, true),
+            (26 * HOUR + 36 * MINUTE, 6, true),
+            (400 * HOUR, 6, true),
+            (u64::MAX, 6, true),
+        ] {
+            let attempt = RetrySchedule::default().probable_attempt(Duration::from_secs(age));
+            assert_eq!(
+                attempt,
+                Attempt {
+                    number,
+                    may_be_last
+                },
+                "age {age}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_days_cover_the_least_retention() {
+        let least = RetrySchedule::SERVICE.minimum_retention(&Window::default());
+        assert_eq!(least, Duration::from_secs(26 * HOUR + 46 * MINUTE + 30));
+        assert!(least < Duration::from_secs(48 * HOUR));
+    }
+
+    #[test]
+    fn a_sender_without_retries_has_one_attempt() {
+        let once = RetrySchedule::new([]);
+        assert_eq!(
+            (once.attempts(), once.horizon(), once.first_wait()),
+            (1, Duration::ZERO, None)
+        );
+        assert!(once.probable_attempt(Duration::ZERO).may_be_last);
+    }
+
+    #[test]
+    fn no_schedule_overflows() {
+        let endless = RetrySchedule::new([Duration::MAX, Duration::MAX])
+            .with_attempt_timeout(Duration::MAX)
+            .with_fewest_attempts(u32::MAX);
+        let window = Window::default().with_past(Duration::MAX);
+        assert_eq!(endless.minimum_retention(&window), Duration::MAX);
+        assert!(endless.probable_attempt(Duration::MAX).may_be_last);
+    }
+}

@@ -1,0 +1,398 @@
+//! The rules about one event and its time.
+
+use super::probe::{Answer, Kept, Probe, answered, key, pass, token};
+use crate::dedupe::Ownership::{Held, Lost};
+use crate::dedupe::{Claimed, EventKey};
+use crate::testing::StoreUnderTest;
+
+pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (key, lost, successor) = (key("lease"), token(), token());
+    let lease = probe.units(3);
+    probe
+        .claim(&key, lost, lease, Answer::Fresh, "of a fresh event")
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .claim(
+            &key,
+            successor,
+            lease,
+            Answer::Running,
+            "before the lease's end",
+        )
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .claim(
+            &key,
+            successor,
+            probe.long(),
+            Answer::Fresh,
+            "after the lease's end",
+        )
+        .await?;
+    probe
+        .commit(&key, successor, probe.long(), Held, "by the successor")
+        .await
+}
+
+pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (key, stale, successor) = (key("stale"), token(), token());
+    let long = probe.long();
+    probe
+        .claim(
+            &key,
+            stale,
+            probe.units(1),
+            Answer::Fresh,
+            "of a fresh event",
+        )
+        .await?;
+    pass(harness, probe, 2).await;
+    let gone = "by a claim whose lease has ended";
+    probe.renew(&key, stale, long, Lost, gone).await?;
+    probe.commit(&key, stale, long, Lost, gone).await?;
+    probe.release(&key, stale, Lost, gone).await?;
+    probe
+        .claim(&key, successor, long, Answer::Fresh, "by the successor")
+        .await?;
+    let late = "by a claim that was succeeded";
+    probe.renew(&key, stale, long, Lost, late).await?;
+    probe.commit(&key, stale, long, Lost, late).await?;
+    probe.release(&key, stale, Lost, late).await?;
+    probe
+        .claim(
+            &key,
+            token(),
+            long,
+            Answer::Running,
+            "after calls of a stale token",
+        )
+        .await?;
+    probe
+        .commit(&key, successor, long, Held, "by the successor")
+        .await?;
+    probe
+        .release(&key, stale, Lost, "by a stale token on a done event")
+        .await?;
+    probe
+        .commit(&key, stale, long, Lost, "by a stale token on a done event")
+        .await?;
+    probe
+        .claim(
+            &key,
+            token(),
+            long,
+            Answer::DoneBy(successor),
+            "after calls of a stale token",
+        )
+        .await
+}
+
+pub(super) async fn release_reopens(probe: &Probe) -> Kept {
+    let (key, failed, next) = (key("release"), token(), token());
+    let long = probe.long();
+    probe
+        .claim(&key, failed, long, Answer::Fresh, "of a fresh event")
+        .await?;
+    probe
+        .release(&key, failed, Held, "of a running claim")
+        .await?;
+    probe
+        .claim(&key, next, long, Answer::Fresh, "after a release")
+        .await?;
+    probe
+        .release(&key, failed, Lost, "by the token that released")
+        .await?;
+    probe
+        .commit(&key, failed, long, Lost, "by the token that released")
+        .await?;
+    probe
+        .commit(&key, next, long, Held, "by the next claim")
+        .await
+}
+
+pub(super) async fn renewal_holds<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (key, holder) = (key("renew"), token());
+    let (short, lease) = (probe.units(2), probe.units(4));
+    probe
+        .claim(&key, holder, short, Answer::Fresh, "of a fresh event")
+        .await?;
+    pass(harness, probe, 1).await;
+    probe
+        .renew(&key, holder, lease, Held, "of a running claim")
+        .await?;
+    pass(harness, probe, 3).await;
+    let held = "after its first lease, before its renewed one ends";
+    probe
+        .claim(&key, token(), short, Answer::Running, held)
+        .await?;
+    probe.renew(&key, holder, short, Held, held).await?;
+    pass(harness, probe, 3).await;
+    probe
+        .renew(&key, holder, short, Lost, "after the renewed lease")
+        .await?;
+    probe
+        .claim(
+            &key,
+            token(),
+            short,
+            Answer::Fresh,
+            "after the renewed lease",
+        )
+        .await
+}
+
+pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (key, holder) = (key("repeated"), token());
+    let (lease, long) = (probe.units(3), probe.long());
+    let twice = "repeated by the same token";
+    probe
+        .claim(&key, holder, lease, Answer::Fresh, "of a fresh event")
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .claim(&key, holder, lease, Answer::Fresh, twice)
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .claim(
+            &key,
+            token(),
+            lease,
+            Answer::Running,
+            "within the lease of a repeated claim",
+        )
+        .await?;
+    probe
+        .renew(&key, holder, long, Held, "of a running claim")
+        .await?;
+    probe.renew(&key, holder, long, Held, twice).await?;
+    probe
+        .commit(&key, holder, probe.units(4), Held, "of a running claim")
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .commit(&key, holder, probe.units(4), Held, twice)
+        .await?;
+    probe
+        .claim(
+            &key,
+            holder,
+            long,
+            Answer::DoneBy(holder),
+            "after its own commit",
+        )
+        .await?;
+    pass(harness, probe, 3).await;
+    probe
+        .claim(
+            &key,
+            token(),
+            long,
+            Answer::Fresh,
+            "after the retention that the first commit began",
+        )
+        .await?;
+
+    let (released, holder) = (EventKey::new("default", "repeated-release"), token());
+    probe
+        .claim(&released, holder, long, Answer::Fresh, "of a fresh event")
+        .await?;
+    probe
+        .release(&released, holder, Held, "of a running claim")
+        .await?;
+    probe.release(&released, holder, Lost, twice).await?;
+    probe
+        .claim(
+            &released,
+            token(),
+            long,
+            Answer::Fresh,
+            "after a repeated release",
+        )
+        .await
+}
+
+pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (key, next) = (key("retention"), token());
+    // The lease is longer than the retention: it ends with the commit.
+    let by = probe.finish(&key, probe.units(4)).await?;
+    pass(harness, probe, 3).await;
+    probe
+        .claim(
+            &key,
+            next,
+            probe.long(),
+            Answer::DoneBy(by),
+            "before the retention's end",
+        )
+        .await?;
+    pass(harness, probe, 2).await;
+    probe
+        .claim(
+            &key,
+            next,
+            probe.long(),
+            Answer::Fresh,
+            "after the retention's end",
+        )
+        .await?;
+    probe
+        .commit(
+            &key,
+            next,
+            probe.long(),
+            Held,
+            "of an event that came again",
+        )
+        .await?;
+    probe
+        .claim(
+            &key,
+            token(),
+            probe.long(),
+            Answer::DoneBy(next),
+            "of an event that came again",
+        )
+        .await?;
+
+    // And the retention is longer than the lease: it begins with the commit.
+    let (key, holder) = (self::key("retention-long"), token());
+    probe
+        .claim(
+            &key,
+            holder,
+            probe.units(2),
+            Answer::Fresh,
+            "of a fresh event",
+        )
+        .await?;
+    probe
+        .commit(&key, holder, probe.long(), Held, "of a running claim")
+        .await?;
+    pass(harness, probe, 3).await;
+    probe
+        .claim(
+            &key,
+            next,
+            probe.long(),
+            Answer::DoneBy(holder),
+            "after the lease it was done under",
+        )
+        .await
+}
+
+pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let key = key("duplicates");
+    let by = probe.finish(&key, probe.units(5)).await?;
+    for _ in 0..4 {
+        pass(harness, probe, 1).await;
+        let lease = probe.long();
+        probe
+            .claim(
+                &key,
+                token(),
+                lease,
+                Answer::DoneBy(by),
+                "before the retention's end",
+            )
+            .await?;
+    }
+    pass(harness, probe, 2).await;
+    probe
+        .claim(
+            &key,
+            token(),
+            probe.long(),
+            Answer::Fresh,
+            "after the retention, asked for four times within it",
+        )
+        .await
+}
+
+pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let keys = ["longer", "shortest", "shorter", "longest"].map(key);
+    let mut done = Vec::new();
+    for (key, units) in keys.iter().zip([6, 2, 4, 1000]) {
+        done.push((key, probe.finish(key, probe.units(units)).await?));
+    }
+    // After 3 and 5 units: which of them are still remembered.
+    for remembered in [[true, false, true, true], [true, false, false, true]] {
+        pass(harness, probe, if remembered[2] { 3 } else { 2 }).await;
+        for ((key, by), remembered) in done.iter().zip(remembered) {
+            let asking = token();
+            let (expected, when) = if remembered {
+                (Answer::DoneBy(*by), "before its own retention's end")
+            } else {
+                (Answer::Fresh, "after its own, shorter retention")
+            };
+            probe
+                .claim(key, asking, probe.long(), expected, when)
+                .await?;
+            if !remembered {
+                probe
+                    .release(key, asking, Held, "of a running claim")
+                    .await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn scopes_apart(probe: &Probe) -> Kept {
+    let (ours, theirs) = (
+        EventKey::new("sub_1", "evt_1"),
+        EventKey::new("sub_2", "evt_1"),
+    );
+    let by = probe.finish(&ours, probe.long()).await?;
+    let other = token();
+    probe
+        .claim(
+            &theirs,
+            other,
+            probe.long(),
+            Answer::Fresh,
+            "of the same id under another scope",
+        )
+        .await?;
+    probe
+        .release(&theirs, other, Held, "under the other scope")
+        .await?;
+    probe
+        .claim(
+            &ours,
+            token(),
+            probe.long(),
+            Answer::DoneBy(by),
+            "under the first scope",
+        )
+        .await
+}
+
+pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let key = key("retry-after");
+    let lease = probe.units(4);
+    probe
+        .claim(&key, token(), lease, Answer::Fresh, "of a fresh event")
+        .await?;
+    for left in [4, 2] {
+        let claimed = answered("claim", probe.store.claim(&key, token(), lease)).await?;
+        let Claimed::Running { retry_after } = claimed else {
+            return Err(format!("claim of a running event answered {claimed:?}"));
+        };
+        if retry_after.is_zero() || retry_after > probe.units(left) {
+            return Err(format!(
+                "{retry_after:?} reported, {left} of 4 units are left"
+            ));
+        }
+        pass(harness, probe, 2).await;
+    }
+    Ok(())
+}

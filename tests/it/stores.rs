@@ -1,0 +1,174 @@
+//! The stores of this crate: the conformance suite, and what it can't ask of any store.
+
+#[cfg(feature = "testing")]
+mod broken;
+#[cfg(feature = "testing")]
+mod conformance;
+mod memory;
+mod races;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use hookgate::{
+    ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership, StoreError,
+    StoreErrorKind, StoreFuture, StoreStats, UnixSeconds, WhenFull,
+};
+
+const LEASE: Duration = Duration::from_secs(30);
+const RETAIN: Duration = Duration::from_secs(48 * 3600);
+
+fn clock() -> ManualClock {
+    ManualClock::at(UnixSeconds::new(1_763_690_000))
+}
+
+fn key(number: usize) -> EventKey {
+    EventKey::new("default", &format!("evt_{number}"))
+}
+
+fn token() -> ClaimToken {
+    ClaimToken::new(b"{}")
+}
+
+/// The answer of a store that answers at once.
+fn now<T: Unpin>(call: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("a store in memory answers at once"),
+    }
+}
+
+fn finish(store: &dyn DedupeStore, key: &EventKey, retain: Duration) -> ClaimToken {
+    let token = token();
+    assert_eq!(now(store.claim(key, token, LEASE)).unwrap(), Claimed::Fresh);
+    assert_eq!(
+        now(store.commit(key, token, retain)).unwrap(),
+        Ownership::Held
+    );
+    token
+}
+
+/// Whether the event is remembered, without leaving a claim behind.
+fn remembers(store: &dyn DedupeStore, key: &EventKey) -> bool {
+    let token = token();
+    match now(store.claim(key, token, LEASE)).unwrap() {
+        Claimed::Done { .. } => true,
+        Claimed::Fresh => {
+            assert_eq!(now(store.release(key, token)).unwrap(), Ownership::Held);
+            false
+        }
+        running => panic!("{running:?}"),
+    }
+}
+
+#[test]
+fn the_record_whose_retention_ends_first_is_evicted_and_counted() {
+    let clock = clock();
+    let store = LocalStore::new(3).with_clock(Arc::new(clock.clone()));
+    finish(&store, &key(0), RETAIN);
+    clock.advance(Duration::from_secs(10));
+    finish(&store, &key(1), Duration::from_secs(60));
+    finish(&store, &key(2), RETAIN);
+    clock.advance(Duration::from_secs(7));
+    finish(&store, &key(3), RETAIN);
+    assert_eq!(
+        (0..4)
+            .map(|n| remembers(&store, &key(n)))
+            .collect::<Vec<_>>(),
+        [true, false, true, true]
+    );
+    let stats = store.stats();
+    assert_eq!((stats.done, stats.running, stats.evicted), (3, 0, 1));
+    assert_eq!(stats.youngest_evicted, Some(Duration::from_secs(7)));
+    finish(&store, &key(4), RETAIN);
+    assert_eq!(store.stats().youngest_evicted, Some(Duration::from_secs(7)));
+    assert!(!remembers(&store, &key(0)));
+}
+
+#[test]
+fn what_has_ended_makes_room_and_is_not_counted_as_evicted() {
+    let clock = clock();
+    let store = LocalStore::new(100).with_clock(Arc::new(clock.clone()));
+    for n in 0..100 {
+        finish(&store, &key(n), Duration::from_secs(60));
+    }
+    clock.advance(Duration::from_secs(60));
+    for n in 100..200 {
+        finish(&store, &key(n), RETAIN);
+    }
+    assert!((100..200).all(|n| remembers(&store, &key(n))));
+    let stats = store.stats();
+    assert_eq!(
+        (stats.done, stats.evicted, stats.youngest_evicted),
+        (100, 0, None)
+    );
+}
+
+#[test]
+fn claims_that_nobody_ends_are_freed_when_their_lease_is_over() {
+    let clock = clock();
+    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    for n in 0..1000 {
+        now(store.claim(&key(n), token(), LEASE)).unwrap();
+    }
+    assert_eq!(store.stats().running, 1000);
+    clock.advance(LEASE);
+    while store.stats().running > 0 {}
+    assert_eq!(store.stats(), StoreStats::default());
+}
+
+#[test]
+fn a_stepped_wall_clock_changes_nothing() {
+    let stores = |clock: &ManualClock| -> Vec<Box<dyn DedupeStore>> {
+        vec![
+            Box::new(LocalStore::default().with_clock(Arc::new(clock.clone()))),
+            #[cfg(feature = "moka")]
+            Box::new(hookgate::MemoryStore::default().with_clock(Arc::new(clock.clone()))),
+        ]
+    };
+    for step in [-3600, 3600, i64::MIN / 2, i64::MAX / 2] {
+        let clock = clock();
+        for store in stores(&clock) {
+            let (running, holder) = (key(1), token());
+            finish(&*store, &key(0), RETAIN);
+            now(store.claim(&running, holder, LEASE)).unwrap();
+            clock.set_wall(UnixSeconds::new(1_763_690_000_i64.saturating_add(step)));
+            assert!(remembers(&*store, &key(0)), "{store:?}, {step} s");
+            assert_eq!(
+                now(store.claim(&running, token(), LEASE)).unwrap(),
+                Claimed::Running { retry_after: LEASE },
+                "{store:?}, {step} s"
+            );
+            clock.advance(LEASE);
+            assert_eq!(
+                now(store.commit(&running, holder, RETAIN)).unwrap(),
+                Ownership::Lost
+            );
+            clock.advance(RETAIN - LEASE);
+            assert!(!remembers(&*store, &key(0)), "{store:?}, {step} s");
+        }
+    }
+}
+
+#[test]
+fn a_store_for_no_record_holds_one() {
+    let store = LocalStore::new(0);
+    finish(&store, &key(0), RETAIN);
+    assert!(remembers(&store, &key(0)));
+    let refusing = LocalStore::new(0).with_when_full(WhenFull::Refuse);
+    finish(&refusing, &key(0), RETAIN);
+    let refused = now(refusing.claim(&key(1), token(), LEASE)).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Full);
+}
+
+#[test]
+fn a_lease_or_retention_without_end_has_none() {
+    let clock = clock();
+    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    now(store.claim(&key(0), token(), Duration::MAX)).unwrap();
+    finish(&store, &key(1), Duration::MAX);
+    clock.advance(Duration::from_secs(u64::from(u32::MAX)));
+    assert_eq!((store.stats().running, store.stats().done), (1, 1));
+}

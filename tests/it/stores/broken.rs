@@ -1,0 +1,446 @@
+//! Stores that are broken on purpose, one for each way in which real ones have failed: how we know that the suite can fail.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use hookgate::testing::{Finding, StoreConformance, StoreRule};
+use hookgate::{
+    Capacity, ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership, StoreError,
+    StoreErrorKind, StoreFuture, WhenFull,
+};
+
+use super::conformance::InManualTime;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// The control: without a fault, this store keeps the contract.
+    None,
+    /// Looks, then inserts, as two steps.
+    TwoSteps,
+    /// Acknowledges a copy while the first is still running.
+    DoneWhenSeen,
+    /// A lease that ended still keeps successors out.
+    LeaseNeverEnds,
+    /// A late holder may still commit.
+    LateCommitCounts,
+    /// Whoever releases, releases.
+    UnfencedRelease,
+    /// Releasing keeps the record until its lease ends.
+    ReleaseWaits,
+    /// Renewal says that it holds, and does not.
+    IdleRenewal,
+    /// A commit repeated after its reply was lost finds no running claim.
+    RepeatedCommitLost,
+    /// A repeated commit begins the retention anew.
+    RepeatedCommitExtends,
+    /// A claim repeated after its reply was lost meets itself.
+    RepeatedClaimRuns,
+    /// A duplicate's look-up extends the retention.
+    DuplicateExtends,
+    /// Retention is what is left of the lease.
+    RetentionIsLease,
+    /// One retention for all: the first.
+    OneRetention,
+    /// Reports the whole lease of a running claim, however much of it has passed.
+    WholeLease,
+    /// A full store forgets anything, running claims first.
+    EvictsRunning,
+    /// Was told to refuse, and goes on.
+    NeverRefuses,
+    /// Counts done records only: too many claims are taken.
+    RefusesTooLate,
+    /// Counts what has ended.
+    RefusesForEver,
+}
+
+struct Broken {
+    fault: Fault,
+    capacity: Capacity,
+    clock: Arc<dyn Clock>,
+    records: Mutex<HashMap<EventKey, Record>>,
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    token: ClaimToken,
+    end: Monotonic,
+    /// The lease of a running record, the retention of a done one.
+    lasts: Duration,
+    done: bool,
+}
+
+impl fmt::Debug for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl Broken {
+    fn find(&self, key: &EventKey) -> Option<Record> {
+        let record = *self.records.lock().unwrap().get(key)?;
+        let ended = record.end <= self.clock.monotonic();
+        let kept = self.fault == Fault::LeaseNeverEnds && !record.done;
+        (!ended || kept).then_some(record)
+    }
+
+    fn put(&self, key: &EventKey, token: ClaimToken, lasts: Duration, done: bool) {
+        let end = self.clock.monotonic().saturating_add(lasts);
+        let record = Record {
+            token,
+            end,
+            lasts,
+            done,
+        };
+        self.records.lock().unwrap().insert(*key, record);
+    }
+
+    fn make_room(&self) {
+        if self.capacity.when_full() != WhenFull::EvictOldest {
+            return;
+        }
+        let any = self.fault == Fault::EvictsRunning;
+        let mut records = self.records.lock().unwrap();
+        let countable = records.iter().filter(|(_, record)| any || record.done);
+        if countable.clone().count() >= self.capacity.records() {
+            let oldest = countable.min_by_key(|(_, record)| record.end);
+            let oldest = *oldest.unwrap().0;
+            records.remove(&oldest);
+        }
+    }
+
+    fn refuses(&self) -> bool {
+        let now = self.clock.monotonic();
+        let records = self.records.lock().unwrap();
+        let held = records
+            .values()
+            .filter(|record| record.done || self.fault != Fault::RefusesTooLate)
+            .filter(|record| record.end > now || self.fault == Fault::RefusesForEver)
+            .count();
+        self.capacity.when_full() == WhenFull::Refuse
+            && self.fault != Fault::NeverRefuses
+            && held >= self.capacity.records()
+    }
+
+    fn claim_now(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
+        let found = self.find(key);
+        if self.fault == Fault::TwoSteps {
+            thread::yield_now();
+        }
+        match found {
+            Some(record) if record.done => {
+                if self.fault == Fault::DuplicateExtends {
+                    self.put(key, record.token, record.lasts, true);
+                }
+                return Some(Claimed::Done { by: record.token });
+            }
+            Some(record) if record.token != token || self.fault == Fault::RepeatedClaimRuns => {
+                if self.fault == Fault::DoneWhenSeen {
+                    return Some(Claimed::Done { by: record.token });
+                }
+                let left = record.end.saturating_since(self.clock.monotonic());
+                let whole = self.fault == Fault::WholeLease;
+                let retry_after = if whole { record.lasts } else { left };
+                return Some(Claimed::Running { retry_after });
+            }
+            Some(_) => {}
+            None if self.refuses() => return None,
+            None => {}
+        }
+        if self.fault == Fault::EvictsRunning {
+            self.make_room();
+        }
+        self.put(key, token, lease, false);
+        Some(Claimed::Fresh)
+    }
+
+    fn commit_now(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
+        match self.find(key) {
+            Some(record) if record.done && record.token == token => {
+                match self.fault {
+                    Fault::RepeatedCommitLost => return Ownership::Lost,
+                    Fault::RepeatedCommitExtends => self.put(key, token, retain, true),
+                    _ => {}
+                }
+                return Ownership::Held;
+            }
+            Some(record) if !record.done && record.token == token => {
+                let retain = match self.fault {
+                    Fault::RetentionIsLease => record.lasts,
+                    Fault::OneRetention => {
+                        let records = self.records.lock().unwrap();
+                        let done = records.values().find(|record| record.done);
+                        done.map_or(retain, |done| done.lasts)
+                    }
+                    _ => retain,
+                };
+                self.make_room();
+                self.put(key, token, retain, true);
+            }
+            None if self.fault == Fault::LateCommitCounts => self.put(key, token, retain, true),
+            _ => return Ownership::Lost,
+        }
+        Ownership::Held
+    }
+
+    fn release_now(&self, key: &EventKey, token: ClaimToken) -> Ownership {
+        match self.find(key) {
+            Some(record)
+                if self.fault == Fault::UnfencedRelease
+                    || (!record.done && record.token == token) =>
+            {
+                if self.fault != Fault::ReleaseWaits {
+                    self.records.lock().unwrap().remove(key);
+                }
+                Ownership::Held
+            }
+            _ => Ownership::Lost,
+        }
+    }
+
+    fn renew_now(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
+        match self.find(key) {
+            Some(record) if !record.done && record.token == token => {
+                if self.fault != Fault::IdleRenewal {
+                    self.put(key, token, lease, false);
+                }
+                Ownership::Held
+            }
+            _ => Ownership::Lost,
+        }
+    }
+}
+
+/// One call at a time, but for the fault that is about it.
+static STEP: Mutex<()> = Mutex::new(());
+
+impl DedupeStore for Broken {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        let _step = (self.fault != Fault::TwoSteps).then(|| STEP.lock());
+        let claimed = self.claim_now(key, token, lease);
+        StoreFuture::ready(claimed.ok_or_else(|| StoreError::new(StoreErrorKind::Full)))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        let _step = STEP.lock();
+        StoreFuture::ready(Ok(self.renew_now(key, token, lease)))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        let _step = STEP.lock();
+        StoreFuture::ready(Ok(self.commit_now(key, token, retain)))
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        let _step = STEP.lock();
+        StoreFuture::ready(Ok(self.release_now(key, token)))
+    }
+}
+
+/// The rules that a store with this fault is found to break.
+async fn broken_by(fault: Fault) -> Vec<StoreRule> {
+    let open = move |capacity, clock| -> Arc<dyn DedupeStore> {
+        Arc::new(Broken {
+            fault,
+            capacity,
+            clock,
+            records: Mutex::default(),
+        })
+    };
+    let report = StoreConformance::new(InManualTime(open, super::clock()))
+        .run()
+        .await;
+    report.broken().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_fault_breaks_the_rule_that_names_it() {
+    assert_eq!(broken_by(Fault::None).await, []);
+    for (fault, rule) in [
+        (Fault::TwoSteps, StoreRule::OneWinner),
+        (Fault::DoneWhenSeen, StoreRule::OneWinner),
+        (Fault::DoneWhenSeen, StoreRule::Table),
+        (Fault::LeaseNeverEnds, StoreRule::LeaseEnds),
+        (Fault::LateCommitCounts, StoreRule::StaleToken),
+        (Fault::UnfencedRelease, StoreRule::StaleToken),
+        (Fault::UnfencedRelease, StoreRule::Table),
+        (Fault::ReleaseWaits, StoreRule::ReleaseReopens),
+        (Fault::IdleRenewal, StoreRule::RenewalHolds),
+        (Fault::RepeatedCommitLost, StoreRule::RepeatedCalls),
+        (Fault::RepeatedCommitExtends, StoreRule::RepeatedCalls),
+        (Fault::RepeatedClaimRuns, StoreRule::RepeatedCalls),
+        (Fault::DuplicateExtends, StoreRule::DuplicatesExtendNothing),
+        (Fault::RetentionIsLease, StoreRule::RetentionEnds),
+        (Fault::OneRetention, StoreRule::RetentionIsEachRecords),
+        (Fault::WholeLease, StoreRule::RetryAfter),
+        (Fault::EvictsRunning, StoreRule::RunningNeverEvicted),
+        (Fault::NeverRefuses, StoreRule::RefuseRefuses),
+        (Fault::RefusesTooLate, StoreRule::RefuseRefuses),
+        (Fault::RefusesForEver, StoreRule::RefuseRefuses),
+    ] {
+        let broken = broken_by(fault).await;
+        assert!(broken.contains(&rule), "{fault:?} broke {broken:?}");
+    }
+}
+
+/// Done records under one constant key: two events that can't be told apart.
+#[derive(Debug)]
+struct IdsOnly(Arc<dyn DedupeStore>);
+
+impl IdsOnly {
+    fn key() -> &'static EventKey {
+        static KEY: std::sync::OnceLock<EventKey> = std::sync::OnceLock::new();
+        KEY.get_or_init(|| EventKey::new("", ""))
+    }
+}
+
+impl DedupeStore for IdsOnly {
+    fn claim<'a>(
+        &'a self,
+        _: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        self.0.claim(Self::key(), token, lease)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        _: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.0.renew(Self::key(), token, lease)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.0.commit(Self::key(), token, retain)
+    }
+
+    fn release<'a>(&'a self, _: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.0.release(Self::key(), token)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_store_that_confuses_events_breaks_the_rule_about_scopes() {
+    let open = |capacity, clock| -> Arc<dyn DedupeStore> {
+        Arc::new(IdsOnly(super::conformance::local(capacity, clock)))
+    };
+    let suite = StoreConformance::new(InManualTime(open, super::clock()));
+    let finding = suite.check(StoreRule::ScopesApart).await;
+    assert!(matches!(finding, Finding::Broken(_)), "{finding:?}");
+}
+
+#[cfg(feature = "moka")]
+mod caches {
+    //! moka as it comes, and moka with the right policy but read in the plain way.
+
+    use moka::policy::EvictionPolicy;
+    use moka::sync::Cache;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Plain {
+        running: Mutex<HashMap<EventKey, ClaimToken>>,
+        done: Cache<EventKey, ClaimToken>,
+    }
+
+    impl DedupeStore for Plain {
+        fn claim<'a>(
+            &'a self,
+            key: &'a EventKey,
+            token: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Claimed> {
+            let mut running = self.running.lock().unwrap();
+            StoreFuture::ready(Ok(if let Some(by) = self.done.get(key) {
+                Claimed::Done { by }
+            } else if *running.entry(*key).or_insert(token) == token {
+                Claimed::Fresh
+            } else {
+                let retry_after = Duration::from_secs(1);
+                Claimed::Running { retry_after }
+            }))
+        }
+
+        fn renew<'a>(
+            &'a self,
+            _: &'a EventKey,
+            _: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            StoreFuture::ready(Ok(Ownership::Held))
+        }
+
+        fn commit<'a>(
+            &'a self,
+            key: &'a EventKey,
+            token: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            let mut running = self.running.lock().unwrap();
+            self.done.insert(*key, token);
+            running.remove(key);
+            StoreFuture::ready(Ok(Ownership::Held))
+        }
+
+        fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
+            StoreFuture::ready(Ok(Ownership::Lost))
+        }
+    }
+
+    async fn findings(policy: EvictionPolicy) -> [Finding; 2] {
+        let open = move |capacity: Capacity, _| -> Arc<dyn DedupeStore> {
+            let done = Cache::builder()
+                .max_capacity(capacity.records() as u64)
+                .eviction_policy(policy.clone())
+                .build();
+            Arc::new(Plain {
+                running: Mutex::default(),
+                done,
+            })
+        };
+        let suite = StoreConformance::new(InManualTime(open, crate::stores::clock()));
+        [
+            suite.check(StoreRule::NewestRemembered).await,
+            suite.check(StoreRule::NewestRememberedAfterReads).await,
+        ]
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn the_default_policy_of_moka_forgets_what_is_new() {
+        let [_, after_reads] = findings(EvictionPolicy::tiny_lfu()).await;
+        assert!(matches!(after_reads, Finding::Broken(_)), "{after_reads:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_get_that_counts_as_a_use_forgets_what_is_new() {
+        let [unread, after_reads] = findings(EvictionPolicy::lru()).await;
+        assert_eq!(unread, Finding::Kept);
+        assert!(matches!(after_reads, Finding::Broken(_)), "{after_reads:?}");
+    }
+}

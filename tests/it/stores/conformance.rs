@@ -1,0 +1,84 @@
+//! Both stores keep the contract, in the time of a manual clock and in real time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookgate::testing::{StoreConformance, StoreUnderTest};
+use hookgate::{Capacity, Clock, DedupeStore, LocalStore, ManualClock, SystemClock};
+
+pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore>;
+
+pub(super) fn local(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
+    let store = LocalStore::new(capacity.records()).with_when_full(capacity.when_full());
+    Arc::new(store.with_clock(clock))
+}
+
+#[cfg(feature = "moka")]
+fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
+    let store = hookgate::MemoryStore::new(capacity.records()).with_when_full(capacity.when_full());
+    Arc::new(store.with_clock(clock))
+}
+
+pub(super) struct InManualTime<F>(pub(super) F, pub(super) ManualClock);
+
+impl<F> StoreUnderTest for InManualTime<F>
+where
+    F: Fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore> + Send + Sync + 'static,
+{
+    async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+        Some((self.0)(
+            capacity.unwrap_or_default(),
+            Arc::new(self.1.clone()),
+        ))
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.1.advance(time);
+    }
+}
+
+struct InRealTime(Open);
+
+impl StoreUnderTest for InRealTime {
+    async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+        Some((self.0)(
+            capacity.unwrap_or_default(),
+            Arc::new(SystemClock),
+        ))
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn unit(&self) -> Duration {
+        Duration::from_millis(150)
+    }
+}
+
+async fn keeps_the_contract(open: Open) {
+    let manual = StoreConformance::new(InManualTime(open, super::clock()));
+    manual.run().await.assert_kept();
+    StoreConformance::new(InRealTime(open))
+        .run()
+        .await
+        .assert_kept();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_local_store_keeps_the_contract() {
+    keeps_the_contract(local).await;
+}
+
+#[cfg(feature = "moka")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_store_keeps_the_contract() {
+    keeps_the_contract(memory).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "multi-thread runtime")]
+async fn a_suite_that_could_not_race_says_so() {
+    let suite = StoreConformance::new(InManualTime(local, super::clock()));
+    let _ = suite.run().await;
+}

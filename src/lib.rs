@@ -5,13 +5,19 @@
 mod clock;
 pub mod dedupe;
 mod error;
+pub mod event;
 pub mod verify;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 pub use dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
 pub use error::{
-    HeaderError, HeaderErrorKind, KeysError, KeysErrorKind, Malformed, SecretError,
-    SecretErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+    EventError, EventErrorKind, HeaderError, HeaderErrorKind, KeysError, KeysErrorKind, Malformed,
+    SecretError, SecretErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+};
+pub use event::{
+    Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
+    EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
+    RowId, RowUpdated, Value, WorkspaceId,
 };
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,

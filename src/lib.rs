@@ -8,6 +8,7 @@ mod error;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
+pub mod event;
 pub mod verify;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
@@ -19,8 +20,13 @@ pub use dedupe::{
     RetrySchedule, StoreFuture, StoreStats, WhenFull,
 };
 pub use error::{
-    HeaderError, HeaderErrorKind, KeysError, KeysErrorKind, Malformed, SecretError,
-    SecretErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+    EventError, EventErrorKind, HeaderError, HeaderErrorKind, KeysError, KeysErrorKind, Malformed,
+    SecretError, SecretErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+};
+pub use event::{
+    Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
+    EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
+    RowId, RowUpdated, Value, WorkspaceId,
 };
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,

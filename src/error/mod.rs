@@ -4,11 +4,14 @@
 //! says this level only; what lies below is in [`source()`](std::error::Error::source). The wording is for people
 //! and no contract: match on the kind. No error holds a secret, a computed MAC or a byte of a body.
 
+mod event;
 mod keys;
 mod secret;
 mod store;
 mod verify;
 
+pub(crate) use event::Position;
+pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
 pub use store::{StoreError, StoreErrorKind};

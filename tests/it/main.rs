@@ -6,4 +6,5 @@ mod leaks;
 mod parsers;
 mod ui;
 mod stores;
+mod events;
 mod vectors;

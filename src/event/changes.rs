@@ -1,0 +1,233 @@
+//! What an update changed, property by property.
+
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::json::{Fields, Json, Name};
+use super::properties::last_of_each;
+use super::value::{Place, Value};
+use crate::error::EventError;
+
+const PATH: &str = "data.changes";
+
+/// A property before and after an update.
+///
+/// Stands in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, take an `Option`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+pub struct Change<T> {
+    /// The value that it had.
+    pub before: T,
+    /// The value that it has now.
+    pub after: T,
+}
+
+/// The changes of a `row.updated`, by property name.
+///
+/// Each is an object with `before` and `after`. A side that is not there is told apart from one that is `null`, since a
+/// sender may leave out what did not exist before. Where a name stands there twice, both are kept and the last is read.
+///
+/// ```
+/// use hookgate::{Change, Changes};
+/// use serde::Deserialize;
+///
+/// let changes: Changes = serde_json::from_str(
+///     r#"{"Total":{"before":1.5,"after":2.5},"Note":{"before":null,"after":"paid"}}"#,
+/// )?;
+///
+/// // By name …
+/// assert!(changes.before("Note").is_null());
+/// assert_eq!(changes.after("Note").text()?.into_option().as_deref(), Some("paid"));
+/// assert!(!changes.contains("Name"));
+///
+/// // … or into a struct, an option for each property that may have changed.
+/// #[derive(Deserialize)]
+/// struct OrderChanges {
+///     #[serde(rename = "Total")]
+///     total: Option<Change<f64>>,
+///     #[serde(rename = "Name")]
+///     name: Option<Change<String>>,
+/// }
+/// let order: OrderChanges = changes.to()?;
+/// assert_eq!(order.total, Some(Change { before: 1.5, after: 2.5 }));
+/// assert_eq!(order.name, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Changes(Vec<(Box<str>, Sides)>);
+
+#[derive(Clone, Default)]
+struct Sides {
+    before: Option<Json>,
+    after: Option<Json>,
+    extra: Fields,
+}
+
+impl Changes {
+    /// What the property was. Absent where it did not change.
+    #[must_use]
+    pub fn before<'a>(&'a self, name: &'a str) -> Value<'a> {
+        Value::new(
+            place(name, "before"),
+            self.find(name).and_then(|sides| sides.before.as_ref()),
+        )
+    }
+
+    /// What the property is now. Absent where it did not change.
+    #[must_use]
+    pub fn after<'a>(&'a self, name: &'a str) -> Value<'a> {
+        Value::new(
+            place(name, "after"),
+            self.find(name).and_then(|sides| sides.after.as_ref()),
+        )
+    }
+
+    /// Whether the property changed.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The names of the properties that changed.
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+
+    /// Names and both sides as they were written, doubled names included.
+    pub fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&str, Change<Value<'_>>)> + ExactSizeIterator {
+        self.0.iter().map(|(name, sides)| {
+            let change = Change {
+                before: Value::new(place(name, "before"), sides.before.as_ref()),
+                after: Value::new(place(name, "after"), sides.after.as_ref()),
+            };
+            (&**name, change)
+        })
+    }
+
+    /// How many properties changed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether none did.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them as a struct of your own, with an `Option<Change<T>>` for each property that may have changed.
+    ///
+    /// # Errors
+    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
+        let entries = self.0.iter().map(|(name, sides)| (&**name, sides));
+        super::diagnose::fit(&last_of_each(entries), || PATH.into())
+    }
+
+    fn find(&self, name: &str) -> Option<&Sides> {
+        let mut from_the_end = self.0.iter().rev();
+        from_the_end
+            .find(|(known, _)| **known == *name)
+            .map(|(_, sides)| sides)
+    }
+}
+
+/// The names alone.
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Changes(")?;
+        f.debug_set().entries(self.names()).finish()?;
+        f.write_str(")")
+    }
+}
+
+fn place<'n>(name: &'n str, side: &'static str) -> Place<'n> {
+    Place {
+        parent: PATH,
+        name,
+        side: Some(side),
+    }
+}
+
+impl Serialize for Changes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, sides)| (name, sides)))
+    }
+}
+
+impl Serialize for Sides {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(before) = &self.before {
+            map.serialize_entry("before", before)?;
+        }
+        if let Some(after) = &self.after {
+            map.serialize_entry("after", after)?;
+        }
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Changes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ChangesVisitor)
+    }
+}
+
+struct ChangesVisitor;
+
+impl<'de> Visitor<'de> for ChangesVisitor {
+    type Value = Changes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Changes, A::Error> {
+        let mut changes = Changes::default();
+        while let Some(entry) = map.next_entry()? {
+            changes.0.push(entry);
+        }
+        Ok(changes)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sides {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(SidesVisitor)
+    }
+}
+
+struct SidesVisitor;
+
+impl<'de> Visitor<'de> for SidesVisitor {
+    type Value = Sides;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with before and after")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sides, A::Error> {
+        let mut sides = Sides::default();
+        while let Some(name) = map.next_key::<Name<'_>>()? {
+            let (side, known) = match &*name.0 {
+                "before" => (&mut sides.before, "before"),
+                "after" => (&mut sides.after, "after"),
+                _ => {
+                    sides.extra.push(name.0, map.next_value()?);
+                    continue;
+                }
+            };
+            if side.is_some() {
+                return Err(A::Error::duplicate_field(known));
+            }
+            *side = Some(map.next_value()?);
+        }
+        Ok(sides)
+    }
+}

@@ -1,0 +1,394 @@
+//! Dates: the text as written, and the instant it stands for.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+use serde::ser::{Serialize, Serializer};
+
+use crate::UnixSeconds;
+use crate::error::Malformed;
+
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// A DATE value: a date, or a date-time with its zone. Text plus parsed instant.
+///
+/// Taken is what ISO 8601 and RFC 3339 agree on: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`, one to nine digits of a fraction
+/// if any, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in lower case. Days are checked against the calendar. A
+/// leap second (`:60`) is refused, since no conversion could keep it; so is a date-time without a zone, which is no instant.
+///
+/// It can stand in a row type of your own.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let moment = Date::parse("2026-11-21T09:30:00.25+01:00").unwrap();
+/// assert_eq!(moment.unix_seconds().as_i64(), 1_795_249_800);
+/// assert_eq!(moment.subsec_nanos(), 250_000_000);
+///
+/// let day = Date::parse("2024-02-29").unwrap();
+/// assert!(day.is_date_only());
+/// assert!(Date::parse("2026-02-29").is_err());
+/// ```
+///
+/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` leads to the types of those crates: a date to their date, a
+/// date-time to their timestamp. The other two pairs are errors: which day an instant falls on depends on a zone, and
+/// when a day begins as well.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Date {
+    text: Box<str>,
+    pub(super) day: CivilDay,
+    time: Option<Time>,
+}
+
+/// A day of the calendar, valid.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CivilDay {
+    pub(super) year: u16,
+    pub(super) month: u8,
+    pub(super) day: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Time {
+    second_of_day: u32,
+    nanos: u32,
+    offset_seconds: i32,
+}
+
+impl Date {
+    /// From a value's text.
+    ///
+    /// # Errors
+    /// [`Malformed`] for all but the two forms.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let mut rest = Rest(text.as_bytes());
+        let day = rest.day().ok_or(Malformed)?;
+        let time = if rest.0.is_empty() {
+            None
+        } else {
+            Some(rest.time().ok_or(Malformed)?)
+        };
+        Ok(Self {
+            text: text.into(),
+            day,
+            time,
+        })
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is a date without a time.
+    #[must_use]
+    pub fn is_date_only(&self) -> bool {
+        self.time.is_none()
+    }
+
+    /// The instant in whole seconds, rounded down. A date without a time stands for its midnight in UTC.
+    #[must_use]
+    pub fn unix_seconds(&self) -> UnixSeconds {
+        let midnight = self.day.days_since_epoch() * SECONDS_PER_DAY;
+        UnixSeconds::new(self.time.map_or(midnight, |time| {
+            midnight + i64::from(time.second_of_day) - i64::from(time.offset_seconds)
+        }))
+    }
+
+    /// Nanoseconds past [`unix_seconds`](Self::unix_seconds).
+    #[must_use]
+    pub fn subsec_nanos(&self) -> u32 {
+        self.time.map_or(0, |time| time.nanos)
+    }
+
+    /// The instant in nanoseconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub fn unix_nanos(&self) -> i128 {
+        i128::from(self.unix_seconds().as_i64()) * NANOS_PER_SECOND
+            + i128::from(self.subsec_nanos())
+    }
+
+    /// The offset from UTC that it was written with, in seconds east; `None` for a date without a time.
+    #[must_use]
+    pub fn offset_seconds(&self) -> Option<i32> {
+        self.time.map(|time| time.offset_seconds)
+    }
+
+    /// The instant as the standard library's, where the platform's can hold it.
+    #[must_use]
+    pub fn to_system_time(&self) -> Option<SystemTime> {
+        let seconds = self.unix_seconds().as_i64();
+        let whole = Duration::from_secs(seconds.unsigned_abs());
+        let second = if seconds < 0 {
+            UNIX_EPOCH.checked_sub(whole)
+        } else {
+            UNIX_EPOCH.checked_add(whole)
+        };
+        second?.checked_add(Duration::from_nanos(self.subsec_nanos().into()))
+    }
+}
+
+impl CivilDay {
+    /// Days since 1970-01-01 in the Gregorian calendar, which is taken to reach back to the year 0.
+    fn days_since_epoch(self) -> i64 {
+        let past_years = i64::from(self.year) - 1;
+        let leap_days =
+            past_years.div_euclid(4) - past_years.div_euclid(100) + past_years.div_euclid(400);
+        let past_months: u16 = (1..self.month)
+            .map(|month| u16::from(days_of(self.year, month)))
+            .sum();
+        // 719,162 days lie between 0001-01-01 and the epoch.
+        past_years * 365 + leap_days + i64::from(past_months) + i64::from(self.day) - 1 - 719_162
+    }
+}
+
+fn days_of(year: u16, month: u8) -> u8 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// What of the text has not been read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn day(&mut self) -> Option<CivilDay> {
+        let year = u16::from(self.two_digits(99)?) * 100 + u16::from(self.two_digits(99)?);
+        self.one_of(b"-")?;
+        let month = self.two_digits(12).filter(|&month| month > 0)?;
+        self.one_of(b"-")?;
+        let day = self
+            .two_digits(days_of(year, month))
+            .filter(|&day| day > 0)?;
+        Some(CivilDay { year, month, day })
+    }
+
+    fn time(&mut self) -> Option<Time> {
+        self.one_of(b"Tt")?;
+        let hours = self.two_digits(23)?;
+        self.one_of(b":")?;
+        let minutes = self.two_digits(59)?;
+        self.one_of(b":")?;
+        let seconds = self.two_digits(59)?;
+        let nanos = match self.one_of(b".") {
+            Some(_) => self.fraction()?,
+            None => 0,
+        };
+        let offset_seconds = self.offset()?;
+        let second_of_day = u32::from(hours) * 3600 + u32::from(minutes) * 60 + u32::from(seconds);
+        self.0.is_empty().then_some(Time {
+            second_of_day,
+            nanos,
+            offset_seconds,
+        })
+    }
+
+    fn offset(&mut self) -> Option<i32> {
+        let sign = match self.one_of(b"Zz+-")? {
+            b'+' => 1,
+            b'-' => -1,
+            _ => return Some(0),
+        };
+        let hours = self.two_digits(23)?;
+        self.one_of(b":")?;
+        let minutes = self.two_digits(59)?;
+        Some(sign * (i32::from(hours) * 3600 + i32::from(minutes) * 60))
+    }
+
+    fn fraction(&mut self) -> Option<u32> {
+        let length = self
+            .0
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let (digits, rest) = self.0.split_at(length);
+        self.0 = rest;
+        if !(1..=9).contains(&length) {
+            return None;
+        }
+        let padded = digits
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(b'0'))
+            .take(9);
+        Some(padded.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0')))
+    }
+
+    fn two_digits(&mut self, most: u8) -> Option<u8> {
+        let (&[tens, ones], rest) = self.0.split_first_chunk()?;
+        if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
+            return None;
+        }
+        self.0 = rest;
+        Some((tens - b'0') * 10 + (ones - b'0')).filter(|&number| number <= most)
+    }
+
+    fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        bytes.contains(&first).then(|| {
+            self.0 = rest;
+            first
+        })
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Date({self})")
+    }
+}
+
+impl Serialize for Date {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Date {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|Malformed| {
+            let expected = &"a date (YYYY-MM-DD) or a date-time with its zone";
+            D::Error::invalid_value(Unexpected::Str(""), expected)
+        })
+    }
+}
+
+/// A date kept as text and not looked at: `createdAt`.
+///
+/// The specification leaves its precision open, and an event must not fail over a field that its handler may not need. So any
+/// text is taken, and [`date`](Self::date) parses it on demand.
+#[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct DateText(Box<str>);
+
+impl DateText {
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The instant that it stands for.
+    ///
+    /// # Errors
+    /// [`Malformed`], as [`Date::parse`].
+    pub fn date(&self) -> Result<Date, Malformed> {
+        Date::parse(&self.0)
+    }
+}
+
+impl fmt::Display for DateText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Shows the text only where it is a date: anything else could be anything.
+impl fmt::Debug for DateText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.date() {
+            Ok(date) => write!(f, "DateText({date})"),
+            Err(Malformed) => f.write_str("DateText(no date)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_right() {
+        for (text, seconds, nanos) in [
+            ("1970-01-01", 0, 0),
+            ("1970-01-01T00:00:00Z", 0, 0),
+            ("1969-12-31T23:59:59.5Z", -1, 500_000_000),
+            ("2000-02-29T12:00:00Z", 951_825_600, 0),
+            ("2026-11-21t09:30:00.000000001z", 1_795_253_400, 1),
+            ("2026-11-21T09:30:00+05:30", 1_795_233_600, 0),
+            ("2026-11-21T09:30:00-00:00", 1_795_253_400, 0),
+            ("0000-01-01", -62_167_219_200, 0),
+            ("0001-01-01", -62_135_596_800, 0),
+            (
+                "9999-12-31T23:59:59.999999999Z",
+                253_402_300_799,
+                999_999_999,
+            ),
+            ("9999-12-31T23:59:59-23:59", 253_402_387_139, 0),
+        ] {
+            let date = Date::parse(text).unwrap();
+            assert_eq!(date.unix_seconds().as_i64(), seconds, "{text}");
+            assert_eq!(date.subsec_nanos(), nanos, "{text}");
+            assert_eq!(date.is_date_only(), text.len() == 10);
+            let since = date
+                .to_system_time()
+                .map(|time| match time.duration_since(UNIX_EPOCH) {
+                    Ok(after) => i128::try_from(after.as_nanos()).unwrap(),
+                    Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap(),
+                });
+            // A platform may not reach that far, but never somewhere else.
+            assert!(
+                since.is_none_or(|since| since == date.unix_nanos()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn days_follow_each_other_through_the_whole_calendar() {
+        let mut expected = Date::parse("0000-01-01").unwrap().day.days_since_epoch();
+        for year in 0..=9999 {
+            for month in 1..=12 {
+                for day in 1..=days_of(year, month) {
+                    assert_eq!(CivilDay { year, month, day }.days_since_epoch(), expected);
+                    expected += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn everything_else_is_malformed() {
+        for text in [
+            "",
+            "2026",
+            "2026-11",
+            "2026-11-00",
+            "2026-00-01",
+            "2026-13-01",
+            "2026-04-31",
+            "1900-02-29",
+            "26-11-21",
+            "+2026-11-21",
+            "2026-11-21 ",
+            "2026-11-21T09:30:00",
+            "2026-11-21 09:30:00Z",
+            "2026-11-21T09:30Z",
+            "2026-11-21T24:00:00Z",
+            "2026-11-21T23:59:60Z",
+            "2026-11-21T09:30:00.Z",
+            "2026-11-21T09:30:00,5Z",
+            "2026-11-21T09:30:00.0000000001Z",
+            "2026-11-21T09:30:00+0100",
+            "2026-11-21T09:30:00+24:00",
+            "2026-11-21T09:30:00ZZ",
+            "٢٠٢٦-11-21",
+        ] {
+            assert!(Date::parse(text).is_err(), "{text}");
+        }
+    }
+}

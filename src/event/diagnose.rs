@@ -1,0 +1,367 @@
+//! What is wrong with a body that did not parse, found in a second, slower pass.
+//!
+//! The fast pass only knows that something failed. Here the body is read again, in two phases: the envelope with `data`
+//! left raw, then `data` on its own. So the path and the position come out right whichever of `type` and `data` comes
+//! first. Messages are made from serde's by a whitelist, see [`Finding`].
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use serde_path_to_error::{Path, Segment, Track};
+
+use super::ids::{DataModelId, EventId, EventType};
+use super::json::Name;
+use super::parse::Wire;
+use super::row::{RowCreated, RowDeleted, RowUpdated};
+use super::scan;
+use crate::error::{EventError, EventErrorKind as Kind, Position};
+
+/// The longest path in characters, and the longest text that a type may say of itself.
+const MAX_CHARS: usize = 256;
+
+/// Why this text is no `Event<R>`. `pinned` is the workspace that the keys are pinned to.
+pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) -> EventError {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return Finding::of(&error)
+            .into_error(String::new())
+            .at_position(place(text, 0, &error));
+    }
+    if !text.trim_start().starts_with('{') {
+        return EventError::new(Kind::NotAnObject);
+    }
+    let outline = match track::<Outline<'_>>(text, String::new) {
+        Ok(outline) => outline,
+        Err((error, cause)) => return error.at_position(place(text, 0, &cause)),
+    };
+    if pinned.is_some_and(|pinned| *outline.workspace_id.0 != *pinned) {
+        return EventError::new(Kind::WorkspaceMismatch);
+    }
+    let Ok(event_type) = EventType::parse(&outline.event_type.0) else {
+        return EventError::new(Kind::Unusable).at_path("type");
+    };
+    if EventId::parse(&outline.id.0).is_err() {
+        return EventError::new(Kind::Unusable).at_path("id");
+    }
+    let data = outline.data.get();
+    let at_data = || "data".into();
+    let outcome = if event_type == EventType::ROW_CREATED {
+        track::<Wire<RowCreated<R>>>(data, at_data).map(drop)
+    } else if event_type == EventType::ROW_UPDATED {
+        track::<Wire<RowUpdated>>(data, at_data).map(drop)
+    } else {
+        track::<Wire<RowDeleted>>(data, at_data).map(drop)
+    };
+    let model = serde_json::from_str::<Model<'_>>(data).unwrap_or_default();
+    let error = match outcome {
+        Err((error, cause)) => {
+            // The raw text is a slice of the whole, so the distance of their starts is its offset.
+            let offset = data.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+            error.at_position(place(text, offset, &cause))
+        }
+        // Only a type that answers differently each time gets here.
+        Ok(()) => EventError::new(Kind::Misfit).at_path("data"),
+    };
+    error.of_model(
+        model.id.map(|id| DataModelId::from(&*id)),
+        model.name.map(Cow::into_owned),
+    )
+}
+
+/// A value of the body as a type of the user's, with the path to what does not fit.
+pub(super) fn fit<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    prefix: impl FnOnce() -> String,
+) -> Result<T, EventError> {
+    // The path costs an allocation a key, so it is tracked only once the value is known not to fit.
+    serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
+}
+
+/// Adds a name to a path, escaped and cut off where the path gets too long.
+pub(super) fn push_name(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    push_capped(path, name.escape_debug());
+}
+
+fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
+    let mut room = MAX_CHARS.saturating_sub(path.chars().count());
+    for char in text {
+        if room <= 1 {
+            if room == 1 {
+                path.push('…');
+            }
+            return;
+        }
+        path.push(char);
+        room -= 1;
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outline<'a> {
+    #[serde(borrow)]
+    id: Name<'a>,
+    #[serde(borrow, rename = "type")]
+    event_type: Name<'a>,
+    #[serde(rename = "createdAt")]
+    _created_at: Name<'a>,
+    #[serde(borrow)]
+    workspace_id: Name<'a>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+#[derive(Deserialize, Default)]
+struct Model<'a> {
+    #[serde(borrow, rename = "datamodelId")]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "datamodelName")]
+    name: Option<Cow<'a, str>>,
+}
+
+type Tracked<T> = Result<T, (EventError, serde_json::Error)>;
+
+fn track<'a, T: Deserialize<'a>>(text: &'a str, prefix: impl FnOnce() -> String) -> Tracked<T> {
+    let mut track = Track::new();
+    let mut json = serde_json::Deserializer::from_str(text);
+    T::deserialize(serde_path_to_error::Deserializer::new(
+        &mut json, &mut track,
+    ))
+    .map_err(|cause| {
+        let mut path = prefix();
+        append(&mut path, &track.path());
+        (Finding::of(&cause).into_error(path), cause)
+    })
+}
+
+fn append(path: &mut String, inner: &Path) {
+    for segment in inner {
+        match segment {
+            Segment::Seq { index } => push_capped(path, format!("[{index}]").chars()),
+            Segment::Map { key } => push_name(path, key),
+            Segment::Enum { variant } => push_name(path, variant),
+            Segment::Unknown => push_name(path, "?"),
+        }
+    }
+}
+
+/// Where an error lies in the whole text, if it was found in the part that begins at `offset`.
+fn place(text: &str, offset: usize, error: &serde_json::Error) -> Option<Position> {
+    let start = scan::position(text, offset);
+    match error.line() {
+        0 => None,
+        1 => Some(Position {
+            line: start.line,
+            column: start.column - 1 + error.column(),
+        }),
+        line => Some(Position {
+            line: start.line + line - 1,
+            column: error.column(),
+        }),
+    }
+}
+
+/// What may be told of a serde error: its kind, and words that come from the type and never from the body.
+///
+/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats what was read. So no message
+/// passes as it is: the forms that serde and serde_json write are known, and of each only the parts that the type
+/// wrote are kept. Whatever has another form, as every message from a user's own code may, becomes silence.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    kind: Kind,
+    field: Option<String>,
+    reason: Option<String>,
+}
+
+impl Finding {
+    fn of(error: &serde_json::Error) -> Self {
+        let message = error.to_string();
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        let message = message.strip_suffix(&position).unwrap_or(&message);
+        match error.classify() {
+            Category::Data => Self::of_message(message),
+            // The grammar's messages are constants.
+            _ if message == "number out of range" => Self::plain(Kind::NumberOutOfRange, None),
+            _ => Self::plain(Kind::Syntax, Some(message.into())),
+        }
+    }
+
+    fn of_message(message: &str) -> Self {
+        let field = |prefix: &str| {
+            let name = message.strip_prefix(prefix)?.strip_suffix('`')?;
+            (!name.contains('`')).then(|| name.to_owned())
+        };
+        if let Some(name) = field("missing field `") {
+            return Self {
+                field: Some(name),
+                ..Self::plain(Kind::Missing, None)
+            };
+        }
+        if let Some(name) = field("duplicate field `") {
+            return Self {
+                field: Some(name),
+                ..Self::plain(Kind::Doubled, None)
+            };
+        }
+        Self::plain(Kind::Misfit, misfit(message))
+    }
+
+    fn plain(kind: Kind, reason: Option<String>) -> Self {
+        Self {
+            kind,
+            field: None,
+            reason,
+        }
+    }
+
+    fn into_error(self, mut path: String) -> EventError {
+        if let Some(field) = &self.field {
+            push_name(&mut path, field);
+        }
+        let error = EventError::new(self.kind).because(self.reason);
+        if path.is_empty() {
+            error
+        } else {
+            error.at_path(path)
+        }
+    }
+}
+
+/// What was found and what was expected, in words that the type wrote.
+fn misfit(message: &str) -> Option<String> {
+    const NO_VARIANT: &str = "data did not match any variant of untagged enum ";
+    if let Some(name) = message.strip_prefix(NO_VARIANT) {
+        let is_ident = name
+            .chars()
+            .all(|char| char.is_alphanumeric() || char == '_');
+        return is_ident.then(|| format!("found no match for any variant of {name}"));
+    }
+    // What was read may hold the separator too; what is expected comes last.
+    let (found, expected) = message.rsplit_once(", expected ")?;
+    let found = if let Some(value) = found.strip_prefix("invalid type: ") {
+        describe(value)?.to_owned()
+    } else if let Some(value) = found.strip_prefix("invalid value: ") {
+        format!("{} that does not fit", describe(value)?)
+    } else if let Some(length) = found.strip_prefix("invalid length ") {
+        length.parse::<u64>().ok()?;
+        "another length".into()
+    } else if found.starts_with("unknown variant `") && found.ends_with('`') {
+        expected
+            .ends_with('`')
+            .then_some("an unknown variant")?
+            .to_owned()
+    } else if found.starts_with("unknown field `") && found.ends_with('`') {
+        expected
+            .ends_with('`')
+            .then_some("an unknown field")?
+            .to_owned()
+    } else {
+        return None;
+    };
+    let mut reason = format!("found {found}, expected ");
+    push_capped(&mut reason, expected.chars());
+    Some(reason)
+}
+
+/// The kind of the value that serde's words describe.
+fn describe(value: &str) -> Option<&'static str> {
+    let quoted = |prefix: &str, end: char| {
+        value
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.ends_with(end))
+    };
+    match value {
+        "null" | "unit value" => Some("null"),
+        "map" => Some("an object"),
+        "sequence" => Some("an array"),
+        _ if quoted("string \"", '"') => Some("a string"),
+        _ if quoted("boolean `", '`') => Some("a boolean"),
+        _ if quoted("integer `", '`') => Some("an integer"),
+        _ if quoted("floating point `", '`') => Some("a decimal number"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_type_says_is_kept() {
+        for (message, reason) in [
+            (
+                r#"invalid type: string "SECRET", expected f64"#,
+                Some("found a string, expected f64"),
+            ),
+            (
+                r#"invalid type: string "SECRET, expected SECRET", expected f64"#,
+                Some("found a string, expected f64"),
+            ),
+            (
+                "invalid value: integer `77`, expected u8",
+                Some("found an integer that does not fit, expected u8"),
+            ),
+            (
+                "invalid type: null, expected a map",
+                Some("found null, expected a map"),
+            ),
+            (
+                "invalid length 77, expected a pair",
+                Some("found another length, expected a pair"),
+            ),
+            (
+                "unknown variant `SECRET`, expected `a` or `b`",
+                Some("found an unknown variant, expected `a` or `b`"),
+            ),
+            (
+                "unknown variant `S, expected SECRET`, there are no variants",
+                None,
+            ),
+            (
+                "data did not match any variant of untagged enum Size",
+                Some("found no match for any variant of Size"),
+            ),
+            (
+                "data did not match any variant of untagged enum Size: SECRET",
+                None,
+            ),
+            ("invalid value: SECRET, expected SECRET", None),
+            ("SECRET", None),
+            ("SECRET, expected SECRET", None),
+            ("", None),
+        ] {
+            assert_eq!(misfit(message).as_deref(), reason, "{message}");
+        }
+    }
+
+    #[test]
+    fn missing_and_doubled_fields_are_named() {
+        let finding = Finding::of_message("missing field `rowId`");
+        assert_eq!(
+            (finding.kind, finding.field.as_deref()),
+            (Kind::Missing, Some("rowId"))
+        );
+        let finding = Finding::of_message("duplicate field `id`");
+        assert_eq!(
+            (finding.kind, finding.field.as_deref()),
+            (Kind::Doubled, Some("id"))
+        );
+    }
+
+    #[test]
+    fn paths_are_escaped_and_cut_off() {
+        let mut path = "data".to_owned();
+        push_name(&mut path, "a\nb");
+        assert_eq!(path, "data.a\\nb");
+        push_name(&mut path, &"é".repeat(1000));
+        assert_eq!(path.chars().count(), 256);
+        assert!(path.ends_with('…'));
+        push_name(&mut path, "more");
+        assert!(path.chars().count() <= 257);
+    }
+}

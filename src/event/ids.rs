@@ -1,0 +1,263 @@
+//! Ids as types of their own, so that one can't be passed for another.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Malformed;
+
+/// The most bytes an id or a type may have.
+const MAX_BYTES: usize = 256;
+
+/// Whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not blank.
+pub(super) fn is_usable(text: &str) -> bool {
+    text.len() <= MAX_BYTES
+        && !text.chars().any(char::is_control)
+        && !text.chars().all(char::is_whitespace)
+}
+
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// The id's text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The id's text, owned.
+            #[must_use]
+            pub fn into_string(self) -> String {
+                self.0.into()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0).finish()
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                *self.0 == *other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                *self.0 == **other
+            }
+        }
+    };
+}
+
+/// An id that the service gives and nothing here depends on: any text.
+macro_rules! free_id {
+    ($(#[$meta:meta])* $name:ident) => {
+        id! {
+            $(#[$meta])*
+            #[derive(Deserialize)]
+            $name
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+    };
+}
+
+id! {
+    /// An event's id: what deliveries are deduplicated by.
+    ///
+    /// Always usable as such: 1 to 256 bytes, no control characters, not blank. The service writes `evt_` in front; that is
+    /// not required. Upper and lower case differ.
+    ///
+    /// ```
+    /// use hookgate::EventId;
+    ///
+    /// assert_eq!(EventId::parse("evt_1").unwrap().as_str(), "evt_1");
+    /// for unusable in ["", "   ", "evt\n1", &"e".repeat(257)] {
+    ///     assert!(EventId::parse(unusable).is_err());
+    /// }
+    /// ```
+    EventId
+}
+
+impl EventId {
+    /// From an id's text.
+    ///
+    /// # Errors
+    /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        if is_usable(text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(Malformed)
+        }
+    }
+}
+
+free_id! {
+    /// A workspace's id. Prefix `ws_` in the service's samples.
+    WorkspaceId
+}
+free_id! {
+    /// A data model's id. Prefix `dm_` in the service's samples.
+    DataModelId
+}
+free_id! {
+    /// A row's id. Prefix `row_` in the service's samples.
+    RowId
+}
+free_id! {
+    /// The id of whoever caused an event.
+    ActorId
+}
+
+/// An event's type, such as `row.created`: a known one or any other usable text.
+///
+/// ```
+/// use hookgate::EventType;
+///
+/// assert_eq!(EventType::parse("row.created").unwrap(), EventType::ROW_CREATED);
+/// assert_eq!(EventType::parse("row.archived").unwrap().as_str(), "row.archived");
+/// assert!(EventType::parse("").is_err());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct EventType(Cow<'static, str>);
+
+macro_rules! known_types {
+    ($($name:ident = $text:literal, $summary:literal;)*) => {
+        impl EventType {
+            $(
+                #[doc = $summary]
+                pub const $name: Self = Self(Cow::Borrowed($text));
+            )*
+
+            /// From a type's text. A known one costs no allocation.
+            ///
+            /// # Errors
+            /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
+            pub fn parse(text: &str) -> Result<Self, Malformed> {
+                match text {
+                    $($text => Ok(Self::$name),)*
+                    other if is_usable(other) => Ok(Self(Cow::Owned(other.into()))),
+                    _ => Err(Malformed),
+                }
+            }
+        }
+    };
+}
+
+known_types! {
+    ROW_CREATED = "row.created", "A row was first created.";
+    ROW_UPDATED = "row.updated", "A row's properties changed.";
+    ROW_DELETED = "row.deleted", "A row was deleted.";
+    PAGE_CREATED = "page.created", "A page was created.";
+    PAGE_UPDATED = "page.updated", "A page's content changed.";
+    PAGE_DELETED = "page.deleted", "A page was deleted.";
+    MEMBER_INVITED = "member.invited", "A member was invited.";
+    MEMBER_REMOVED = "member.removed", "A member was removed.";
+}
+
+impl EventType {
+    /// The type's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EventType").field(&self.0).finish()
+    }
+}
+
+impl AsRef<str> for EventType {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for EventType {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for EventType {
+    fn eq(&self, other: &str) -> bool {
+        *self.0 == *other
+    }
+}
+
+impl PartialEq<&str> for EventType {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0 == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usable_means_1_to_256_bytes_that_show() {
+        for (text, usable) in [
+            ("a", true),
+            (" a ", true),
+            ("ünï", true),
+            (&"e".repeat(256), true),
+            (&"é".repeat(128), true),
+            ("", false),
+            (" \u{3000}", false),
+            ("a\0", false),
+            ("a\u{85}", false),
+            (&"é".repeat(129), false),
+        ] {
+            assert_eq!(is_usable(text), usable, "{text:?}");
+            assert_eq!(EventType::parse(text).is_ok(), usable, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! JSON that is kept as it was written.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use super::diagnose::fit;
+use crate::error::EventError;
+
+/// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
+///
+/// Inside an event the text has been checked like the rest of the body: every escape stands for a character, nesting ends
+/// at 127 levels and numbers stay within a 64-bit float's range. `Debug` shows the length alone.
+///
+/// ```
+/// use hookgate::Json;
+///
+/// let json: Json = serde_json::from_str("[1.10, 18446744073709551617]")?;
+/// assert_eq!(json.as_str(), "[1.10, 18446744073709551617]");
+/// assert_eq!(json.to::<(f64, f64)>().unwrap().0, 1.1);
+/// assert_eq!(format!("{json:?}"), "Json(28 bytes)");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// The value's text, without white space around it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+
+    /// The value as a type of your own, which may borrow from it.
+    ///
+    /// # Errors
+    /// `Misfit`, `Missing` or `Doubled`, with the path inside this value.
+    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EventError> {
+        fit(self.as_str(), String::new)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Json({} bytes)", self.as_str().len())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// Works with serde_json only, and not below `#[serde(flatten)]` or in an untagged enum, which hold no text any more.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self)
+    }
+}
+
+/// Names and their JSON values, in the order they were written in.
+///
+/// What an object has beyond the fields that this crate knows is kept in one, so that nothing is lost when it is written
+/// again. A name that stands there twice is kept twice; [`Fields::find`] and everything built on it take the last one, as
+/// nearly every JSON reader does.
+#[derive(Clone, Default)]
+pub struct Fields(Vec<(Box<str>, Json)>);
+
+impl Fields {
+    /// The value of this name, the last one where there are several.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Json> {
+        let mut from_the_end = self.0.iter().rev();
+        from_the_end
+            .find(|(known, _)| **known == *name)
+            .map(|(_, value)| value)
+    }
+
+    /// Names and values as they were written, doubled ones included.
+    pub fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&str, &Json)> + ExactSizeIterator + Clone {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn push(&mut self, name: Cow<'_, str>, value: Json) {
+        self.0.push((name.into(), value));
+    }
+
+    /// Writes the fields into an object under way.
+    pub(super) fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.iter()
+            .try_for_each(|(name, value)| map.serialize_entry(name, value))
+    }
+}
+
+/// The names alone.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set()
+            .entries(self.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Fields::default();
+        while let Some(entry) = map.next_entry()? {
+            fields.0.push(entry);
+        }
+        Ok(fields)
+    }
+}
+
+/// The name of a field, borrowed where it has no escapes.
+#[derive(serde::Deserialize)]
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);

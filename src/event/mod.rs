@@ -1,0 +1,234 @@
+//! Typed: from verified bytes to an [`Event`].
+//!
+//! An event comes from a [`Verified`] and from nothing else: there is no constructor and no `Deserialize`, so an `Event` in
+//! a function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own
+//! fits a subscription that is limited to one data model; the default, [`Properties`], takes any row.
+//!
+//! The **whole body** is checked, whatever `R` picks out of it: UTF-8, grammar, doubled fields in the envelope and in `data`,
+//! half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float. A body is then accepted or refused for
+//! what it is and not for who reads it. [`EventHead`] reads no further than id and type.
+//!
+//! Nothing is lost: numbers keep their text, and fields that the specification does not name are kept in `extra` at every
+//! level. An `Event<Properties>` that is serialised again is the JSON that was signed, but for the order of fields. With
+//! another `R` that is up to `R`. `page.*`, `member.*` and types that are yet to be invented keep `data` as raw JSON.
+//!
+//! ```
+//! use hookgate::{Event, EventData};
+//! # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! # let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! # let timestamp = Timestamp::parse(b"1763690000")?;
+//! # let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
+//! #     "data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Name":"Ada","Total":12.50},
+//! #     "createdBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#;
+//! # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+//! # let pairs = [("x-service-timestamp", "1763690000"), ("x-service-signature", signature.as_str())];
+//! # let headers = DeliveryHeaders::from_pairs(pairs)?;
+//! # let verified = Verifier::new(secret).verify(&headers, body, UnixSeconds::new(1_763_690_000))?;
+//!
+//! // Any row, property by property.
+//! let event: Event = Event::from_verified(&verified)?;
+//! if let EventData::RowCreated(row) = event.data {
+//!     assert_eq!(row.row_id, "row_1");
+//!     assert_eq!(row.properties.required().currency("Total")?.as_str(), "12.50");
+//! }
+//!
+//! // One data model's rows, as a type of your own.
+//! #[derive(serde::Deserialize)]
+//! struct Order {
+//!     #[serde(rename = "Name")]
+//!     name: String,
+//! }
+//! let event = Event::<Order>::from_verified(&verified)?;
+//! match event.data {
+//!     EventData::RowCreated(row) => assert_eq!(row.properties.name, "Ada"),
+//!     other => panic!("unexpected {}", other.event_type()),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! No `Debug` here prints a value of the body: ids, names of properties and lengths only.
+
+mod changes;
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+mod convert;
+mod date;
+mod diagnose;
+mod head;
+mod ids;
+mod json;
+mod number;
+mod parse;
+mod properties;
+mod row;
+mod scan;
+mod value;
+
+pub use changes::{Change, Changes};
+pub use date::{Date, DateText};
+pub use head::EventHead;
+pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
+pub use json::{Fields, Json};
+pub use number::Number;
+pub use properties::{Properties, Required};
+pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
+pub use value::{Field, File, Value};
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::error::{EventError, EventErrorKind};
+use crate::verify::{SignedBytes, Verified};
+
+/// One event, from bytes that were proved authentic. See the [module docs](self).
+///
+/// ```compile_fail
+/// let forged: hookgate::Event = serde_json::from_str("{}").unwrap();
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Event<R = Properties> {
+    /// The event's id.
+    pub id: EventId,
+    /// When the event happened, as the service says.
+    pub created_at: DateText,
+    /// The workspace it happened in.
+    pub workspace_id: WorkspaceId,
+    /// What happened.
+    pub data: EventData<R>,
+    /// Fields of the envelope that the specification does not name.
+    pub extra: Fields,
+}
+
+/// What happened: `data`, by `type`.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum EventData<R = Properties> {
+    /// `row.created`.
+    RowCreated(RowCreated<R>),
+    /// `row.updated`.
+    RowUpdated(RowUpdated),
+    /// `row.deleted`.
+    RowDeleted(RowDeleted),
+    /// Any other type. The specification shows no payload of `page.*` and `member.*`.
+    Other(Other),
+}
+
+/// An event of a type whose payload is not known here.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Other {
+    /// The event's type.
+    pub event_type: EventType,
+    /// Its payload as it was written.
+    pub data: Json,
+}
+
+impl<R: DeserializeOwned> Event<R> {
+    /// Reads an event from a body that was proved authentic.
+    ///
+    /// # Errors
+    /// See [`EventErrorKind`]. `WorkspaceMismatch` means that the delivery is not authentic for these keys. All others mean
+    /// that the body is no well-formed event or does not fit `R`; where the misfit lies is in
+    /// [`path()`](EventError::path), and the row's data model in [`model()`](EventError::model).
+    pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
+        let pinned = verified.proof().pinned_workspace();
+        let text = scan::check(verified.body())?;
+        let event = parse::event::<R>(text).map_err(|_| diagnose::diagnose::<R>(text, pinned))?;
+        match pinned {
+            Some(pinned) if event.workspace_id != *pinned => {
+                Err(EventError::new(EventErrorKind::WorkspaceMismatch))
+            }
+            _ => Ok(event),
+        }
+    }
+}
+
+impl<R> Event<R> {
+    /// The event's type, such as `row.created`.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        self.data.event_type()
+    }
+
+    /// The data model of the row that this is about, if it is about a row.
+    #[must_use]
+    pub fn datamodel_id(&self) -> Option<&DataModelId> {
+        self.data.datamodel_id()
+    }
+}
+
+impl<R> EventData<R> {
+    /// The event's type, such as `row.created`.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        match self {
+            Self::RowCreated(_) => "row.created",
+            Self::RowUpdated(_) => "row.updated",
+            Self::RowDeleted(_) => "row.deleted",
+            Self::Other(other) => other.event_type.as_str(),
+        }
+    }
+
+    /// The data model of the row that this is about, if it is about a row.
+    #[must_use]
+    pub fn datamodel_id(&self) -> Option<&DataModelId> {
+        match self {
+            Self::RowCreated(row) => Some(&row.datamodel_id),
+            Self::RowUpdated(row) => Some(&row.datamodel_id),
+            Self::RowDeleted(row) => Some(&row.datamodel_id),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl<R: Serialize> Serialize for Event<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("type", self.event_type())?;
+        map.serialize_entry("createdAt", &self.created_at)?;
+        map.serialize_entry("workspaceId", &self.workspace_id)?;
+        match &self.data {
+            EventData::RowCreated(row) => map.serialize_entry("data", row)?,
+            EventData::RowUpdated(row) => map.serialize_entry("data", row)?,
+            EventData::RowDeleted(row) => map.serialize_entry("data", row)?,
+            EventData::Other(other) => map.serialize_entry("data", &other.data)?,
+        }
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl<R> fmt::Debug for Event<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("id", &self.id)
+            .field("created_at", &self.created_at)
+            .field("workspace_id", &self.workspace_id)
+            .field("data", &self.data)
+            .field("extra", &self.extra)
+            .finish()
+    }
+}
+
+impl<R> fmt::Debug for EventData<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RowCreated(row) => row.fmt(f),
+            Self::RowUpdated(row) => row.fmt(f),
+            Self::RowDeleted(row) => row.fmt(f),
+            Self::Other(other) => other.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Other")
+            .field("event_type", &self.event_type)
+            .field("data", &self.data)
+            .finish()
+    }
+}

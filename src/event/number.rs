@@ -1,0 +1,234 @@
+//! Numbers that keep their text.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The most digits of an integer that can fit 64 bits.
+const MAX_DIGITS: usize = 20;
+
+/// A JSON number in the text it was written in. No conversion rounds without saying so.
+///
+/// Amounts of money are the reason: `0.1` has no exact 64-bit float, and `18446744073709551617` no 64-bit integer. Give
+/// [`as_str`](Self::as_str) to a decimal type, or take one of the conversions, which answer `None` rather than another number.
+///
+/// It can stand in a row type of your own. It reads from serde_json only, and not below `#[serde(flatten)]`.
+///
+/// ```
+/// use hookgate::Number;
+///
+/// let number = |text| serde_json::from_str::<Number>(text).unwrap();
+/// assert_eq!(number("1.10").as_str(), "1.10");
+/// assert_eq!(number("1.10").to_f64(), Some(1.1));
+/// assert_eq!(number("1e3").to_i64(), Some(1000));
+/// assert_eq!(number("1.5").to_i64(), None);
+/// assert_eq!(number("18446744073709551617").to_u64(), None);
+/// assert_eq!(number("18446744073709551617").to_f64(), None); // would be …616
+/// ```
+///
+/// Two numbers are equal where their texts are: `1.0` is not `1`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Number(Box<str>);
+
+impl Number {
+    /// The number as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The number, where it is an integer in range. `1.0` and `1e3` are integers.
+    #[must_use]
+    pub fn to_i64(&self) -> Option<i64> {
+        i64::try_from(self.to_integer()?).ok()
+    }
+
+    /// The number, where it is an integer in range that is not negative.
+    #[must_use]
+    pub fn to_u64(&self) -> Option<u64> {
+        u64::try_from(self.to_integer()?).ok()
+    }
+
+    /// The 64-bit float that prints as this very number, where there is one: no digit is lost on the way there and back.
+    /// `0.1` has one in this sense, 2⁵³ + 1 has none.
+    #[must_use]
+    pub fn to_f64(&self) -> Option<f64> {
+        let float = self.to_f64_lossy();
+        (Decimal::read(&format!("{float:e}"))? == Decimal::read(&self.0)?).then_some(float)
+    }
+
+    /// The nearest 64-bit float, rounded where need be.
+    #[must_use]
+    pub fn to_f64_lossy(&self) -> f64 {
+        // The text is a JSON number, which is always one to Rust as well.
+        self.0.parse().unwrap_or(f64::NAN)
+    }
+
+    fn to_integer(&self) -> Option<i128> {
+        let Decimal {
+            negative,
+            mut digits,
+            exponent,
+        } = Decimal::read(&self.0)?;
+        let zeros = usize::try_from(exponent).ok()?;
+        if digits.len().saturating_add(zeros) > MAX_DIGITS {
+            return None;
+        }
+        digits.extend(std::iter::repeat_n('0', zeros));
+        let magnitude: i128 = if digits.is_empty() {
+            0
+        } else {
+            digits.parse().ok()?
+        };
+        Some(if negative { -magnitude } else { magnitude })
+    }
+}
+
+/// A number in the one form that equal numbers share: `digits × 10^exponent`, no zeros at either end of the digits.
+#[derive(PartialEq)]
+struct Decimal {
+    negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Decimal {
+    fn read(text: &str) -> Option<Self> {
+        let (negative, text) = text
+            .strip_prefix('-')
+            .map_or((false, text), |rest| (true, rest));
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        let digits = all.trim_end_matches('0');
+        if digits.is_empty() {
+            return Some(Self {
+                negative: false,
+                digits: String::new(),
+                exponent: 0,
+            });
+        }
+        // An exponent that no 64 bits hold is beyond every conversion.
+        let exponent = exponent
+            .parse::<i64>()
+            .ok()?
+            .checked_add(i64::try_from(all.len() - digits.len()).ok()?)?
+            .checked_sub(i64::try_from(fraction.len()).ok()?)?;
+        Some(Self {
+            negative,
+            digits: digits.trim_start_matches('0').into(),
+            exponent,
+        })
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Number({self})")
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error;
+        // A raw value is the one way to hand serde_json a number's text.
+        serde_json::from_str::<&RawValue>(&self.0)
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // The first byte tells a JSON value's kind.
+        let found = match raw.get().as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => return Ok(Self(raw.get().into())),
+            Some(b'"') => Unexpected::Str(""),
+            Some(b'{') => Unexpected::Map,
+            Some(b'[') => Unexpected::Seq,
+            Some(b'n') => Unexpected::Unit,
+            _ => Unexpected::Bool(true),
+        };
+        Err(D::Error::invalid_type(found, &"a number"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Number {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn integers_are_exact_or_nothing() {
+        for (text, signed, unsigned) in [
+            ("0", Some(0), Some(0)),
+            ("-0", Some(0), Some(0)),
+            ("0e999999999999999999999", Some(0), Some(0)),
+            ("-0.0", Some(0), Some(0)),
+            ("1.0", Some(1), Some(1)),
+            ("100", Some(100), Some(100)),
+            ("1e3", Some(1000), Some(1000)),
+            ("1.5e1", Some(15), Some(15)),
+            ("1500e-2", Some(15), Some(15)),
+            ("1.5", None, None),
+            ("1e-1", None, None),
+            ("-7", Some(-7), None),
+            ("9223372036854775807", Some(i64::MAX), Some(i64::MAX as u64)),
+            ("-9223372036854775808", Some(i64::MIN), None),
+            ("9223372036854775808", None, Some(9_223_372_036_854_775_808)),
+            ("18446744073709551615", None, Some(u64::MAX)),
+            ("18446744073709551617", None, None),
+            ("1e400", None, None),
+            ("1e999999999999999999999", None, None),
+            ("1e-9223372036854775808", None, None),
+        ] {
+            assert_eq!(number(text).to_i64(), signed, "{text}");
+            assert_eq!(number(text).to_u64(), unsigned, "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_print_back_or_are_nothing() {
+        for (text, float) in [
+            ("0", Some(0.0)),
+            ("0.1", Some(0.1)),
+            ("1.10", Some(1.1)),
+            ("-2.50e1", Some(-25.0)),
+            ("1e23", Some(1e23)),
+            ("9007199254740992", Some(9_007_199_254_740_992.0)),
+            ("9007199254740993", None),
+            ("0.1000000000000000055511151231257827", None),
+            ("1e400", None),
+            ("1e-400", None),
+        ] {
+            assert_eq!(number(text).to_f64(), float, "{text}");
+        }
+        assert_eq!(
+            number("9007199254740993").to_f64_lossy(),
+            9_007_199_254_740_992.0
+        );
+    }
+
+    #[test]
+    fn only_numbers_are_numbers_and_their_text_survives() {
+        assert_eq!(
+            serde_json::to_string(&number("1.10e+2")).unwrap(),
+            "1.10e+2"
+        );
+        for other in ["\"1\"", "null", "true", "{}", "[1]"] {
+            assert!(serde_json::from_str::<Number>(other).is_err(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The fast pass: one walk over the text, straight into the variant.
+//!
+//! In the documented order `type` precedes `data`, so `data` is read as what it is the moment it comes. Where it comes
+//! first, it is skimmed as raw text and read in the end. An enum that serde derives would buffer every body instead, and
+//! lose positions and number text on the way.
+//!
+//! Everything here reads through [`Wire`], which is private: no [`Event`] comes from any other bytes than verified ones.
+//! What the errors say does not matter here: [`diagnose`](super::diagnose) finds out again what was wrong.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, Visitor,
+};
+use serde_json::value::RawValue;
+
+use super::ids::{ActorId, DataModelId, EventId, EventType, RowId};
+use super::json::{Fields, Name};
+use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
+use super::{Event, EventData, Other};
+
+/// The event that a text is, the whole text and nothing behind it.
+pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let event = json.deserialize_map(EnvelopeVisitor(PhantomData))?;
+    json.end()?;
+    Ok(event)
+}
+
+/// Reads what it holds; the public types themselves do not.
+pub(super) struct Wire<T>(pub(super) T);
+
+struct EnvelopeVisitor<R>(PhantomData<R>);
+
+/// `data`, read or not yet.
+enum Data<'de, R> {
+    Raw(&'de RawValue),
+    Read(EventData<R>),
+}
+
+impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
+    type Value = Event<R>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<R>, A::Error> {
+        let (mut id, mut event_type, mut created_at, mut workspace_id) = (None, None, None, None);
+        let (mut data, mut extra) = (None, Fields::default());
+        while let Some(Name(name)) = map.next_key()? {
+            match &*name {
+                "id" => set_once(
+                    &mut id,
+                    "id",
+                    id_of::<A::Error>(&map.next_value::<Name<'_>>()?.0)?,
+                )?,
+                "type" => {
+                    let read = EventType::parse(&map.next_value::<Name<'_>>()?.0);
+                    set_once(&mut event_type, "type", read.map_err(A::Error::custom)?)?;
+                }
+                "createdAt" => set_once(&mut created_at, "createdAt", map.next_value()?)?,
+                "workspaceId" => set_once(&mut workspace_id, "workspaceId", map.next_value()?)?,
+                "data" => {
+                    let read = match &event_type {
+                        Some(known) => Data::Read(map.next_value_seed(DataSeed::new(known))?),
+                        None => Data::Raw(map.next_value()?),
+                    };
+                    set_once(&mut data, "data", read)?;
+                }
+                _ => extra.push(name, map.next_value()?),
+            }
+        }
+        let event_type = required(event_type, "type")?;
+        Ok(Event {
+            id: required(id, "id")?,
+            created_at: required(created_at, "createdAt")?,
+            workspace_id: required(workspace_id, "workspaceId")?,
+            data: match required(data, "data")? {
+                Data::Read(data) => data,
+                Data::Raw(raw) => {
+                    let mut json = serde_json::Deserializer::from_str(raw.get());
+                    let read = DataSeed::new(&event_type).deserialize(&mut json);
+                    read.map_err(A::Error::custom)?
+                }
+            },
+            extra,
+        })
+    }
+}
+
+fn id_of<E: Error>(text: &str) -> Result<EventId, E> {
+    EventId::parse(text).map_err(E::custom)
+}
+
+fn set_once<T, E: Error>(slot: &mut Option<T>, name: &'static str, value: T) -> Result<(), E> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::duplicate_field(name)),
+    }
+}
+
+fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
+    slot.ok_or_else(|| E::missing_field(name))
+}
+
+/// Reads `data` as what the type says it is.
+struct DataSeed<'t, R> {
+    event_type: &'t EventType,
+    row: PhantomData<R>,
+}
+
+impl<'t, R> DataSeed<'t, R> {
+    fn new(event_type: &'t EventType) -> Self {
+        Self {
+            event_type,
+            row: PhantomData,
+        }
+    }
+}
+
+impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
+    type Value = EventData<R>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<EventData<R>, D::Error> {
+        Ok(match self.event_type.as_str() {
+            "row.created" => EventData::RowCreated(Wire::deserialize(json)?.0),
+            "row.updated" => EventData::RowUpdated(Wire::deserialize(json)?.0),
+            "row.deleted" => EventData::RowDeleted(Wire::deserialize(json)?.0),
+            _ => EventData::Other(Other {
+                event_type: self.event_type.clone(),
+                data: Deserialize::deserialize(json)?,
+            }),
+        })
+    }
+}
+
+impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let row = json.deserialize_map(RowVisitor::new("properties", "createdBy"))?;
+        Ok(Self(RowCreated {
+            datamodel_id: row.datamodel_id,
+            datamodel_name: row.datamodel_name,
+            row_id: row.row_id,
+            properties: required(row.content, "properties")?,
+            created_by: row.actor,
+            extra: row.extra,
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Wire<RowUpdated> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let row = json.deserialize_map(RowVisitor::new("changes", "updatedBy"))?;
+        Ok(Self(RowUpdated {
+            datamodel_id: row.datamodel_id,
+            datamodel_name: row.datamodel_name,
+            row_id: row.row_id,
+            changes: required(row.content, "changes")?,
+            updated_by: row.actor,
+            extra: row.extra,
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Wire<RowDeleted> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let visitor = RowVisitor::<()> {
+            content_key: None,
+            ..RowVisitor::new("", "deletedBy")
+        };
+        let row = json.deserialize_map(visitor)?;
+        Ok(Self(RowDeleted {
+            datamodel_id: row.datamodel_id,
+            datamodel_name: row.datamodel_name,
+            row_id: row.row_id,
+            deleted_by: row.actor,
+            extra: row.extra,
+        }))
+    }
+}
+
+/// What the three payloads have in common, and the content that two of them have.
+struct Row<C> {
+    datamodel_id: DataModelId,
+    datamodel_name: String,
+    row_id: RowId,
+    content: Option<C>,
+    actor: Actor,
+    extra: Fields,
+}
+
+struct RowVisitor<C> {
+    content_key: Option<&'static str>,
+    actor_key: &'static str,
+    content: PhantomData<C>,
+}
+
+impl<C> RowVisitor<C> {
+    fn new(content_key: &'static str, actor_key: &'static str) -> Self {
+        Self {
+            content_key: Some(content_key),
+            actor_key,
+            content: PhantomData,
+        }
+    }
+}
+
+impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
+    type Value = Row<C>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row<C>, A::Error> {
+        let (mut datamodel_id, mut datamodel_name, mut row_id) = (None, None, None);
+        let (mut content, mut actor, mut extra) = (None, None, Fields::default());
+        while let Some(Name(name)) = map.next_key()? {
+            match &*name {
+                "datamodelId" => set_once(&mut datamodel_id, "datamodelId", map.next_value()?)?,
+                "datamodelName" => {
+                    set_once(&mut datamodel_name, "datamodelName", map.next_value()?)?;
+                }
+                "rowId" => set_once(&mut row_id, "rowId", map.next_value()?)?,
+                key if key == self.actor_key => {
+                    set_once(
+                        &mut actor,
+                        self.actor_key,
+                        map.next_value::<Wire<Actor>>()?.0,
+                    )?;
+                }
+                key => match self.content_key {
+                    Some(known) if key == known => {
+                        set_once(&mut content, known, map.next_value()?)?;
+                    }
+                    _ => extra.push(name, map.next_value()?),
+                },
+            }
+        }
+        Ok(Row {
+            datamodel_id: required(datamodel_id, "datamodelId")?,
+            datamodel_name: required(datamodel_name, "datamodelName")?,
+            row_id: required(row_id, "rowId")?,
+            content,
+            actor: required(actor, self.actor_key)?,
+            extra,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Wire<Actor> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(ActorVisitor).map(Self)
+    }
+}
+
+struct ActorVisitor;
+
+impl<'de> Visitor<'de> for ActorVisitor {
+    type Value = Actor;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Actor, A::Error> {
+        let (mut id, mut name, mut email) = (None::<ActorId>, None, None::<Option<String>>);
+        let mut extra = Fields::default();
+        while let Some(Name(key)) = map.next_key::<Name<'_>>()? {
+            match &*key {
+                "id" => set_once(&mut id, "id", map.next_value()?)?,
+                "name" => set_once(&mut name, "name", map.next_value()?)?,
+                "email" => set_once(&mut email, "email", map.next_value()?)?,
+                _ => extra.push(Cow::into_owned(key).into(), map.next_value()?),
+            }
+        }
+        Ok(Actor {
+            id: required(id, "id")?,
+            name: required(name, "name")?,
+            email_is_null: email == Some(None),
+            email: email.flatten(),
+            extra,
+        })
+    }
+}

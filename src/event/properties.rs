@@ -1,0 +1,168 @@
+//! A row's properties by name.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::date::Date;
+use super::diagnose::fit;
+use super::ids::RowId;
+use super::json::{Fields, Name};
+use super::number::Number;
+use super::value::{Field, File, Place, Value, for_each_format, read};
+use crate::error::EventError;
+
+const PATH: &str = "data.properties";
+
+/// The properties of a row, by name: what `row.created` carries where no type of your own is asked for.
+///
+/// Values stay as they were written until a getter reads one, so a property of an unexpected kind troubles only who
+/// asks for it. Where a name stands there twice, both are kept and the last one is read. (A struct of your own as row type
+/// refuses a doubled name, since serde's derive does.)
+///
+/// ```
+/// use hookgate::Properties;
+///
+/// let properties: Properties = serde_json::from_str(
+///     r#"{"Name":"Ada","Total":12.50,"Due":"2026-11-21","Tags":["a","b"],"Paid":null}"#,
+/// )?;
+/// assert_eq!(properties.text("Name")?.into_option().as_deref(), Some("Ada"));
+/// assert_eq!(properties.required().currency("Total")?.as_str(), "12.50");
+/// assert!(properties.required().date("Due")?.is_date_only());
+/// assert_eq!(properties.required().multi_select("Tags")?, ["a", "b"]);
+/// assert!(properties.required().checkbox("Paid").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Properties(Fields);
+
+impl Properties {
+    /// What stands under a name, to be read as any type.
+    #[must_use]
+    pub fn value<'a>(&'a self, name: &'a str) -> Value<'a> {
+        Value::new(place(name), self.0.find(name))
+    }
+
+    /// The same getters for properties that must be there: absence and `null` are errors that name the path.
+    #[must_use]
+    pub fn required(&self) -> Required<'_> {
+        Required(self)
+    }
+
+    /// Whether the name is there, be it with `null`.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.find(name).is_some()
+    }
+
+    /// Names and values as they were written, doubled ones included.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, Value<'_>)> + ExactSizeIterator {
+        self.0
+            .iter()
+            .map(|(name, json)| (name, Value::new(place(name), Some(json))))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them as a type of your own, for one URL that takes several data models: look at the model, then ask.
+    ///
+    /// # Errors
+    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
+        fit(&last_of_each(self.0.iter()), || PATH.into())
+    }
+}
+
+/// The getters of [`Properties`] for properties that must be there. From [`Properties::required`].
+#[derive(Clone, Copy, Debug)]
+pub struct Required<'p>(&'p Properties);
+
+impl<'a> Required<'a> {
+    /// The value as a type of your own, which may borrow from the event.
+    ///
+    /// # Errors
+    /// `Missing` for an absent one, `Misfit` for `null` and for one of another kind.
+    pub fn to<T: Deserialize<'a>>(&self, name: &str) -> Result<T, EventError> {
+        place(name).required(read(self.0.0.find(name), place(name))?)
+    }
+}
+
+macro_rules! property_getters {
+    ($($name:ident: $wire:ty => $out:ty, $convert:expr, $summary:literal;)*) => {
+        impl Properties {
+            $(
+                #[doc = $summary]
+                ///
+                /// # Errors
+                /// `Misfit`, with the path.
+                pub fn $name<'a>(&'a self, name: &str) -> Result<Field<$out>, EventError> {
+                    Ok(read::<$wire>(self.0.find(name), place(name))?.map($convert))
+                }
+            )*
+        }
+
+        impl<'a> Required<'a> {
+            $(
+                #[doc = $summary]
+                ///
+                /// # Errors
+                /// `Missing` for an absent one, `Misfit` for `null` and for one of another kind.
+                pub fn $name(&self, name: &str) -> Result<$out, EventError> {
+                    place(name).required(self.0.$name(name)?)
+                }
+            )*
+        }
+    };
+}
+for_each_format!(property_getters);
+
+/// The names alone.
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Properties").field(&self.0).finish()
+    }
+}
+
+fn place(name: &str) -> Place<'_> {
+    Place {
+        parent: PATH,
+        name,
+        side: None,
+    }
+}
+
+/// An object's text with only the last of each name, as a derived type refuses doubled ones.
+pub(super) fn last_of_each<'a, V: Serialize + 'a>(
+    entries: impl Iterator<Item = (&'a str, V)> + Clone,
+) -> String {
+    let last: HashMap<&str, usize> = entries
+        .clone()
+        .enumerate()
+        .map(|(at, (name, _))| (name, at))
+        .collect();
+    let chosen = entries
+        .enumerate()
+        .filter(|(at, (name, _))| last.get(name) == Some(at));
+    let mut text = Vec::new();
+    let mut json = serde_json::Serializer::new(&mut text);
+    let written = serde::Serializer::collect_map(&mut json, chosen.map(|(_, entry)| entry));
+    // Names and raw values can always be written. If not, the empty text fits no type, and that is reported.
+    written
+        .ok()
+        .and_then(|()| String::from_utf8(text).ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! What a row event carries.
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::changes::Changes;
+use super::ids::{ActorId, DataModelId, RowId};
+use super::json::Fields;
+use super::properties::Properties;
+
+/// A row was first created. `R` is the type of its properties, by default [`Properties`].
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RowCreated<R = Properties> {
+    /// The data model that the row belongs to.
+    pub datamodel_id: DataModelId,
+    /// That data model's name.
+    pub datamodel_name: String,
+    /// The row.
+    pub row_id: RowId,
+    /// Its properties, by name.
+    pub properties: R,
+    /// Who created it.
+    pub created_by: Actor,
+    /// Fields that the specification does not name.
+    pub extra: Fields,
+}
+
+/// A row's properties changed.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RowUpdated {
+    /// The data model that the row belongs to.
+    pub datamodel_id: DataModelId,
+    /// That data model's name.
+    pub datamodel_name: String,
+    /// The row.
+    pub row_id: RowId,
+    /// What changed, by property name.
+    pub changes: Changes,
+    /// Who changed it.
+    pub updated_by: Actor,
+    /// Fields that the specification does not name.
+    pub extra: Fields,
+}
+
+/// A row was deleted.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RowDeleted {
+    /// The data model that the row belonged to.
+    pub datamodel_id: DataModelId,
+    /// That data model's name.
+    pub datamodel_name: String,
+    /// The row.
+    pub row_id: RowId,
+    /// Who deleted it.
+    pub deleted_by: Actor,
+    /// Fields that the specification does not name.
+    pub extra: Fields,
+}
+
+/// Who caused an event.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Actor {
+    /// Their id.
+    pub id: ActorId,
+    /// Their name.
+    pub name: String,
+    /// Their e-mail address. Never there in a `row.deleted`.
+    pub email: Option<String>,
+    /// Fields that the specification does not name.
+    pub extra: Fields,
+    /// Whether the address is there as `null`, so that the actor is written again as it was read.
+    pub(super) email_is_null: bool,
+}
+
+impl<R: Serialize> Serialize for RowCreated<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("datamodelId", &self.datamodel_id)?;
+        map.serialize_entry("datamodelName", &self.datamodel_name)?;
+        map.serialize_entry("rowId", &self.row_id)?;
+        map.serialize_entry("properties", &self.properties)?;
+        map.serialize_entry("createdBy", &self.created_by)?;
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl Serialize for RowUpdated {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("datamodelId", &self.datamodel_id)?;
+        map.serialize_entry("datamodelName", &self.datamodel_name)?;
+        map.serialize_entry("rowId", &self.row_id)?;
+        map.serialize_entry("changes", &self.changes)?;
+        map.serialize_entry("updatedBy", &self.updated_by)?;
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl Serialize for RowDeleted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("datamodelId", &self.datamodel_id)?;
+        map.serialize_entry("datamodelName", &self.datamodel_name)?;
+        map.serialize_entry("rowId", &self.row_id)?;
+        map.serialize_entry("deletedBy", &self.deleted_by)?;
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl Serialize for Actor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("name", &self.name)?;
+        if self.email.is_some() || self.email_is_null {
+            map.serialize_entry("email", &self.email)?;
+        }
+        self.extra.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+/// Ids alone, whatever the row's type shows of itself.
+impl<R> fmt::Debug for RowCreated<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowCreated")
+            .field("datamodel_id", &self.datamodel_id)
+            .field("row_id", &self.row_id)
+            .field("created_by", &self.created_by)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ids and names of properties alone.
+impl fmt::Debug for RowUpdated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowUpdated")
+            .field("datamodel_id", &self.datamodel_id)
+            .field("row_id", &self.row_id)
+            .field("changes", &self.changes)
+            .field("updated_by", &self.updated_by)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ids alone.
+impl fmt::Debug for RowDeleted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowDeleted")
+            .field("datamodel_id", &self.datamodel_id)
+            .field("row_id", &self.row_id)
+            .field("deleted_by", &self.deleted_by)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The id alone: the rest is a person.
+impl fmt::Debug for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Actor")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

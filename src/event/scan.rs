@@ -1,0 +1,200 @@
+//! What serde_json does not check in values that it skips or keeps raw.
+//!
+//! A value that nobody asks for is only skimmed: its escapes may be half surrogate pairs, its nesting has no limit and
+//! its numbers no range. Whether a body is accepted must not depend on what its reader asks for, so these three are
+//! looked for in the text itself. Nearly every body is cleared by one cheap pass that counts suspicious bytes; only the
+//! others are walked. The walk is a loop, and so has no limit of its own to exceed.
+
+use crate::error::{EventError, EventErrorKind as Kind, Position};
+
+/// The most levels of objects and arrays, the body's own included. serde_json draws the line at the same place.
+const MAX_DEPTH: usize = 127;
+
+/// A number without an exponent and below this many digits is far from the range's end, which has 309.
+const FEW_DIGITS: usize = 192;
+
+/// Checks that a body is UTF-8, once, and that its text holds none of the three.
+pub(super) fn check(body: &[u8]) -> Result<&str, EventError> {
+    let text = std::str::from_utf8(body)?;
+    if is_suspicious(body) {
+        walk(text)?;
+    }
+    Ok(text)
+}
+
+/// Where a byte of the text stands.
+pub(super) fn position(text: &str, offset: usize) -> Position {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line_start = before
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |at| at + 1);
+    Position {
+        line: before.iter().filter(|&&byte| byte == b'\n').count() + 1,
+        column: offset - line_start + 1,
+    }
+}
+
+/// Whether a walk is worth it. May say yes for nothing, never no for something.
+fn is_suspicious(body: &[u8]) -> bool {
+    let (mut openings, mut pairs) = (0_usize, 0_usize);
+    // Without an early exit the compiler checks many bytes at a time.
+    for (&first, &second) in body.iter().zip(body.get(1..).unwrap_or_default()) {
+        openings += usize::from(first | 0x20 == b'{'); // `[` and `{` differ in this one bit
+        let escape = first == b'\\' && second == b'u';
+        let exponent = first.is_ascii_digit() && second | 0x20 == b'e';
+        pairs += usize::from(escape | exponent);
+    }
+    openings > MAX_DEPTH || pairs > 0 || has_long_number(body)
+}
+
+/// Whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
+fn has_long_number(body: &[u8]) -> bool {
+    let mut run = 0;
+    body.iter().step_by(FEW_DIGITS / 3).any(|byte| {
+        run = if byte.is_ascii_digit() { run + 1 } else { 0 };
+        run == 3
+    })
+}
+
+fn walk(text: &str) -> Result<(), EventError> {
+    let bytes = text.as_bytes();
+    let found = |kind, at| Err(EventError::new(kind).at_position(Some(position(text, at))));
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => match skip_string(bytes, at + 1) {
+                Ok(end) => at = end,
+                Err(lone) => return found(Kind::LoneSurrogate, lone),
+            },
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return found(Kind::TooDeep, at);
+                }
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                let end = skip_number(bytes, at);
+                // A text that is no number is the parser's to refuse.
+                if text[at..end].parse::<f64>().is_ok_and(f64::is_infinite) {
+                    return found(Kind::NumberOutOfRange, at);
+                }
+                at = end;
+            }
+            _ => at += 1,
+        }
+    }
+    Ok(())
+}
+
+/// The offset behind the string's closing quote, or that of an escape that is half a surrogate pair.
+fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
+    while let Some(&byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return Ok(at + 1),
+            b'\\' => match hex_escape(bytes, at) {
+                Some(0xD800..=0xDBFF) => {
+                    if !matches!(hex_escape(bytes, at + 6), Some(0xDC00..=0xDFFF)) {
+                        return Err(at);
+                    }
+                    12
+                }
+                Some(0xDC00..=0xDFFF) => return Err(at),
+                Some(_) => 6,
+                None => 2,
+            },
+            _ => 1,
+        };
+    }
+    Ok(at)
+}
+
+/// The code unit that `\uXXXX` at this offset stands for.
+fn hex_escape(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, &digit| {
+        Some(unit << 4 | char::from(digit).to_digit(16)?)
+    })
+}
+
+fn skip_number(bytes: &[u8], at: usize) -> usize {
+    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let length = bytes[at..].iter().position(|byte| !is_part(byte));
+    length.map_or(bytes.len(), |length| at + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> Option<Kind> {
+        check(text.as_bytes()).err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn surrogates_count_only_as_pairs() {
+        for (text, lone) in [
+            (r#"{"a":"\ud83d\ude00"}"#, false),
+            (r#"{"a":"\u00e9"}"#, false),
+            (r#"{"a":"\\ud83d"}"#, false),
+            (r#"{"a":"\ud83d"}"#, true),
+            (r#"{"a":"\ude00"}"#, true),
+            (r#"{"a":"\ude00\ud83d"}"#, true),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, true),
+            (r#"{"\uD83D":1}"#, true),
+            (r#"{"a":"\ud83d\\ude00"}"#, true),
+        ] {
+            assert_eq!(kind(text), lone.then_some(Kind::LoneSurrogate), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_counted_outside_strings_and_levels_not_brackets() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert_eq!(kind(&nested(127)), None);
+        assert_eq!(kind(&nested(128)), Some(Kind::TooDeep));
+        assert_eq!(kind(&format!("{{\"a\":\"{}\"}}", "[".repeat(500))), None);
+        assert_eq!(kind(&format!("[{}]", vec!["{}"; 500].join(","))), None);
+        // The parser draws the line at the same place.
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(127)).is_ok());
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(128)).is_err());
+    }
+
+    #[test]
+    fn numbers_end_where_a_float_ends() {
+        let digits = |count: usize| format!("[{}]", "9".repeat(count));
+        for (text, out) in [
+            ("[1e308]".into(), false),
+            ("[1e-400]".into(), false),
+            ("[\"1e400\"]".into(), false),
+            ("[1e400]".into(), true),
+            ("[-1E+400]".into(), true),
+            ("[0.1e00310]".into(), true),
+            (digits(308), false),
+            (digits(309), true),
+            (format!("[{}e150]", "9".repeat(180)), true),
+        ] {
+            assert_eq!(kind(&text), out.then_some(Kind::NumberOutOfRange), "{text}");
+        }
+    }
+
+    #[test]
+    fn broken_text_is_left_to_the_parser() {
+        for text in [
+            "", "\"", "\"\\", "\"\\u", "\"\\ud83", "]]]", "[1e", "-", "1e5e5",
+        ] {
+            assert_eq!(kind(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn positions_count_lines_and_bytes() {
+        let error = check(b"{\n \"a\": \"\\udc00\"}").unwrap_err();
+        assert_eq!((error.line(), error.column()), (Some(2), Some(8)));
+    }
+}

@@ -1,0 +1,222 @@
+//! Typed looks at one value: the value formats of the specification.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::date::Date;
+use super::diagnose::{fit, push_name};
+use super::ids::RowId;
+use super::json::{Json, Name};
+use super::number::Number;
+use crate::error::{EventError, EventErrorKind};
+
+/// What stands under a name: nothing, `null`, or a value. The three differ in an event: a property that is absent was not
+/// sent, one that is `null` was emptied.
+///
+/// ```
+/// use hookgate::{Field, Properties};
+///
+/// let properties: Properties = serde_json::from_str(r#"{"Note":null,"Name":"Ada"}"#)?;
+/// assert_eq!(properties.text("Name")?, Field::Present("Ada".into()));
+/// assert_eq!(properties.text("Note")?, Field::Null);
+/// assert_eq!(properties.text("Size")?.into_option(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<T> {
+    /// The name is not there.
+    Absent,
+    /// The name is there with `null`.
+    Null,
+    /// A value of the kind that was asked for.
+    Present(T),
+}
+
+impl<T> Field<T> {
+    /// The value, where there is one.
+    #[must_use]
+    pub fn into_option(self) -> Option<T> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Absent | Self::Null => None,
+        }
+    }
+
+    /// Whether there is a value.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        matches!(self, Self::Present(_))
+    }
+
+    /// The same field with another value.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Field<U> {
+        match self {
+            Self::Absent => Field::Absent,
+            Self::Null => Field::Null,
+            Self::Present(value) => Field::Present(change(value)),
+        }
+    }
+}
+
+/// One item of a FILE value.
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct File {
+    /// Where the file can be had.
+    pub url: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Neither: an address may open the file to whoever reads it.
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File").finish_non_exhaustive()
+    }
+}
+
+/// Calls a macro once, with every value format: name, type as read, type as handed out, how the one becomes the other.
+macro_rules! for_each_format {
+    ($emit:ident) => {
+        $emit! {
+            text: Name<'a> => Cow<'a, str>, |name: Name<'a>| name.0, "A TEXT value.";
+            number: Number => Number, |number| number, "A NUMBER value.";
+            date: Date => Date, |date| date, "A DATE value: a date, or a date-time with its zone.";
+            select: Name<'a> => Cow<'a, str>, |name: Name<'a>| name.0, "A SELECT value: one option.";
+            multi_select: Vec<String> => Vec<String>, |options| options, "A MULTI_SELECT value: options.";
+            checkbox: bool => bool, |checked| checked, "A CHECKBOX value.";
+            relation: Vec<RowId> => Vec<RowId>, |rows| rows, "A RELATION value: ids of related rows.";
+            files: Vec<File> => Vec<File>, |files| files, "A FILE value: files with address and name.";
+            currency: Number => Number, |amount| amount, "A CURRENCY value: a bare number; its currency is not part of it.";
+        }
+    };
+}
+pub(super) use for_each_format;
+
+/// A value of an event together with its place, not yet read as any type.
+///
+/// Each getter answers a [`Field`], or the error `Misfit` with the path of what is of another kind.
+///
+/// ```
+/// use hookgate::{Changes, EventErrorKind};
+///
+/// let changes: Changes = serde_json::from_str(r#"{"Total":{"before":1.50,"after":"much"}}"#)?;
+/// assert_eq!(changes.before("Total").number()?.into_option().unwrap().as_str(), "1.50");
+///
+/// let error = changes.after("Total").number().unwrap_err();
+/// assert_eq!(error.kind(), EventErrorKind::Misfit);
+/// assert_eq!(error.path(), Some("data.changes.Total.after"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Value<'a> {
+    place: Place<'a>,
+    json: Option<&'a Json>,
+}
+
+/// Where a value stands. Put together only when somebody asks.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'n> {
+    pub(super) parent: &'static str,
+    pub(super) name: &'n str,
+    pub(super) side: Option<&'static str>,
+}
+
+impl Place<'_> {
+    pub(super) fn path(self) -> String {
+        let mut path = self.parent.to_owned();
+        push_name(&mut path, self.name);
+        if let Some(side) = self.side {
+            push_name(&mut path, side);
+        }
+        path
+    }
+
+    pub(super) fn required<T>(self, field: Field<T>) -> Result<T, EventError> {
+        match field {
+            Field::Present(value) => Ok(value),
+            Field::Absent => Err(EventError::new(EventErrorKind::Missing).at_path(self.path())),
+            Field::Null => Err(EventError::new(EventErrorKind::Misfit)
+                .at_path(self.path())
+                .because(Some("found null, expected a value".into()))),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn new(place: Place<'a>, json: Option<&'a Json>) -> Self {
+        Self { place, json }
+    }
+
+    /// Where it stands, as in `data.properties.Total`. Escaped, and cut off at 256 characters.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.place.path()
+    }
+
+    /// The value as it was written; `None` where the name is absent.
+    #[must_use]
+    pub fn json(&self) -> Option<&'a Json> {
+        self.json
+    }
+
+    /// Whether the name is absent.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.json.is_none()
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.json.is_some_and(Json::is_null)
+    }
+
+    /// The value as a type of your own, which may borrow from the event.
+    ///
+    /// # Errors
+    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    pub fn to<T: Deserialize<'a>>(&self) -> Result<Field<T>, EventError> {
+        read(self.json, self.place)
+    }
+}
+
+macro_rules! value_getters {
+    ($($name:ident: $wire:ty => $out:ty, $convert:expr, $summary:literal;)*) => {
+        impl<'a> Value<'a> {
+            $(
+                #[doc = $summary]
+                ///
+                /// # Errors
+                /// `Misfit`.
+                pub fn $name(&self) -> Result<Field<$out>, EventError> {
+                    Ok(self.to::<$wire>()?.map($convert))
+                }
+            )*
+        }
+    };
+}
+for_each_format!(value_getters);
+
+/// The place alone.
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Value")
+            .field(&format_args!("{}", self.path()))
+            .finish()
+    }
+}
+
+/// The one way in which a value is read as a type.
+pub(super) fn read<'a, T: Deserialize<'a>>(
+    json: Option<&'a Json>,
+    place: Place<'_>,
+) -> Result<Field<T>, EventError> {
+    match json {
+        None => Ok(Field::Absent),
+        Some(json) if json.is_null() => Ok(Field::Null),
+        Some(json) => fit(json.as_str(), || place.path()).map(Field::Present),
+    }
+}

@@ -39,7 +39,7 @@ use crate::error::{StoreError, StoreErrorKind};
 /// # }
 /// # use std::future::Future;
 /// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
-/// let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+/// let store = LocalStore::default().with_clock(clock.clone());
 ///
 /// let key = EventKey::new("default", "evt_1");
 /// let (first, copy) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));
@@ -100,8 +100,8 @@ impl LocalStore {
 
     /// An empty store on this clock.
     #[must_use]
-    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self::with(self.capacity, clock)
+    pub fn with_clock(self, clock: impl Clock) -> Self {
+        Self::with(self.capacity, Arc::new(clock))
     }
 
     /// How much it holds.

@@ -114,8 +114,8 @@ impl MemoryStore {
 
     /// An empty store on this clock.
     #[must_use]
-    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self::with(self.0.capacity, clock)
+    pub fn with_clock(self, clock: impl Clock) -> Self {
+        Self::with(self.0.capacity, Arc::new(clock))
     }
 
     /// How much it holds.

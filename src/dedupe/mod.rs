@@ -45,6 +45,7 @@
 //! either.
 
 mod capacity;
+mod claim;
 mod expiry;
 mod key;
 mod local;
@@ -54,6 +55,7 @@ mod schedule;
 mod store;
 
 pub use capacity::{Capacity, StoreStats, WhenFull};
+pub use claim::Claim;
 pub use key::{ClaimToken, EventKey};
 pub use local::LocalStore;
 #[cfg(feature = "moka")]
@@ -61,3 +63,5 @@ pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
+
+pub(crate) use claim::ClaimRecord;

@@ -4,12 +4,14 @@
 //! says this level only; what lies below is in [`source()`](std::error::Error::source). The wording is for people
 //! and no contract: match on the kind. No error holds a secret, a computed MAC or a byte of a body.
 
+mod build;
 mod event;
 mod keys;
 mod secret;
 mod store;
 mod verify;
 
+pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};

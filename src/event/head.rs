@@ -5,8 +5,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
+use super::date::Date;
 use super::ids::{EventId, EventType};
 use super::json::Name;
+use crate::UnixSeconds;
 use crate::error::{EventError, EventErrorKind as Kind, Malformed, Position};
 use crate::verify::{SignedBytes, Verified};
 
@@ -53,6 +55,18 @@ impl EventHead {
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
     }
+}
+
+/// When the event happened, as its body says; `None` where it does not say so readably. For guesses about attempts only.
+pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CreatedAt {
+        created_at: String,
+    }
+    let envelope: CreatedAt = serde_json::from_slice(verified.body()).ok()?;
+    let date = Date::parse(&envelope.created_at).ok()?;
+    Some(date.unix_seconds())
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {

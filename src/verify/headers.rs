@@ -147,6 +147,15 @@ impl<'h> Found<'h> {
         }
     }
 
+    /// `X-Service-Event-Id` and `X-Service-Event-Type`, each where it stands there once.
+    pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
+        let once = |slot| match slot {
+            Slot::Once(value) => Some(value),
+            Slot::Absent | Slot::Doubled => None,
+        };
+        (once(self.event_id), once(self.event_type))
+    }
+
     pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, HeaderError> {
         Ok(DeliveryHeaders {
             signature: self.signature.parse(SIGNATURE, Signature::parse)?,

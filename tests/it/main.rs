@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A test stops at what it did not expect.
 
+mod events;
 mod leaks;
 mod parsers;
-mod ui;
 mod stores;
-mod events;
+mod ui;
 mod vectors;

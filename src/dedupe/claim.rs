@@ -1,0 +1,105 @@
+//! A claim in hand.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ClaimToken, DedupeStore, EventKey, Ownership};
+use crate::error::StoreError;
+use crate::receiver::Permit;
+
+/// The right and the duty to handle one event: commit it or release it.
+///
+/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo its successor's record.
+/// The token guards that record alone: it can't stop effects that a late run has under way.
+///
+/// Dropping a claim without either frees its permit, but not its record: that stays claimed until the lease ends.
+/// Destructors can't wait for a store, so nothing here relies on one.
+#[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
+pub struct Claim {
+    record: Option<ClaimRecord>,
+    _permit: Permit,
+}
+
+/// Absent where deduplication was switched off.
+pub(crate) struct ClaimRecord {
+    pub(crate) store: Arc<dyn DedupeStore>,
+    pub(crate) key: EventKey,
+    pub(crate) token: ClaimToken,
+    pub(crate) lease: Duration,
+    pub(crate) retention: Duration,
+}
+
+impl Claim {
+    pub(crate) fn new(record: Option<ClaimRecord>, permit: Permit) -> Self {
+        Self {
+            record,
+            _permit: permit,
+        }
+    }
+
+    /// Extends the lease to its full length from now. A run renews at a third of the lease.
+    ///
+    /// # Errors
+    /// The store could not answer: the lease may or may not have been extended.
+    pub async fn renew(&self) -> Result<Ownership, StoreError> {
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        let (store, key) = (&record.store, &record.key);
+        store.renew(key, record.token, record.lease).await
+    }
+
+    /// Records the event as done.
+    ///
+    /// # Errors
+    /// The store could not answer: the event may or may not be recorded. The work is done all the same, so answer
+    /// 2xx: anything else asks for a second run.
+    pub async fn commit(self) -> Result<Ownership, StoreError> {
+        self.record_done().await
+    }
+
+    /// Gives the event up, so that the next copy can claim it at once.
+    ///
+    /// # Errors
+    /// The store could not answer: the event may stay claimed until the lease ends.
+    pub async fn release(self) -> Result<Ownership, StoreError> {
+        self.give_up().await
+    }
+
+    /// As [`commit`](Self::commit); the permit stays in hand.
+    pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        let commit = || {
+            let (store, key) = (&record.store, &record.key);
+            store.commit(key, record.token, record.retention)
+        };
+        match commit().await {
+            // An error means unknown, and a commit that finds its own done record is held: asking again is safe, and
+            // may save a second run.
+            Err(_) => commit().await,
+            answered => answered,
+        }
+    }
+
+    /// As [`release`](Self::release); the permit stays in hand.
+    pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        match record.store.release(&record.key, record.token).await {
+            Err(_) => record.store.release(&record.key, record.token).await,
+            answered => answered,
+        }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("key", &self.record.as_ref().map(|record| record.key))
+            .finish_non_exhaustive()
+    }
+}

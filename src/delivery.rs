@@ -1,0 +1,99 @@
+//! A delivery that was recognised: authentic, fresh, with its id and type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::UnixSeconds;
+use crate::dedupe::EventKey;
+use crate::error::EventError;
+use crate::event::{Event, EventHead};
+use crate::verify::Verified;
+
+/// An authentic delivery with the id and type from its signed body. Cheap to clone.
+///
+/// Minted by [`Receiver::recognise`](crate::Receiver::recognise) alone, so whoever holds one holds proof.
+#[derive(Clone)]
+pub struct Delivery(Arc<Recognised>);
+
+struct Recognised {
+    verified: Verified,
+    head: EventHead,
+    key: EventKey,
+    received_at: UnixSeconds,
+}
+
+impl Delivery {
+    pub(crate) fn new(verified: Verified, head: EventHead, received_at: UnixSeconds) -> Self {
+        let key = EventKey::new(verified.scope(), head.id.as_str());
+        Self(Arc::new(Recognised {
+            verified,
+            head,
+            key,
+            received_at,
+        }))
+    }
+
+    /// The bytes with their proof: timestamp, key and scope.
+    #[must_use]
+    pub fn verified(&self) -> &Verified {
+        &self.0.verified
+    }
+
+    /// The raw bytes that were signed.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        self.0.verified.bytes()
+    }
+
+    /// Id and type, from the signed body.
+    #[must_use]
+    pub fn head(&self) -> &EventHead {
+        &self.0.head
+    }
+
+    /// The event's id, from the signed body.
+    #[must_use]
+    pub fn event_id(&self) -> &str {
+        self.0.head.id.as_str()
+    }
+
+    /// The event's type, from the signed body.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        self.0.head.event_type.as_str()
+    }
+
+    /// What the event is remembered by.
+    #[must_use]
+    pub fn key(&self) -> &EventKey {
+        &self.0.key
+    }
+
+    /// What the receiver's wall clock said when the delivery was recognised.
+    #[must_use]
+    pub fn received_at(&self) -> UnixSeconds {
+        self.0.received_at
+    }
+
+    /// Parses the whole body as an event whose created rows have the type `R`.
+    ///
+    /// # Errors
+    /// The body as a whole is no well-formed event, or does not fit `R`; the error names the path.
+    pub fn event<R: DeserializeOwned>(&self) -> Result<Event<R>, EventError> {
+        Event::from_verified(&self.0.verified)
+    }
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("event_id", &self.event_id())
+            .field("event_type", &self.event_type())
+            .field("verified", &self.0.verified)
+            .field("received_at", &self.0.received_at)
+            .finish()
+    }
+}

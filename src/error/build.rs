@@ -1,0 +1,86 @@
+//! Why a receiver could not be built.
+
+use std::time::Duration;
+
+use super::KeysError;
+
+/// Why the settings of a receiver were refused. The message says what to change.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .kind.message())]
+pub struct BuildError {
+    kind: BuildErrorKind,
+    #[source]
+    source: Option<KeysError>,
+}
+
+/// What was wrong with the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildErrorKind {
+    /// No secret was given.
+    NoSecret,
+    /// The subscriptions were refused; the source says why.
+    Keys,
+    /// Neither a store was given nor deduplication switched off.
+    NoStore,
+    /// Handled events would be forgotten while the sender still retries them or a copy can be replayed.
+    RetentionTooShort {
+        /// What the retry schedule and the window ask for.
+        needed: Duration,
+        /// What was set.
+        given: Duration,
+    },
+    /// A duration is zero or longer than it may be.
+    OutOfRange {
+        /// The builder's method.
+        setting: &'static str,
+        /// The longest that is accepted.
+        most: Duration,
+    },
+    /// `max_runs` is zero: nothing could ever be handled.
+    NoRuns,
+}
+
+impl BuildError {
+    pub(crate) fn new(kind: BuildErrorKind) -> Self {
+        Self { kind, source: None }
+    }
+
+    pub(crate) fn caused_by(mut self, source: KeysError) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn kind(&self) -> BuildErrorKind {
+        self.kind
+    }
+}
+
+impl BuildErrorKind {
+    fn message(&self) -> String {
+        match self {
+            Self::NoSecret => {
+                "no secret: call .secret(…), .secrets(ring) or .subscriptions(map)".into()
+            }
+            Self::Keys => "the subscriptions' keys can't be used together".into(),
+            Self::NoStore => {
+                "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself".into()
+            }
+            Self::RetentionTooShort { needed, given } => format!(
+                "a retention of {} s is too short: {} s cover the sender's retries and the window",
+                given.as_secs(),
+                needed.as_secs()
+            ),
+            Self::OutOfRange { setting, most } if *most == Duration::MAX => {
+                format!("{setting} must be longer than zero")
+            }
+            Self::OutOfRange { setting, most } => format!(
+                "{setting} must be longer than zero and at most {} ms",
+                most.as_millis()
+            ),
+            Self::NoRuns => "max_runs must be at least 1".into(),
+        }
+    }
+}

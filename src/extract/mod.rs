@@ -1,0 +1,97 @@
+//! A typed event as an axum handler's argument.
+//!
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] are taken from the request's extensions, where the layer
+//! has put the delivery; none of them reads the body. So they stand in any position, beside `State` and other extractors,
+//! and the body is still there for `Bytes` or `Json`.
+//!
+//! ```
+//! use axum::{Router, extract::State, http::StatusCode, routing::post};
+//! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Order {
+//!     #[serde(rename = "Total")]
+//!     total: f64,
+//! }
+//!
+//! async fn on_event(event: Event<Order>, State(currency): State<&'static str>) -> StatusCode {
+//!     if let EventData::RowCreated(row) = event.data {
+//!         println!("{}: {} {currency}", row.row_id, row.properties.total);
+//!     }
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//! let app: Router = Router::new()
+//!     .route("/webhooks", post(on_event).layer(receiver.layer()))
+//!     .with_state("EUR");
+//! # let _ = app;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
+//! an unverified event handed out.
+
+mod rejection;
+
+pub use rejection::{EventMisfit, EventRejection, LayerMissing};
+
+use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum_core::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::delivery::Delivery;
+use crate::event::Event;
+use crate::layer::DeadLetter;
+use crate::verify::Verified;
+
+impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
+    type Rejection = EventRejection;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let delivery = delivery(parts)?;
+        delivery
+            .event()
+            .map_err(|error| EventMisfit::new(error).into())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Delivery {
+    type Rejection = LayerMissing;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        delivery(parts).cloned()
+    }
+}
+
+/// `None` where the route is not guarded, for a handler that serves more than deliveries.
+impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Self::Rejection> {
+        Ok(delivery(parts).ok().cloned())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Verified {
+    type Rejection = LayerMissing;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        delivery(parts).map(|delivery| delivery.verified().clone())
+    }
+}
+
+fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
+    parts.extensions.get().ok_or(LayerMissing)
+}
+
+impl IntoResponse for DeadLetter {
+    fn into_response(self) -> Response {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    }
+}

@@ -1,0 +1,130 @@
+//! What the operator is told: once a delivery, once a run, and for each failure.
+//!
+//! The sender learns a status and a flat message; everything that explains it comes here, to `tracing` and into the
+//! response's extensions. A hook runs on the thread that answers, so it must not block; a panic in it is swallowed.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::dedupe::Attempt;
+use crate::delivery::Delivery;
+use crate::outcome::Outcome;
+use crate::verify::Verified;
+
+/// What a dead-letter hook may fail with.
+pub type HookError = Box<dyn Error + Send + Sync>;
+
+/// Why something was refused or failed: an error with its chain of sources.
+pub type Reason = Arc<dyn Error + Send + Sync>;
+type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
+    + Send
+    + Sync;
+
+/// How a delivery was answered. Also found in the extensions of the response.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// What became of the delivery.
+    pub outcome: Outcome,
+    /// The status that was answered.
+    pub status: u16,
+    /// The delivery, where it was recognised: id, type, key and scope.
+    pub delivery: Option<Delivery>,
+    /// Why, where it was refused or failed. Its chain of sources says exactly what was wrong.
+    pub reason: Option<Reason>,
+    /// Time from the layer's `call` to the answer.
+    pub elapsed: Duration,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settled {
+    /// What became of the run: handled, dead-lettered or failed.
+    pub outcome: Outcome,
+    /// The delivery that was handled.
+    pub delivery: Delivery,
+    /// Why, where it failed.
+    pub reason: Option<Reason>,
+    /// Time from the claim to the end of the handler.
+    pub elapsed: Duration,
+    /// Whether the request had been answered, or its sender had hung up, before the end.
+    pub late: bool,
+}
+
+/// An authentic delivery that came to nothing this time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failed {
+    /// The raw delivery.
+    pub verified: Verified,
+    /// The same with its id and type, where it has usable ones.
+    pub delivery: Option<Delivery>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// Which attempt it probably was, by the event's `createdAt` and the retry schedule. `None` where the body does not say.
+    pub attempt: Option<Attempt>,
+}
+
+/// A delivery that can never succeed, for the dead-letter hook to keep.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeadLettered {
+    /// The raw delivery.
+    pub delivery: Delivery,
+    /// What the handler said.
+    pub reason: String,
+}
+
+/// What the receiver was told to call.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) answer: Option<Arc<dyn Fn(&Answer) + Send + Sync>>,
+    pub(crate) settled: Option<Arc<dyn Fn(&Settled) + Send + Sync>>,
+    pub(crate) failed: Option<Arc<dyn Fn(&Failed) + Send + Sync>>,
+    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
+    #[cfg(feature = "tower")]
+    pub(crate) shape: Option<Arc<crate::layer::Shape>>,
+}
+
+impl Hooks {
+    pub(crate) fn answered(&self, answer: &Answer) {
+        if let Some(hook) = &self.answer {
+            quietly(|| hook(answer));
+        }
+    }
+
+    pub(crate) fn settled(&self, settled: &Settled) {
+        if let Some(hook) = &self.settled {
+            quietly(|| hook(settled));
+        }
+    }
+
+    /// Reads the event's age out of the body only where somebody listens.
+    pub(crate) fn failed(&self, failed: impl FnOnce() -> Failed) {
+        if let Some(hook) = &self.failed {
+            quietly(|| hook(&failed()));
+        }
+    }
+}
+
+/// A panicking hook harms nothing: the delivery is answered all the same.
+fn quietly(call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
+        // A payload can panic in its own destructor.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hooks")
+    }
+}

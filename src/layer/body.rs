@@ -1,0 +1,149 @@
+//! Bodies: read under a limit and a deadline, handed on as the bytes that were signed, and sent back.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
+
+use crate::outcome::{Refusal, RefusalKind};
+use crate::verify::Intake;
+
+/// Reads a body to its end. The deadline is for the whole of it, not for a chunk, so a body that trickles ends too.
+/// Trailers are passed over: a header that is signed for can't hide in them.
+pub(super) async fn read<B: Body>(
+    body: B,
+    intake: &mut Intake,
+    deadline: Sleep,
+) -> Result<(), Refusal> {
+    let (mut body, mut deadline) = (pin!(body), pin!(deadline));
+    loop {
+        let frame = std::future::poll_fn(|context| match body.as_mut().poll_frame(context) {
+            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+            Poll::Pending => deadline.as_mut().poll(context).map(Err),
+        });
+        let frame = match frame.await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None) => return Ok(()),
+            Ok(Some(Err(_))) => return Err(Refusal::new(RefusalKind::BodyIncomplete)),
+            Err(()) => return Err(Refusal::new(RefusalKind::BodyTooSlow)),
+        };
+        if let Ok(mut data) = frame.into_data() {
+            intake.push(data.copy_to_bytes(data.remaining()))?;
+        }
+        // A body that is always ready, such as a flood of empty frames, must not keep its worker or outlast its deadline.
+        if deadline.is_elapsed() || tokio::time::Instant::now() >= deadline.deadline() {
+            return Err(Refusal::new(RefusalKind::BodyTooSlow));
+        }
+        tokio::task::consume_budget().await;
+    }
+}
+
+/// The body of a verified delivery: the exact bytes that were signed, in one frame.
+#[derive(Clone, Default)]
+pub struct VerifiedBody(Option<Bytes>);
+
+impl VerifiedBody {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self((!bytes.is_empty()).then_some(bytes))
+    }
+}
+
+impl Body for VerifiedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+impl fmt::Debug for VerifiedBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = self.0.as_ref().map_or(0, Bytes::len);
+        write!(f, "VerifiedBody({length} bytes)")
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// The body of an answer: the inner service's own, or a short one of the receiver's.
+    pub struct ResponseBody<R> {
+        #[pin]
+        body: Either<R>,
+    }
+}
+
+pin_project_lite::pin_project! {
+    #[project = EitherProjected]
+    enum Either<R> {
+        Inner { #[pin] body: R },
+        Own { body: VerifiedBody },
+    }
+}
+
+impl<R> ResponseBody<R> {
+    pub(super) fn inner(body: R) -> Self {
+        Self {
+            body: Either::Inner { body },
+        }
+    }
+
+    pub(super) fn own(bytes: Bytes) -> Self {
+        Self {
+            body: Either::Own {
+                body: VerifiedBody::new(bytes),
+            },
+        }
+    }
+}
+
+impl<R: Body<Data = Bytes>> Body for ResponseBody<R> {
+    type Data = Bytes;
+    type Error = R::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
+        match self.project().body.project() {
+            EitherProjected::Inner { body } => body.poll_frame(context),
+            EitherProjected::Own { body } => Pin::new(body)
+                .poll_frame(context)
+                .map_err(|never| match never {}),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.body {
+            Either::Inner { body } => body.is_end_stream(),
+            Either::Own { body } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.body {
+            Either::Inner { body } => body.size_hint(),
+            Either::Own { body } => body.size_hint(),
+        }
+    }
+}
+
+impl<R> fmt::Debug for ResponseBody<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseBody")
+    }
+}

@@ -1,0 +1,45 @@
+//! A delivery that can never succeed.
+
+use http::Response;
+
+/// A handler's answer: this delivery can never succeed, so retries are in vain.
+///
+/// The dead-letter hook ([`ReceiverBuilder::dead_letters`](crate::ReceiverBuilder::dead_letters)) is awaited with the raw delivery.
+/// Once it has succeeded the sender is answered 200 and the event is done; where it fails, or none is set, 500 and the event
+/// can be retried.
+///
+/// An axum handler returns it; a tower service [marks](Self::mark) its response with it.
+///
+/// ```
+/// use hookgate::DeadLetter;
+///
+/// let response = DeadLetter::new("no such customer").mark(http::Response::new(()));
+/// assert_eq!(response.status(), 500); // what is answered where the layer is missing
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a dead letter must be returned as the handler's answer"]
+pub struct DeadLetter {
+    reason: String,
+}
+
+impl DeadLetter {
+    /// Says why, for the operator. The sender is not told.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+        }
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Marks a response, whose status becomes 500.
+    pub fn mark<B>(self, mut response: Response<B>) -> Response<B> {
+        *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,74 @@
+//! Shutting down without losing a run.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::receiver::{Bell, Receiver};
+
+/// How long aborted runs get to release their claims.
+const TO_RELEASE: Duration = Duration::from_secs(1);
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    aborted: usize,
+}
+
+impl Drained {
+    /// Runs that were still under way when the time was up, and were aborted and released. Zero where all ended by
+    /// themselves.
+    #[must_use]
+    pub fn aborted(&self) -> usize {
+        self.aborted
+    }
+}
+
+impl Receiver {
+    /// Refuses new deliveries with 503 and waits for the runs under way; those that are still running after `limit` are
+    /// aborted and their claims released, so that a retry finds them free at once.
+    ///
+    /// Call it at shutdown, once the server takes no more connections: `axum::serve` returns when its connections have
+    /// ended, while runs that outlived their requests still go on. There is no way back: a drained receiver stays shut.
+    pub async fn drain(&self, limit: Duration) -> Drained {
+        self.shared.gate.shut();
+        let until = Instant::now() + limit;
+        if timeout_at(until, self.idle()).await.is_ok() {
+            return Drained { aborted: 0 };
+        }
+        let aborted = self.runs();
+        self.shared.gate.bell.abort();
+        // A store that hangs must not hang the shutdown; the lease covers what it did not release.
+        let _ = timeout(TO_RELEASE, self.idle()).await;
+        Drained { aborted }
+    }
+
+    async fn idle(&self) {
+        loop {
+            let mut rung = std::pin::pin!(self.shared.gate.bell.idle.notified());
+            // Listening begins before the count is read, so that the last run's end can't slip in between.
+            rung.as_mut().enable();
+            if self.runs() == 0 {
+                return;
+            }
+            rung.await;
+        }
+    }
+}
+
+impl Bell {
+    fn abort(&self) {
+        self.aborting
+            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.abort.notify_waiters();
+    }
+
+    /// Ends once runs are to be aborted.
+    pub(super) async fn aborted(&self) {
+        let mut rung = std::pin::pin!(self.abort.notified());
+        rung.as_mut().enable();
+        if !self.aborting.load(std::sync::atomic::Ordering::SeqCst) {
+            rung.await;
+        }
+    }
+}

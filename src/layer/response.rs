@@ -1,0 +1,187 @@
+//! The answers that are the receiver's own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+
+use super::body::ResponseBody;
+use crate::outcome::{Refusal, RefusalKind};
+use crate::receiver::Receiver;
+
+/// Marks the answer to an event that was done already.
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Shapes an own answer.
+pub(crate) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
+
+/// What the receiver answers by itself.
+#[derive(Clone, Debug)]
+pub(super) enum Own {
+    /// No run.
+    Refused(Refusal),
+    /// Done already.
+    Replayed,
+    /// The dead-letter hook has it.
+    DeadLettered,
+    /// The run failed without an answer.
+    Failed,
+    /// The run was aborted; a retry finds its event free.
+    Aborted,
+    /// The run goes on beyond the budget.
+    RunsOn,
+}
+
+/// An answer of the receiver's own, for [`ReceiverBuilder::answers`](crate::ReceiverBuilder::answers) to shape.
+///
+/// It knows no more than a sender may: every delivery that is not authentic has one and the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnAnswer {
+    status: StatusCode,
+    error: Option<(&'static str, &'static str)>,
+    retry_after: Option<u64>,
+    replayed: bool,
+}
+
+impl OwnAnswer {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The code of the service's error envelope; `None` for a 200.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        self.error.map(|(code, _)| code)
+    }
+
+    /// The message of the service's error envelope; `None` for a 200.
+    #[must_use]
+    pub fn message(&self) -> Option<&'static str> {
+        self.error.map(|(_, message)| message)
+    }
+
+    /// Seconds for `Retry-After`, with a 503.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
+        self.retry_after
+    }
+
+    /// Whether the event was done already: `Idempotent-Replayed: true`.
+    #[must_use]
+    pub fn is_replay(&self) -> bool {
+        self.replayed
+    }
+
+    /// The answer as the receiver sends it where nothing else is set: the service's error envelope.
+    #[must_use]
+    pub fn to_response(&self) -> Response<Bytes> {
+        // Code and message are our own words and need no escaping.
+        let body = self.error.map_or_else(Bytes::new, |(code, message)| {
+            format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#).into()
+        });
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        if self.error.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.replayed {
+            headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
+impl From<&Own> for OwnAnswer {
+    fn from(own: &Own) -> Self {
+        let unavailable = |refusal: &Refusal| Self {
+            status: StatusCode::from_u16(refusal.kind().status())
+                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            error: Some((refusal.kind().code(), refusal.kind().message())),
+            retry_after: refusal
+                .retry_after()
+                .map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
+            replayed: false,
+        };
+        let done = |replayed| Self {
+            status: StatusCode::OK,
+            error: None,
+            retry_after: None,
+            replayed,
+        };
+        match own {
+            Own::Refused(refusal) => unavailable(refusal),
+            Own::Replayed => done(true),
+            Own::DeadLettered => done(false),
+            Own::Failed => Self {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                error: Some(("INTERNAL_ERROR", "the delivery could not be handled")),
+                retry_after: None,
+                replayed: false,
+            },
+            // To the sender, a run that goes on and one that was cut off look like any other "not now".
+            Own::RunsOn => unavailable(&Refusal::new(RefusalKind::StillRunning)),
+            Own::Aborted => unavailable(&Refusal::new(RefusalKind::ShuttingDown)),
+        }
+    }
+}
+
+pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>> {
+    let answer = OwnAnswer::from(own);
+    let shaped = receiver.shared.hooks.shape.as_ref().and_then(|shape| {
+        // A shape that panics must not cost the delivery its answer.
+        catch_unwind(AssertUnwindSafe(|| shape(&answer))).ok()
+    });
+    shaped
+        .unwrap_or_else(|| answer.to_response())
+        .map(ResponseBody::own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::VerifyError;
+    use crate::error::VerifyErrorKind;
+
+    #[test]
+    fn whatever_is_not_authentic_has_one_answer() {
+        let answers = [
+            VerifyErrorKind::SignatureMismatch,
+            VerifyErrorKind::UnknownSubscription,
+            VerifyErrorKind::WorkspaceMismatch,
+        ]
+        .map(|kind| OwnAnswer::from(&Own::Refused(VerifyError::new(kind).into())));
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(answers[0], answers[2]);
+        assert_eq!(
+            answers[0].to_response().body(),
+            r#"{"error":{"code":"UNAUTHORIZED","message":"the delivery could not be authenticated"}}"#
+        );
+    }
+
+    #[test]
+    fn headers_follow_from_the_status() {
+        let header = |kind, name: HeaderName| {
+            let response = OwnAnswer::from(&Own::Refused(Refusal::new(kind))).to_response();
+            response.headers().get(name).cloned()
+        };
+        assert_eq!(
+            header(RefusalKind::MethodNotAllowed, ALLOW).unwrap(),
+            "POST"
+        );
+        assert_eq!(header(RefusalKind::StoreFull, RETRY_AFTER).unwrap(), "10");
+        assert_eq!(header(RefusalKind::BodyTooSlow, RETRY_AFTER), None);
+        let replay = OwnAnswer::from(&Own::Replayed).to_response();
+        assert_eq!(replay.headers()["idempotent-replayed"], "true");
+        assert!(replay.body().is_empty() && replay.headers().len() == 1);
+    }
+}

@@ -1,0 +1,243 @@
+//! The layer and its service: what happens between a request and its answer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::time::{Instant, sleep_until};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::body::{self, ResponseBody, VerifiedBody};
+use super::response::{self, Own};
+use super::run::{Attached, End, Ended, Work};
+use super::trace::Trace;
+use crate::delivery::Delivery;
+use crate::hooks::{Answer, Reason};
+use crate::outcome::{Outcome, Refusal, RefusalKind};
+use crate::receiver::{Receiver, RequestHead};
+
+/// With less of the budget left after the body, no run is begun: its answer could not be heard.
+const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
+
+/// Guards a service: only authentic, fresh, unhandled deliveries reach it. See the [module docs](super).
+#[derive(Clone, Debug)]
+pub struct WebhookLayer {
+    receiver: Receiver,
+}
+
+impl WebhookLayer {
+    pub(super) fn new(receiver: Receiver) -> Self {
+        Self { receiver }
+    }
+}
+
+impl<S> Layer<S> for WebhookLayer {
+    type Service = WebhookService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        WebhookService {
+            receiver: self.receiver.clone(),
+            inner,
+        }
+    }
+}
+
+/// A guarded service; made by [`WebhookLayer`].
+#[derive(Clone)]
+pub struct WebhookService<S> {
+    receiver: Receiver,
+    inner: S,
+}
+
+impl<S: fmt::Debug> fmt::Debug for WebhookService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookService")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for WebhookService<S>
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    R: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<R, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The ready service goes into the future, and a clone that is not yet ready stays: a clone must not be called
+        // without its own `poll_ready` (tower-service, "Be careful when cloning inner services").
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let trace = Trace::begin(request.method());
+        let delivering = Delivering {
+            receiver: self.receiver.clone(),
+            started: Instant::now(),
+            trace: trace.clone(),
+        };
+        ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
+    }
+}
+
+/// The answer to a delivery.
+///
+/// Dropping it leaves a begun run going: it moves to a task of its own, and commits or releases its claim at its end.
+#[must_use = "futures do nothing unless polled"]
+pub struct ResponseFuture<R, E>(Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
+
+type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
+
+impl<R, E> Future for ResponseFuture<R, E> {
+    type Output = Answered<R, E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl<R, E> fmt::Debug for ResponseFuture<R, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseFuture")
+    }
+}
+
+/// One request under way.
+struct Delivering {
+    receiver: Receiver,
+    started: Instant,
+    trace: Trace,
+}
+
+impl Delivering {
+    async fn answer<S, B, R>(self, inner: S, request: Request<B>) -> Answered<R, S::Error>
+    where
+        S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Send + 'static,
+        R: Send + 'static,
+        B: Body,
+    {
+        let (parts, body) = request.into_parts();
+        let delivery = match self.take_in(&parts, body).await {
+            Ok(delivery) => delivery,
+            Err(refusal) => return Ok(self.refuse(refusal, None)),
+        };
+        self.trace.recognised(&delivery);
+        let budget_ends = self.started + self.receiver.shared.times.budget;
+        if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
+            let refusal = Refusal::new(RefusalKind::OutOfTime);
+            return Ok(self.refuse(refusal, Some(delivery)));
+        }
+        let mut request = Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
+        request.extensions_mut().insert(delivery.clone());
+        let work = Work {
+            receiver: self.receiver.clone(),
+            delivery: delivery.clone(),
+            inner,
+            request,
+        };
+        let ended = Attached::begin(work).until(budget_ends).await;
+        self.conclude(ended, delivery)
+    }
+
+    /// The first three steps of the walk: head, body, signature.
+    async fn take_in<B: Body>(&self, parts: &Parts, body: B) -> Result<Delivery, Refusal> {
+        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
+            .announcing(body.size_hint().lower());
+        let mut intake = self.receiver.open(&head)?;
+        let times = &self.receiver.shared.times;
+        let deadline = sleep_until(self.started + times.body_deadline.min(times.budget));
+        body::read(body, &mut intake, deadline).await?;
+        self.receiver.recognise(intake, &head)
+    }
+
+    fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
+        let kind = refusal.kind();
+        let own = Own::Refused(refusal.clone());
+        let verified = match &delivery {
+            Some(delivery) => Some(delivery.verified()),
+            None => refusal.authentic(),
+        };
+        let answer = Answer {
+            outcome: Outcome::Refused(kind),
+            status: kind.status(),
+            reason: Some(Arc::new(refusal.clone())),
+            delivery: delivery.clone(),
+            elapsed: self.started.elapsed(),
+        };
+        // A copy that found another one running is no failure: the other one tells its own end.
+        if let Some(verified) = verified
+            && kind != RefusalKind::StillRunning
+        {
+            let reason = answer.reason.clone();
+            self.receiver
+                .report_failure(verified, delivery.as_ref(), answer.outcome, reason);
+        }
+        self.send(response::own(&self.receiver, &own), answer)
+    }
+
+    fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+        let (response, reason) = match ended.end {
+            End::Own(Own::Refused(refusal)) => return Ok(self.refuse(refusal, Some(delivery))),
+            End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
+            End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
+            End::Error(error) => {
+                // There is no response to hang the answer on, but the operator hears of it all the same.
+                let answer = self.answered(ended.outcome, 500, delivery, ended.reason);
+                self.tell(&answer);
+                return Err(error);
+            }
+        };
+        let status = response.status().as_u16();
+        let answer = self.answered(ended.outcome, status, delivery, reason);
+        Ok(self.send(response, answer))
+    }
+
+    fn answered(
+        &self,
+        outcome: Outcome,
+        status: u16,
+        delivery: Delivery,
+        reason: Option<Reason>,
+    ) -> Answer {
+        Answer {
+            outcome,
+            status,
+            delivery: Some(delivery),
+            reason,
+            elapsed: self.started.elapsed(),
+        }
+    }
+
+    fn send<R>(
+        &self,
+        mut response: Response<ResponseBody<R>>,
+        answer: Answer,
+    ) -> Response<ResponseBody<R>> {
+        self.tell(&answer);
+        response.extensions_mut().insert(answer);
+        response
+    }
+
+    fn tell(&self, answer: &Answer) {
+        self.trace.answered(answer);
+        self.receiver.shared.hooks.answered(answer);
+    }
+}

@@ -1,0 +1,157 @@
+//! The end of a run: what the handler's answer means for the claim, and who is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Response;
+use tokio::time::timeout;
+
+use super::dead_letter::DeadLetter;
+use super::response::Own;
+use super::run::{End, Ended, LATE_STORE_CALL, Slot};
+use super::supervise::{Handled, Watch, supervise};
+use crate::dedupe::{Claim, Ownership};
+use crate::delivery::Delivery;
+use crate::error::EventError;
+use crate::hooks::{DeadLettered, Reason, Settled};
+use crate::outcome::{Failure, Outcome, Unrecorded};
+use crate::receiver::Receiver;
+
+/// Carried by the response of a handler whose argument the delivery did not fit.
+#[derive(Clone, Debug)]
+pub(crate) struct Misfit(pub(crate) Arc<EventError>);
+
+/// What is to become of the claim, and the answer that goes with it.
+pub(super) struct Settling<R, E> {
+    ended: Ended<R, E>,
+    elapsed: Duration,
+}
+
+impl<R, E> Settling<R, E> {
+    /// Reads the handler's answer. A dead letter is handed to its hook here, watched like the handler itself.
+    pub(super) async fn of(
+        handled: Handled<Result<Response<R>, E>>,
+        delivery: &Delivery,
+        watch: &Watch<'_, R, E>,
+    ) -> Self {
+        let failed = |failure, own| Ended::own(own, Outcome::Failed(failure));
+        let ended = match handled {
+            Handled::Answered(Ok(mut response)) => {
+                match response.extensions_mut().remove::<DeadLetter>() {
+                    Some(letter) => dead_letter(letter, delivery, watch).await,
+                    None => answered(response),
+                }
+            }
+            Handled::Answered(Err(error)) => Ended {
+                end: End::Error(error),
+                outcome: Outcome::Failed(Failure::ServiceError),
+                reason: None,
+            },
+            Handled::Panicked => failed(Failure::Panicked, Own::Failed),
+            Handled::OverLimit => failed(Failure::RunLimit, Own::Aborted),
+            Handled::Drained => failed(Failure::Drained, Own::Aborted),
+        };
+        Self {
+            ended,
+            elapsed: watch.started.elapsed(),
+        }
+    }
+}
+
+fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
+    let misfit = response.extensions_mut().remove::<Misfit>();
+    let outcome = match (&misfit, response.status().is_success()) {
+        (Some(_), _) => Outcome::Failed(Failure::Misfit),
+        (None, true) => Outcome::Handled,
+        (None, false) => Outcome::Failed(Failure::Status(response.status().as_u16())),
+    };
+    Ended {
+        end: End::Response(response),
+        outcome,
+        reason: misfit.map(|Misfit(error)| error as Reason),
+    }
+}
+
+async fn dead_letter<R, E>(
+    letter: DeadLetter,
+    delivery: &Delivery,
+    watch: &Watch<'_, R, E>,
+) -> Ended<R, E> {
+    let reason = letter.reason().to_owned();
+    let failed = |failure, reason: Reason| Ended {
+        end: End::Own(Own::Failed),
+        outcome: Outcome::Failed(failure),
+        reason: Some(reason),
+    };
+    let Some(hook) = &watch.receiver.shared.hooks.dead_letter else {
+        let advice = "a handler answered DeadLetter, but no hook is set: call .dead_letters(…) on the receiver's builder";
+        return failed(Failure::DeadLetterHookMissing, error(advice.into()));
+    };
+    let letter = DeadLettered {
+        delivery: delivery.clone(),
+        reason: reason.clone(),
+    };
+    match supervise(async { hook(letter).await }, watch).await {
+        Handled::Answered(Ok(())) => Ended {
+            end: End::Own(Own::DeadLettered),
+            outcome: Outcome::DeadLettered,
+            reason: Some(error(reason)),
+        },
+        Handled::Answered(Err(below)) => failed(Failure::DeadLetterFailed, Arc::from(below)),
+        Handled::Panicked => failed(
+            Failure::DeadLetterFailed,
+            error("the dead-letter hook panicked".into()),
+        ),
+        Handled::OverLimit => Ended::own(Own::Aborted, Outcome::Failed(Failure::RunLimit)),
+        Handled::Drained => Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained)),
+    }
+}
+
+fn error(text: String) -> Reason {
+    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
+}
+
+/// Commits or releases, and tells the operator.
+pub(super) async fn settle<R, E>(
+    settling: Settling<R, E>,
+    receiver: &Receiver,
+    delivery: Delivery,
+    claim: Claim,
+    slot: &Slot<R, E>,
+) {
+    let Settling { mut ended, elapsed } = settling;
+    let outcome = ended.outcome;
+    let reason = ended.reason.clone();
+    let done = matches!(outcome, Outcome::Handled | Outcome::DeadLettered);
+    if done {
+        // What the request hears if the store has not answered when the answer is due.
+        ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
+    }
+    let late = slot.alone();
+    slot.settling(ended);
+    let outcome = if done {
+        match timeout(LATE_STORE_CALL, claim.record_done()).await {
+            Ok(Ok(Ownership::Held)) => outcome,
+            Ok(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+            Ok(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+            Err(_) => Outcome::HandledUnrecorded(Unrecorded::TooSlow),
+        }
+    } else {
+        // A release that fails costs time, not the event: the lease ends by itself.
+        let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
+        outcome
+    };
+    slot.settled(outcome);
+    receiver.shared.hooks.settled(&Settled {
+        outcome,
+        delivery: delivery.clone(),
+        reason: reason.clone(),
+        elapsed,
+        late,
+    });
+    if let Outcome::Failed(_) = outcome {
+        receiver.report_failure(delivery.verified(), Some(&delivery), outcome, reason);
+    }
+    // The permit goes last: a drain that sees no run must find all of them told.
+    drop(claim);
+}

@@ -1,0 +1,103 @@
+//! Watching over a handler: its panics, its limit, its claim's lease, and the order to abort.
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::catch::{CatchUnwind, caught};
+use super::run::Slot;
+use crate::dedupe::{Claim, Ownership};
+use crate::receiver::{Receiver, Times};
+
+/// How a handler ended.
+pub(super) enum Handled<T> {
+    Answered(T),
+    Panicked,
+    /// It ran longer than a run may.
+    OverLimit,
+    /// The receiver was drained.
+    Drained,
+}
+
+/// What a handler is watched by.
+pub(super) struct Watch<'a, R, E> {
+    pub(super) receiver: &'a Receiver,
+    claim: &'a Claim,
+    slot: &'a Slot<R, E>,
+    pub(super) started: Instant,
+}
+
+impl<'a, R, E> Watch<'a, R, E> {
+    pub(super) fn new(receiver: &'a Receiver, claim: &'a Claim, slot: &'a Slot<R, E>) -> Self {
+        Self {
+            receiver,
+            claim,
+            slot,
+            started: Instant::now(),
+        }
+    }
+
+    fn times(&self) -> &Times {
+        &self.receiver.shared.times
+    }
+
+    /// Whether lease and limit need timers. While the request waits, its budget ends before either: most runs are over
+    /// without ever registering one.
+    fn needs_timers(&self) -> bool {
+        let times = self.times();
+        times.renew_every.min(times.run_limit) < times.budget || self.slot.alone()
+    }
+
+    /// Renews the lease at a third of it, for as long as it is held.
+    async fn keep_lease(&self) {
+        let every = self.times().renew_every;
+        let mut next = self.started;
+        loop {
+            next += every;
+            sleep_until(next).await;
+            // A call that hangs must not outlive the next one. One that fails says nothing: the next may succeed.
+            let renewed =
+                tokio::time::timeout(every.max(Duration::from_millis(1)), self.claim.renew());
+            if let Ok(Ok(Ownership::Lost)) = renewed.await {
+                // Nothing to keep any more. The effects under way can't be stopped; the commit will say what became of it.
+                pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// Polls a handler, or a dead-letter hook, to its end.
+pub(super) async fn supervise<F: Future, R, E>(
+    future: F,
+    watch: &Watch<'_, R, E>,
+) -> Handled<F::Output> {
+    let mut future = pin!(Some(CatchUnwind::new(future)));
+    let mut aborted = pin!(watch.receiver.shared.gate.bell.aborted());
+    let mut limit = pin!(async { sleep_until(watch.started + watch.times().run_limit).await });
+    let mut lease = pin!(watch.keep_lease());
+    let handled = poll_fn(|context| {
+        if let Some(future) = future.as_mut().as_pin_mut()
+            && let Poll::Ready(answer) = future.poll(context)
+        {
+            return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
+        }
+        if aborted.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Handled::Drained);
+        }
+        if watch.needs_timers() {
+            if limit.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Handled::OverLimit);
+            }
+            let _ = lease.as_mut().poll(context);
+        }
+        Poll::Pending
+    })
+    .await;
+    // Dropped here and not at the end of the run: what a handler holds must be free before its event is. A future can
+    // panic in its destructor too.
+    let _ = caught(|| future.set(None));
+    handled
+}

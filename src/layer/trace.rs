@@ -1,0 +1,130 @@
+//! One span a delivery, where the feature `tracing` is on.
+//!
+//! Field names are OpenTelemetry's where it has one: `http.request.method`, `http.response.status_code`, `error.type`,
+//! `messaging.message.id`, `messaging.message.body.size`. The rest is under `hookgate.`.
+
+#[cfg(feature = "tracing")]
+pub(super) use on::{Trace, in_this_span};
+
+#[cfg(not(feature = "tracing"))]
+pub(super) use off::{Trace, in_this_span};
+
+#[cfg(feature = "tracing")]
+mod on {
+    use std::error::Error;
+    use std::future::Future;
+
+    use tracing::field::Empty;
+    use tracing::{Instrument, Span};
+
+    use crate::delivery::Delivery;
+    use crate::hooks::Answer;
+    use crate::outcome::Outcome;
+
+    #[derive(Clone)]
+    pub(crate) struct Trace(Span);
+
+    impl Trace {
+        pub(crate) fn begin(method: &http::Method) -> Self {
+            Self(tracing::info_span!(
+                "webhook delivery",
+                otel.kind = "consumer",
+                http.request.method = method.as_str(),
+                http.response.status_code = Empty,
+                error.r#type = Empty,
+                messaging.operation.r#type = "process",
+                messaging.message.id = Empty,
+                messaging.message.body.size = Empty,
+                hookgate.event.r#type = Empty,
+                hookgate.scope = Empty,
+                hookgate.key.name = Empty,
+                hookgate.outcome = Empty,
+            ))
+        }
+
+        pub(crate) fn recognised(&self, delivery: &Delivery) {
+            self.0
+                .record("messaging.message.id", delivery.event_id())
+                .record("messaging.message.body.size", delivery.body().len())
+                .record("hookgate.event.type", delivery.event_type())
+                .record("hookgate.scope", delivery.verified().scope())
+                .record("hookgate.key.name", delivery.verified().key_name());
+        }
+
+        pub(crate) fn answered(&self, answer: &Answer) {
+            let name = answer.outcome.name();
+            self.0
+                .record("http.response.status_code", answer.status)
+                .record("hookgate.outcome", name);
+            let done = matches!(
+                answer.outcome,
+                Outcome::Handled | Outcome::Replayed { same_body: true }
+            );
+            if !done {
+                self.0.record("error.type", name);
+            }
+            let _entered = self.0.enter();
+            match &answer.reason {
+                Some(reason) => tracing::warn!(
+                    outcome = name,
+                    reason = chain(&**reason),
+                    "delivery not handled"
+                ),
+                None if done => tracing::debug!(outcome = name, "delivery answered"),
+                None => tracing::warn!(outcome = name, "delivery answered"),
+            }
+        }
+
+        pub(crate) fn within<F: Future>(
+            &self,
+            future: F,
+        ) -> impl Future<Output = F::Output> + use<F> {
+            future.instrument(self.0.clone())
+        }
+    }
+
+    /// Takes the current span along when a future moves to another task.
+    pub(crate) fn in_this_span<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
+        future.in_current_span()
+    }
+
+    /// The error and what lies below it, in one line.
+    fn chain(error: &(dyn Error + Send + Sync)) -> String {
+        let mut line = error.to_string();
+        let mut below = error.source();
+        while let Some(error) = below {
+            line.push_str(": ");
+            line.push_str(&error.to_string());
+            below = error.source();
+        }
+        line
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use crate::delivery::Delivery;
+    use crate::hooks::Answer;
+
+    #[derive(Clone)]
+    pub(crate) struct Trace;
+
+    #[allow(clippy::unused_self)] // stands in for the traced one
+    impl Trace {
+        pub(crate) fn begin(_: &http::Method) -> Self {
+            Self
+        }
+
+        pub(crate) fn recognised(&self, _: &Delivery) {}
+
+        pub(crate) fn answered(&self, _: &Answer) {}
+
+        pub(crate) fn within<F>(&self, future: F) -> F {
+            future
+        }
+    }
+
+    pub(crate) fn in_this_span<F>(future: F) -> F {
+        future
+    }
+}

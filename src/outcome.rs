@@ -1,0 +1,359 @@
+//! What became of a delivery, and the status that answers it: the outcomes table as code.
+//!
+//! The sender retries every answer but 2xx, a few times over a day, and then discards the event. So a 2xx is given only
+//! where the outcome is known, and anything else only where a retry could help or someone must look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{
+    EventError, EventErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+};
+use crate::verify::{BodyTooLarge, Verified};
+
+/// Why a delivery was answered without running the handler.
+///
+/// For the operator: [`kind`](Self::kind) and the chain of sources say exactly what was wrong. The sender is told
+/// no more than [`RefusalKind::status`], [`code`](RefusalKind::code) and [`message`](RefusalKind::message), which are
+/// the same for everything that is not authentic.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("delivery refused: {}", .kind.reason())]
+pub struct Refusal {
+    kind: RefusalKind,
+    retry_after: Option<Duration>,
+    #[source]
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    authentic: Option<Box<Verified>>,
+}
+
+/// The ways to be refused, in the order of the outcomes table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalKind {
+    /// Another method than POST: 405.
+    MethodNotAllowed,
+    /// A `Content-Encoding` other than identity: 415.
+    EncodingNotSupported,
+    /// A `Content-Type` that is neither `application/json` nor `+json`: 415.
+    TypeNotSupported,
+    /// The body, announced or actual, is over the limit: 413.
+    BodyTooLarge,
+    /// Not authentic or not fresh: 401. The source, a [`VerifyError`], says in which way.
+    NotAuthentic,
+    /// The body did not arrive within its deadline: 408.
+    BodyTooSlow,
+    /// The body broke off: 400, where anyone still listens.
+    BodyIncomplete,
+    /// Authentic, but no usable id and type at the head of a JSON object: 400. The source is an [`EventError`].
+    UnusableEvent,
+    /// Authentic, but `X-Service-Event-Id` differs from the signed body: 400.
+    EventIdDiffers,
+    /// Authentic, but `X-Service-Event-Type` differs from the signed body: 400.
+    EventTypeDiffers,
+    /// As many runs are under way as are allowed: 503.
+    NoPermitFree,
+    /// The receiver is draining: 503.
+    ShuttingDown,
+    /// The store of claims could not answer: 503. The source is a [`StoreError`].
+    StoreUnavailable,
+    /// The store of claims did not answer in its share of the budget: 503.
+    StoreTooSlow,
+    /// The store of claims is full and told to refuse: 503.
+    StoreFull,
+    /// Too little of the budget was left after the body to begin a run: 503.
+    OutOfTime,
+    /// Another copy of the event is still running: 503.
+    StillRunning,
+    /// Another copy of the event is running, and too many copies wait already: 503.
+    TooManyWaiting,
+}
+
+impl RefusalKind {
+    /// The HTTP status that answers it.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::BodyIncomplete
+            | Self::UnusableEvent
+            | Self::EventIdDiffers
+            | Self::EventTypeDiffers => 400,
+            Self::NotAuthentic => 401,
+            Self::MethodNotAllowed => 405,
+            Self::BodyTooSlow => 408,
+            Self::BodyTooLarge => 413,
+            Self::EncodingNotSupported | Self::TypeNotSupported => 415,
+            Self::NoPermitFree
+            | Self::ShuttingDown
+            | Self::StoreUnavailable
+            | Self::StoreTooSlow
+            | Self::StoreFull
+            | Self::OutOfTime
+            | Self::StillRunning
+            | Self::TooManyWaiting => 503,
+        }
+    }
+
+    /// The code of the service's error envelope (service specification, *Errors*).
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self.status() {
+            401 => "UNAUTHORIZED",
+            503 => "INTERNAL_ERROR",
+            _ => "VALIDATION_ERROR",
+        }
+    }
+
+    /// What the sender is told.
+    #[must_use]
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::MethodNotAllowed => "deliveries are sent with POST",
+            Self::EncodingNotSupported => "deliveries are sent without content encoding",
+            Self::TypeNotSupported => "deliveries are sent as application/json",
+            Self::BodyTooLarge => "the body is too large",
+            Self::NotAuthentic => "the delivery could not be authenticated",
+            Self::BodyTooSlow => "the body took too long",
+            Self::BodyIncomplete => "the body is incomplete",
+            Self::UnusableEvent => "the body is no event with an id and a type",
+            Self::EventIdDiffers | Self::EventTypeDiffers => {
+                "the headers name another event than the body"
+            }
+            Self::NoPermitFree
+            | Self::ShuttingDown
+            | Self::StoreUnavailable
+            | Self::StoreTooSlow
+            | Self::StoreFull
+            | Self::OutOfTime
+            | Self::StillRunning
+            | Self::TooManyWaiting => "not now, try again",
+        }
+    }
+
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::EncodingNotSupported => "encoding_not_supported",
+            Self::TypeNotSupported => "type_not_supported",
+            Self::BodyTooLarge => "body_too_large",
+            Self::NotAuthentic => "not_authentic",
+            Self::BodyTooSlow => "body_too_slow",
+            Self::BodyIncomplete => "body_incomplete",
+            Self::UnusableEvent => "unusable_event",
+            Self::EventIdDiffers => "event_id_differs",
+            Self::EventTypeDiffers => "event_type_differs",
+            Self::NoPermitFree => "no_permit_free",
+            Self::ShuttingDown => "shutting_down",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::StoreTooSlow => "store_too_slow",
+            Self::StoreFull => "store_full",
+            Self::OutOfTime => "out_of_time",
+            Self::StillRunning => "still_running",
+            Self::TooManyWaiting => "too_many_waiting",
+        }
+    }
+
+    /// What the operator is told, before the chain of sources.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::NotAuthentic => "not authentic or not fresh",
+            Self::EventIdDiffers => "x-service-event-id differs from the signed body",
+            Self::EventTypeDiffers => "x-service-event-type differs from the signed body",
+            Self::NoPermitFree => "as many runs are under way as are allowed",
+            Self::ShuttingDown => "the receiver is shutting down",
+            Self::StoreUnavailable => "the store of claims could not answer",
+            Self::StoreTooSlow => "the store of claims used up its share of the budget",
+            Self::StoreFull => "the store of claims is full",
+            Self::OutOfTime => "too little of the budget was left to begin",
+            Self::StillRunning => "another copy is still running",
+            Self::TooManyWaiting => "too many copies wait for another one already",
+            told => told.message(),
+        }
+    }
+}
+
+/// How long the sender is asked to wait after a 503 that says no better.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+impl Refusal {
+    pub(crate) fn new(kind: RefusalKind) -> Self {
+        Self {
+            kind,
+            retry_after: (kind.status() == 503).then_some(RETRY_AFTER),
+            source: None,
+            authentic: None,
+        }
+    }
+
+    /// Keeps the bytes of an authentic delivery for the operator.
+    pub(crate) fn of_authentic(mut self, verified: Verified) -> Self {
+        self.authentic = Some(Box::new(verified));
+        self
+    }
+
+    /// Of a head that can't be used. A workspace that the ring is not pinned to is a matter of authenticity.
+    pub(crate) fn of_event_head(error: EventError, verified: Verified) -> Self {
+        if error.kind() == EventErrorKind::WorkspaceMismatch {
+            return VerifyError::new(VerifyErrorKind::WorkspaceMismatch).into();
+        }
+        Self::new(RefusalKind::UnusableEvent)
+            .caused_by(error)
+            .of_authentic(verified)
+    }
+
+    pub(crate) fn caused_by(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only the layer waits for a lease
+    pub(crate) fn retry_after_lease(mut self, left: Duration) -> Self {
+        self.retry_after = Some(left.clamp(Duration::from_secs(1), Duration::from_secs(60)));
+        self
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn kind(&self) -> RefusalKind {
+        self.kind
+    }
+
+    /// When the sender may try again, for the `Retry-After` of a 503.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// The delivery's bytes, where it was authentic and refused all the same for what it says.
+    #[must_use]
+    pub fn authentic(&self) -> Option<&Verified> {
+        self.authentic.as_deref()
+    }
+
+    /// In which way the delivery was not authentic, where that was the reason.
+    #[must_use]
+    pub fn verify_error(&self) -> Option<&VerifyError> {
+        self.source.as_ref()?.downcast_ref()
+    }
+}
+
+impl From<VerifyError> for Refusal {
+    fn from(error: VerifyError) -> Self {
+        Self::new(RefusalKind::NotAuthentic).caused_by(error)
+    }
+}
+
+impl From<BodyTooLarge> for Refusal {
+    fn from(error: BodyTooLarge) -> Self {
+        Self::new(RefusalKind::BodyTooLarge).caused_by(error)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let kind = match error.kind() {
+            StoreErrorKind::Full => RefusalKind::StoreFull,
+            StoreErrorKind::TimedOut => RefusalKind::StoreTooSlow,
+            StoreErrorKind::Unavailable => RefusalKind::StoreUnavailable,
+        };
+        Self::new(kind).caused_by(error)
+    }
+}
+
+/// What became of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Answered without a run.
+    Refused(RefusalKind),
+    /// The event was done already: 200, no second run.
+    Replayed {
+        /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender, and
+        /// still a duplicate.
+        same_body: bool,
+    },
+    /// The handler answered 2xx and the claim was committed.
+    Handled,
+    /// The handler answered 2xx, but the claim was not committed: a retry may run again.
+    HandledUnrecorded(Unrecorded),
+    /// The handler could never succeed; the dead-letter hook took the delivery and the claim was committed: 200.
+    DeadLettered,
+    /// The run failed and its claim was released: a retry runs again.
+    Failed(Failure),
+    /// The budget ended before the run: 503. The run goes on and settles at its end.
+    RunsOn,
+}
+
+/// How a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The handler answered with this status, which is none of 2xx.
+    Status(u16),
+    /// The body is no well-formed event, or its data does not fit the type that the handler asks for: 422.
+    Misfit,
+    /// The handler panicked: 500.
+    Panicked,
+    /// The inner service failed instead of answering.
+    ServiceError,
+    /// The run exceeded its own limit and was aborted.
+    RunLimit,
+    /// The run was aborted because the receiver was drained.
+    Drained,
+    /// The handler answered `DeadLetter`, and the dead-letter hook failed: 500.
+    DeadLetterFailed,
+    /// The handler answered `DeadLetter`, and no dead-letter hook is set: 500.
+    DeadLetterHookMissing,
+}
+
+/// Why a success was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unrecorded {
+    /// The claim was lost to its lease's end.
+    Lost,
+    /// The store failed.
+    StoreFailed,
+    /// The store had not answered when the answer was due.
+    TooSlow,
+}
+
+impl Outcome {
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused(kind) => kind.name(),
+            Self::Replayed { same_body: true } => "replayed",
+            Self::Replayed { same_body: false } => "replayed_with_other_body",
+            Self::Handled => "handled",
+            Self::HandledUnrecorded(Unrecorded::Lost) => "handled_claim_lost",
+            Self::HandledUnrecorded(Unrecorded::StoreFailed) => "handled_commit_failed",
+            Self::HandledUnrecorded(Unrecorded::TooSlow) => "handled_commit_too_slow",
+            Self::DeadLettered => "dead_lettered",
+            Self::Failed(failure) => failure.name(),
+            Self::RunsOn => "runs_on",
+        }
+    }
+}
+
+impl Failure {
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status(_) => "handler_status",
+            Self::Misfit => "misfit",
+            Self::Panicked => "panicked",
+            Self::ServiceError => "service_error",
+            Self::RunLimit => "run_limit",
+            Self::Drained => "drained",
+            Self::DeadLetterFailed => "dead_letter_failed",
+            Self::DeadLetterHookMissing => "dead_letter_hook_missing",
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The whole walk of a delivery, step by step, without a framework.
+//!
+//! | step | takes | gives | waits |
+//! |---|---|---|---|
+//! | [`open`](Receiver::open) | the request's head | an [`Intake`] | no |
+//! | [`push`](Intake::push) | a chunk of the body | | no |
+//! | [`recognise`](Receiver::recognise) | the intake | a [`Delivery`] | no |
+//! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
+//! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
+//!
+//! Each step ends in a [`Refusal`] or leads to the next. The tower layer takes the same steps and adds what needs a
+//! runtime: deadlines, waiting for a running copy, runs that outlive their request.
+//!
+//! ```
+//! use hookgate::{Admission, LocalStore, Receiver, RequestHead, Secret, block_on};
+//! # use hookgate::{Signature, SystemClock, Timestamp, Clock};
+//! # let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! # let now = SystemClock.now().to_string();
+//! # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
+//! # let signature = Signature::sign(&secret, &Timestamp::parse(now.as_bytes())?, body).to_header_value();
+//! # let headers = [("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
+//! let receiver = Receiver::builder().secret(secret).store(LocalStore::default()).build()?;
+//!
+//! let head = RequestHead::new("POST", headers);
+//! let mut intake = receiver.open(&head)?;
+//! intake.push(body.as_slice().into())?;
+//! let delivery = receiver.recognise(intake, &head)?;
+//! match block_on(receiver.admit(&delivery))? {
+//!     Admission::Fresh(claim) => {
+//!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then
+//!         block_on(claim.commit())?;
+//!     }
+//!     Admission::Replayed { .. } => {} // answer 200
+//!     Admission::Running { .. } => {}  // ask again a little later, or answer 503
+//! }
+//! assert!(matches!(block_on(receiver.admit(&delivery))?, Admission::Replayed { same_body: true }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod builder;
+mod gate;
+mod head;
+
+pub use builder::{HeaderMismatch, ReceiverBuilder};
+pub use head::RequestHead;
+
+#[cfg(feature = "tower")]
+pub(crate) use gate::Bell;
+pub(crate) use gate::{Gate, Permit};
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
+use crate::delivery::Delivery;
+use crate::error::{VerifyError, VerifyErrorKind};
+use crate::event::{EventHead, created_at};
+use crate::hooks::{Failed, Hooks, Reason};
+use crate::outcome::{Outcome, Refusal};
+use crate::verify::{Check, DeliveryHeaders, Intake, Keys, Verified, Verifier};
+
+/// Receives deliveries: the policy, and the steps of the walk. Clones share everything.
+///
+/// See the [module docs](self) for the steps, and [`Receiver::layer`] for the road that an axum app takes.
+#[derive(Clone)]
+pub struct Receiver {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    verifier: Verifier,
+    clock: Arc<dyn Clock>,
+    /// Absent where deduplication was switched off.
+    store: Option<Arc<dyn DedupeStore>>,
+    max_body: usize,
+    header_mismatch: HeaderMismatch,
+    lease: Duration,
+    retention: Duration,
+    pub(crate) schedule: RetrySchedule,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) hooks: Hooks,
+    pub(crate) times: Times,
+    /// The monotonic second, plus one, in which a stale delivery was last checked all the same.
+    stale_checked_in: AtomicU64,
+}
+
+/// The limits of a request and its run. Only the layer has the timers to keep them.
+#[cfg_attr(not(feature = "tower"), allow(dead_code))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) budget: Duration,
+    pub(crate) body_deadline: Duration,
+    pub(crate) run_limit: Duration,
+    pub(crate) renew_every: Duration,
+}
+
+/// What [`Receiver::admit`] found.
+#[derive(Debug)]
+pub enum Admission {
+    /// The event is the caller's to handle.
+    Fresh(Claim),
+    /// It is done already: answer 200 and do nothing.
+    Replayed {
+        /// Whether the body is the one that was handled.
+        same_body: bool,
+    },
+    /// Another copy is being handled. Its outcome is unknown, so this one must not be answered 2xx.
+    Running {
+        /// What is left of the other claim's lease.
+        retry_after: Duration,
+    },
+}
+
+impl Receiver {
+    /// Begins a receiver. Secrets and a store must be given; the rest has defaults.
+    #[must_use]
+    pub fn builder() -> ReceiverBuilder {
+        ReceiverBuilder::default()
+    }
+
+    /// Looks at the head, before a byte of the body is read.
+    ///
+    /// # Errors
+    /// Method, encoding, type or announced size; headers, age or a missing subscription id: see [`RefusalKind`](crate::RefusalKind). An
+    /// unknown subscription is refused only by [`recognise`](Self::recognise), after the same work as a known one.
+    pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+        head.refuse_unreadable(self.shared.max_body)?;
+        let headers = head.delivery_headers().map_err(VerifyError::from)?;
+        let check = match self
+            .shared
+            .verifier
+            .begin(&headers, self.shared.clock.now())
+        {
+            Ok(check) => check,
+            Err(error) => self.check_stale(&headers, error)?,
+        };
+        Ok(Intake::new(check, self.shared.max_body))
+    }
+
+    /// Compares the signature, and reads id and type from the signed body.
+    ///
+    /// # Errors
+    /// Not authentic, from a workspace that the keys are not pinned to, no usable id and type, or headers that name another
+    /// event.
+    pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
+        let verified = intake.finish()?;
+        let event = match EventHead::of(&verified) {
+            Ok(event) => event,
+            Err(error) => return Err(Refusal::of_event_head(error, verified)),
+        };
+        if self.shared.header_mismatch == HeaderMismatch::Refuse
+            && let Some(kind) = head.differs_from(&event)
+        {
+            return Err(Refusal::new(kind).of_authentic(verified));
+        }
+        Ok(Delivery::new(verified, event, self.shared.clock.now()))
+    }
+
+    /// Claims the event.
+    ///
+    /// # Errors
+    /// No permit free, shutting down, or the store could not answer. In the last case the claim, which may have taken
+    /// effect, is released on a best effort.
+    pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
+        let permit = self.shared.gate.enter().map_err(Refusal::new)?;
+        let Some(store) = &self.shared.store else {
+            return Ok(Admission::Fresh(Claim::new(None, permit)));
+        };
+        let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
+        match store.claim(&key, token, self.shared.lease).await {
+            Ok(Claimed::Fresh) => {
+                let record = ClaimRecord {
+                    store: Arc::clone(store),
+                    key,
+                    token,
+                    lease: self.shared.lease,
+                    retention: self.shared.retention,
+                };
+                Ok(Admission::Fresh(Claim::new(Some(record), permit)))
+            }
+            Ok(Claimed::Done { by }) => Ok(Admission::Replayed {
+                same_body: by.same_body(&token),
+            }),
+            Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
+            Err(error) => {
+                // An error means unknown. A release with a token that holds nothing changes nothing.
+                let _ = store.release(&key, token).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The keys that are live, to replace some while deliveries arrive.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        self.shared.verifier.keys()
+    }
+
+    /// Runs under way, in handlers or on their way to and from the store.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.shared.gate.runs()
+    }
+
+    /// Tells the operator of an authentic delivery that came to nothing.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // the layer answers, so the layer knows
+    pub(crate) fn report_failure(
+        &self,
+        verified: &Verified,
+        delivery: Option<&Delivery>,
+        outcome: Outcome,
+        reason: Option<Reason>,
+    ) {
+        self.shared.hooks.failed(|| {
+            // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
+            let age = created_at(verified)
+                .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
+            Failed {
+                verified: verified.clone(),
+                delivery: delivery.cloned(),
+                outcome,
+                reason,
+                attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
+            }
+        });
+    }
+
+    /// At most once a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
+    /// but that it was authentic is the one sign that retries carry their first timestamp.
+    fn check_stale(
+        &self,
+        headers: &DeliveryHeaders<'_>,
+        error: VerifyError,
+    ) -> Result<Check, Refusal> {
+        let kind = error.kind();
+        let VerifyErrorKind::Stale { timestamp, now, .. } = kind else {
+            return Err(error.into());
+        };
+        let could_be_a_retry = now.since(timestamp).is_some_and(|age| {
+            age <= self.shared.schedule.horizon() + self.shared.verifier.window().past()
+        });
+        let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
+        let stamp = &self.shared.stale_checked_in;
+        let last = stamp.load(Ordering::Relaxed);
+        let free = last < second
+            && stamp
+                .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if !(could_be_a_retry && free) {
+            return Err(error.into());
+        }
+        Ok(self.shared.verifier.begin_stale(headers, kind)?)
+    }
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("verifier", &self.shared.verifier)
+            .field("store", &self.shared.store)
+            .field("gate", &self.shared.gate)
+            .field("times", &self.shared.times)
+            .finish_non_exhaustive()
+    }
+}

@@ -32,6 +32,17 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn monotonic(&self) -> Monotonic;
 }
 
+/// A shared clock is a clock.
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> UnixSeconds {
+        (**self).now()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        (**self).monotonic()
+    }
+}
+
 /// A point of the wall clock, in whole seconds since 1970-01-01T00:00:00Z. Negative before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixSeconds(i64);

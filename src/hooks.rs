@@ -21,6 +21,7 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// Why something was refused or failed: an error with its chain of sources.
 pub type Reason = Arc<dyn Error + Send + Sync>;
+type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
     + Send
     + Sync;
@@ -86,9 +87,9 @@ pub struct DeadLettered {
 /// What the receiver was told to call.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    pub(crate) answer: Option<Arc<dyn Fn(&Answer) + Send + Sync>>,
-    pub(crate) settled: Option<Arc<dyn Fn(&Settled) + Send + Sync>>,
-    pub(crate) failed: Option<Arc<dyn Fn(&Failed) + Send + Sync>>,
+    pub(crate) answer: Option<Hook<Answer>>,
+    pub(crate) settled: Option<Hook<Settled>>,
+    pub(crate) failed: Option<Hook<Failed>>,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     #[cfg(feature = "tower")]
     pub(crate) shape: Option<Arc<crate::layer::Shape>>,

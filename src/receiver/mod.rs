@@ -116,7 +116,6 @@ pub enum Admission {
 
 impl Receiver {
     /// Begins a receiver. Secrets and a store must be given; the rest has defaults.
-    #[must_use]
     pub fn builder() -> ReceiverBuilder {
         ReceiverBuilder::default()
     }

@@ -62,7 +62,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 ///         let capacity = capacity.unwrap_or_default();
 ///         let store = LocalStore::new(capacity.records())
 ///             .with_when_full(capacity.when_full())
-///             .with_clock(Arc::new(self.0.clone()));
+///             .with_clock(self.0.clone());
 ///         Some(Arc::new(store))
 ///     }
 ///

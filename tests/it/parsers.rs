@@ -8,7 +8,7 @@ const SIGNATURE: &[u8] = b"sha256=0123456789abcdef0123456789abcdef0123456789abcd
 
 /// `[1-9][0-9]{0,15}`, read aloud.
 fn is_timestamp(text: &[u8]) -> bool {
-    matches!(text, [b'1'..=b'9', rest @ ..] if rest.len() < 16 && rest.iter().all(|byte| (b'0'..=b'9').contains(byte)))
+    matches!(text, [b'1'..=b'9', rest @ ..] if rest.len() < 16 && rest.iter().all(|byte: &u8| byte.is_ascii_digit()))
 }
 
 /// `sha256=[0-9a-f]{64}`, read aloud.

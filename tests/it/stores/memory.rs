@@ -1,7 +1,6 @@
 //! What is particular to the store over moka: which records it keeps, to the last one, and what it counts.
 #![cfg(feature = "moka")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, StoreErrorKind, WhenFull};
@@ -60,7 +59,7 @@ fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
 #[test]
 fn the_youngest_record_forgotten_is_reported_with_its_age() {
     let clock = clock();
-    let store = MemoryStore::new(2).with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::new(2).with_clock(clock.clone());
     for (n, wait) in [30, 20, 10, 5, 40].into_iter().enumerate() {
         finish(&store, &key(n), RETAIN);
         assert!(store.stats().done <= 2);
@@ -75,7 +74,7 @@ fn the_youngest_record_forgotten_is_reported_with_its_age() {
 #[test]
 fn what_has_ended_is_not_counted_as_evicted() {
     let clock = clock();
-    let store = MemoryStore::new(RECORDS).with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::new(RECORDS).with_clock(clock.clone());
     for n in 0..RECORDS {
         finish(&store, &key(n), LEASE);
     }
@@ -94,7 +93,7 @@ fn a_full_store_that_refuses_takes_exactly_as_many_as_have_ended() {
     let clock = clock();
     let store = MemoryStore::new(RECORDS)
         .with_when_full(WhenFull::Refuse)
-        .with_clock(Arc::new(clock.clone()));
+        .with_clock(clock.clone());
     let refused = || {
         let key = EventKey::new("default", "one too many");
         let claim = now(store.claim(&key, token(), LEASE));

@@ -1,0 +1,193 @@
+//! A guarded route in virtual time: deliveries in, answers, outcomes and runs out.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use hookgate::{
+    Clock, Delivery, Failed, LocalStore, Monotonic, Outcome, Receiver, ReceiverBuilder, Secret,
+    Settled, Signature, Timestamp, UnixSeconds,
+};
+use http::Request;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+pub const SECRET: &str = "whsec_made_up_for_these_tests";
+
+/// Wall and monotonic time from tokio's clock, which tests pause and move.
+#[derive(Clone, Debug)]
+pub struct TokioClock(Instant);
+
+impl TokioClock {
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> UnixSeconds {
+        UnixSeconds::new(1_763_690_000 + self.0.elapsed().as_secs() as i64)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::new(self.0.elapsed())
+    }
+}
+
+/// A delivery to send.
+#[derive(Clone)]
+pub struct Sent {
+    pub body: String,
+    pub secret: &'static str,
+    pub subscription: Option<&'static str>,
+    pub age: i64,
+}
+
+impl Sent {
+    pub fn event(id: &str) -> Self {
+        let body = format!(
+            r#"{{"id":"{id}","type":"row.deleted","createdAt":"2025-11-21T01:53:20Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
+        );
+        Self {
+            body,
+            secret: SECRET,
+            subscription: None,
+            age: 0,
+        }
+    }
+
+    pub fn request(&self, clock: &TokioClock) -> Request<Body> {
+        let seconds = UnixSeconds::new(clock.now().as_i64() - self.age);
+        let timestamp = Timestamp::at(seconds).unwrap();
+        let secret = Secret::new(self.secret).unwrap();
+        let signature = Signature::sign(&secret, &timestamp, self.body.as_bytes());
+        let mut request = Request::post("/webhooks")
+            .header("content-type", "application/json")
+            .header("x-service-timestamp", timestamp.as_str())
+            .header("x-service-signature", signature.to_header_value());
+        if let Some(id) = self.subscription {
+            request = request.header("x-service-webhook-id", id);
+        }
+        request.body(self.body.clone().into()).unwrap()
+    }
+}
+
+#[derive(Clone)]
+pub struct Harness {
+    pub receiver: Receiver,
+    pub clock: TokioClock,
+    pub app: Router,
+    runs: Arc<AtomicUsize>,
+    pub told: Told,
+}
+
+/// What the hooks were told.
+#[derive(Clone, Default)]
+pub struct Told {
+    pub answers: Arc<Mutex<Vec<Outcome>>>,
+    pub settled: Arc<Mutex<Vec<Settled>>>,
+    pub failed: Arc<Mutex<Vec<Failed>>>,
+}
+
+impl Harness {
+    /// A receiver with a `LocalStore` in tokio's time, changed by `settings`, before the handler `script`.
+    pub fn new<F, A>(
+        settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
+        script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: IntoResponse,
+    {
+        let clock = TokioClock::start();
+        let told = Told::default();
+        let builder = Receiver::builder()
+            .secret(Secret::new(SECRET).unwrap())
+            .store(LocalStore::default().with_clock(clock.clone()))
+            .clock(clock.clone());
+        let builder = told.clone().listen(builder);
+        let receiver = settings(builder, &clock).build().unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        let handler = move |delivery: Delivery| {
+            let run = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            script(delivery, run)
+        };
+        let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));
+        Self {
+            receiver,
+            clock,
+            app,
+            runs,
+            told,
+        }
+    }
+
+    /// With default settings.
+    pub fn of<F, A>(script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: IntoResponse,
+    {
+        Self::new(|builder, _| builder, script)
+    }
+
+    pub fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    pub fn send(&self, sent: &Sent) -> impl Future<Output = Response> + Send + use<> {
+        let answer = self.app.clone().oneshot(sent.request(&self.clock));
+        async { answer.await.unwrap() }
+    }
+
+    /// Sends in a task of its own, and lets it begin.
+    pub async fn begin(&self, sent: &Sent) -> tokio::task::JoinHandle<Response> {
+        let task = tokio::spawn(self.send(sent));
+        pass(0).await;
+        task
+    }
+}
+
+impl Told {
+    fn listen(self, builder: ReceiverBuilder) -> ReceiverBuilder {
+        let Self {
+            answers,
+            settled,
+            failed,
+        } = self;
+        builder
+            .on_answer(move |answer| answers.lock().unwrap().push(answer.outcome))
+            .on_settled(move |run| settled.lock().unwrap().push(run.clone()))
+            .on_failed(move |failure| failed.lock().unwrap().push(failure.clone()))
+    }
+
+    pub fn last_answer(&self) -> Outcome {
+        *self.answers.lock().unwrap().last().expect("an answer")
+    }
+
+    pub fn settled(&self) -> Vec<Outcome> {
+        let settled = self.settled.lock().unwrap();
+        settled.iter().map(|run| run.outcome).collect()
+    }
+}
+
+/// Lets virtual time pass, and everything that is due happen.
+pub async fn pass(millis: u64) {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+}
+
+pub fn replayed(response: &Response) -> bool {
+    response.status() == 200 && response.headers().get("idempotent-replayed").is_some()
+}

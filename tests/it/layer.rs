@@ -1,0 +1,1007 @@
+//! The outcomes table and promises 3, 4 and 8, in virtual time.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::response::IntoResponse;
+use hookgate::{
+    ClaimToken, Claimed, DeadLetter, DedupeStore, EventKey, Failure, KeyRing, LocalStore, Outcome,
+    Ownership, RefusalKind, Secret, StoreError, StoreErrorKind, StoreFuture, Unrecorded,
+};
+use http::StatusCode;
+use tokio::time::{Instant, sleep};
+
+use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, replayed};
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+
+#[tokio::test(start_paused = true)]
+async fn a_handled_event_is_committed_and_its_copy_is_a_replay() {
+    let harness = Harness::of(|_, _| async { OK });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 1);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+    assert_eq!(
+        *harness.told.answers.lock().unwrap(),
+        [Outcome::Handled, Outcome::Replayed { same_body: true }]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_event_is_claimable_again_at_once() {
+    let harness = Harness::of(|_, run| async move {
+        if run == 1 {
+            StatusCode::BAD_GATEWAY
+        } else {
+            OK
+        }
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 502);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(
+        harness.told.settled(),
+        [Outcome::Failed(Failure::Status(502)), Outcome::Handled]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_is_answered_503_in_time_and_commits_at_its_end() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(7)).await;
+        OK
+    });
+    let began = Instant::now();
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(answer.status(), 503);
+    assert!(answer.headers().contains_key("retry-after"));
+    assert_eq!(began.elapsed().as_millis(), 4_500);
+    assert_eq!(harness.told.last_answer(), Outcome::RunsOn);
+    pass(60_000).await;
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 1);
+    let settled = harness.told.settled.lock().unwrap();
+    assert!(settled[0].late && settled[0].outcome == Outcome::Handled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_waits_for_the_run_and_is_answered_as_a_replay() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(2)).await;
+        OK
+    });
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    let copy = harness.send(&Sent::event("evt_1")).await;
+    assert!(replayed(&copy));
+    assert_eq!(first.await.unwrap().status(), OK);
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_runs_when_the_run_it_waited_for_has_failed() {
+    let harness = Harness::of(|_, run| async move {
+        sleep(Duration::from_secs(1)).await;
+        if run == 1 {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            OK
+        }
+    });
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(first.await.unwrap().status(), 500);
+    assert_eq!(harness.runs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_unfinished_run_never_hears_2xx() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(20)).await;
+        StatusCode::INTERNAL_SERVER_ERROR
+    });
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    let began = Instant::now();
+    let copy = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(copy.status(), 503);
+    assert!(copy.headers().contains_key("retry-after"));
+    assert_eq!(began.elapsed().as_millis(), 4_500);
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::StillRunning)
+    );
+    assert_eq!(first.await.unwrap().status(), 503);
+    pass(30_000).await;
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(3)).await;
+        OK
+    });
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    let mut copies = Vec::new();
+    for _ in 0..4 {
+        copies.push(harness.begin(&Sent::event("evt_1")).await);
+    }
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    let refused = Outcome::Refused(RefusalKind::TooManyWaiting);
+    assert_eq!(harness.told.last_answer(), refused);
+    // 15 more events with 4 copies each make 64.
+    let mut others = Vec::new();
+    for event in 2..=16 {
+        for _ in 0..5 {
+            others.push(harness.begin(&Sent::event(&format!("evt_{event}"))).await);
+        }
+    }
+    let last = harness.begin(&Sent::event("evt_17")).await;
+    assert_eq!(harness.send(&Sent::event("evt_17")).await.status(), 503);
+    assert_eq!(harness.told.last_answer(), refused);
+    for copy in copies.into_iter().chain(others) {
+        assert!(copy.await.unwrap().status().is_success());
+    }
+    assert!(first.await.unwrap().status() == OK && last.await.unwrap().status() == OK);
+    assert_eq!(harness.runs(), 17);
+    // All places are free again.
+    let again = harness.begin(&Sent::event("evt_18")).await;
+    assert!(replayed(&harness.send(&Sent::event("evt_18")).await));
+    assert_eq!(again.await.unwrap().status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_up_ends_nothing_and_the_copy_is_a_replay() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(2)).await;
+        OK
+    });
+    let request = harness.begin(&Sent::event("evt_1")).await;
+    request.abort();
+    pass(5_000).await;
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+    assert!(harness.told.answers.lock().unwrap().is_empty());
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_copy_that_hangs_up_leaves_nothing_behind() {
+    let harness = Harness::new(
+        |builder, _| builder.max_waiting(1, 1),
+        |_, _| async {
+            sleep(Duration::from_secs(3)).await;
+            OK
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    harness.begin(&Sent::event("evt_1")).await.abort();
+    pass(100).await;
+    // Its place is free.
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(first.await.unwrap().status(), OK);
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_anywhere_in_the_handler_is_500_and_releases() {
+    struct PanicsWhenDropped;
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("made-up panic in a destructor");
+        }
+    }
+    let harness = Harness::of(|_, run| {
+        assert_ne!(run, 1, "made-up panic in the call");
+        async move {
+            assert_ne!(run, 2, "made-up panic in the first poll");
+            sleep(Duration::from_secs(1)).await;
+            assert_ne!(run, 3, "made-up panic in a later poll");
+            let _bomb = (run == 4).then(|| PanicsWhenDropped);
+            OK
+        }
+    });
+    for _ in 1..=4 {
+        let answer = harness.send(&Sent::event("evt_1")).await;
+        assert_eq!(answer.status(), 500);
+        let panicked = Outcome::Failed(Failure::Panicked);
+        assert_eq!(harness.told.last_answer(), panicked);
+    }
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(harness.runs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_over_its_limit_is_aborted_released_and_reported() {
+    let harness = Harness::of(|_, run| async move {
+        if run == 1 {
+            sleep(Duration::from_secs(3_600)).await;
+        }
+        OK
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    pass(590_000).await;
+    assert!(harness.told.settled().is_empty());
+    pass(10_000).await;
+    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::RunLimit)]);
+    assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewal_holds_the_claim_of_a_long_run() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(200)).await;
+        OK
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    for _ in 0..3 {
+        pass(45_000).await; // longer than a lease
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    }
+    pass(120_000).await;
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_shorter_than_the_budget_is_renewed_as_well() {
+    let harness = Harness::new(
+        |builder, _| builder.lease(Duration::from_millis(300)),
+        |_, _| async {
+            sleep(Duration::from_secs(2)).await;
+            OK
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    pass(1_000).await;
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(first.await.unwrap().status(), OK);
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_hold_permits_and_the_next_is_refused() {
+    let harness = Harness::new(
+        |builder, _| builder.max_runs(1),
+        |_, _| async {
+            sleep(Duration::from_secs(1)).await;
+            OK
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
+    let refused = Outcome::Refused(RefusalKind::NoPermitFree);
+    assert_eq!(harness.told.last_answer(), refused);
+    assert_eq!(first.await.unwrap().status(), OK);
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_refuses_waits_and_loses_nothing() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(8)).await;
+        OK
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    let receiver = harness.receiver.clone();
+    let drain = tokio::spawn(async move { receiver.drain(Duration::from_secs(30)).await });
+    pass(0).await;
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
+    let refused = Outcome::Refused(RefusalKind::ShuttingDown);
+    assert_eq!(harness.told.last_answer(), refused);
+    assert_eq!(drain.await.unwrap().aborted(), 0);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_runs_out_of_time_aborts_and_releases() {
+    let store = Arc::new(LocalStore::default().with_clock(TokioClock::start()));
+    let shared = Arc::clone(&store);
+    let harness = Harness::new(
+        |builder, _| builder.store(shared),
+        |_, _| async {
+            sleep(Duration::from_secs(100)).await;
+            OK
+        },
+    );
+    let attached = harness.begin(&Sent::event("evt_1")).await;
+    let began = Instant::now();
+    let drained = harness.receiver.drain(Duration::from_secs(2)).await;
+    assert_eq!((drained.aborted(), began.elapsed().as_secs()), (1, 2));
+    assert_eq!(attached.await.unwrap().status(), 503);
+    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::Drained)]);
+    assert_eq!(harness.receiver.runs(), 0);
+    let key = EventKey::new("default", "evt_1");
+    let claim = store.claim(&key, ClaimToken::new(b""), Duration::from_secs(1));
+    assert_eq!(claim.await.unwrap(), Claimed::Fresh);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_is_done_once_its_hook_has_it() {
+    let letters = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&letters);
+    let harness = Harness::new(
+        |builder, _| {
+            builder.dead_letters(move |letter| {
+                kept.lock().unwrap().push(letter);
+                async { Ok(()) }
+            })
+        },
+        |_, _| async { DeadLetter::new("no such customer") },
+    );
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(answer.status(), 200);
+    assert!(!replayed(&answer));
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    let letters = letters.lock().unwrap();
+    assert_eq!(letters[0].reason, "no such customer");
+    assert_eq!(*letters[0].delivery.body(), Sent::event("evt_1").body);
+    assert_eq!(harness.told.settled(), [Outcome::DeadLettered]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_hook_that_fails_or_panics_loses_nothing() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let harness = Harness::new(
+        |builder, _| {
+            builder.dead_letters(move |_| {
+                let call = calls.fetch_add(1, Ordering::SeqCst) + 1;
+                async move {
+                    assert_ne!(call, 2, "made-up panic in the hook");
+                    if call == 1 {
+                        Err("disk full".into())
+                    } else {
+                        Ok(())
+                    }
+                }
+            })
+        },
+        |_, _| async { DeadLetter::new("never") },
+    );
+    for expected in [500, 500, 200] {
+        let status = harness.send(&Sent::event("evt_1")).await.status();
+        assert_eq!(status, expected);
+    }
+    let failed = Outcome::Failed(Failure::DeadLetterFailed);
+    assert_eq!(
+        harness.told.settled(),
+        [failed, failed, Outcome::DeadLettered]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_without_a_hook_says_which_setting_is_missing() {
+    let harness = Harness::of(|_, _| async { DeadLetter::new("never") });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 500);
+    let failed = harness.told.failed.lock().unwrap();
+    let missing = Outcome::Failed(Failure::DeadLetterHookMissing);
+    assert_eq!(failed[0].outcome, missing);
+    let reason = failed[0].reason.as_ref().unwrap().to_string();
+    assert!(reason.contains("dead_letters"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panicking_hooks_and_shapes_harm_nothing() {
+    let harness = Harness::new(
+        |builder, _| {
+            builder
+                .on_answer(|_| panic!("made-up panic in on_answer"))
+                .on_settled(|_| panic!("made-up panic in on_settled"))
+                .on_failed(|_| panic!("made-up panic in on_failed"))
+                .answers(|_| panic!("made-up panic in a shape"))
+        },
+        |_, run| async move {
+            if run == 1 {
+                StatusCode::INTERNAL_SERVER_ERROR
+            } else {
+                OK
+            }
+        },
+    );
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 500);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_answers_can_be_replaced_whole() {
+    let harness = Harness::new(
+        |builder, _| {
+            builder.answers(|answer| {
+                let text = answer.code().unwrap_or("fine").to_lowercase();
+                http::Response::builder()
+                    .status(answer.status())
+                    .header("x-shaped", "yes")
+                    .body(text.into())
+                    .unwrap()
+            })
+        },
+        |_, _| async { OK },
+    );
+    let mut sent = Sent::event("evt_1");
+    sent.age = 301;
+    let answer = harness.send(&sent).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["x-shaped"]),
+        (401, &"yes".parse().unwrap())
+    );
+    let body = axum::body::to_bytes(answer.into_body(), 100).await.unwrap();
+    assert_eq!(body, "unauthorized");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_tells_the_raw_delivery_and_the_probable_attempt() {
+    let harness = Harness::of(|_, _| async { StatusCode::INTERNAL_SERVER_ERROR });
+    // The body says that the event was created when the harness's clock started.
+    for (minutes, attempt, may_be_last) in [
+        (0, 1, false),
+        (1, 2, false),
+        (5, 3, false),
+        (30, 4, false),
+        (120, 5, true),
+        (1_440, 6, true),
+    ] {
+        pass(minutes * 60_000).await;
+        harness.send(&Sent::event("evt_1")).await;
+        let failed = harness.told.failed.lock().unwrap();
+        let last = failed.last().unwrap();
+        let told = last.attempt.as_ref().unwrap();
+        assert_eq!((told.number, told.may_be_last), (attempt, may_be_last));
+        assert_eq!(last.verified.body(), Sent::event("evt_1").body.as_bytes());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_delivery_that_was_authentic_is_told_at_most_once_a_second() {
+    let kinds = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&kinds);
+    let harness = Harness::new(
+        |builder, _| {
+            builder.on_answer(move |answer| {
+                let reason = answer.reason.as_ref().unwrap();
+                let refusal = reason.downcast_ref::<hookgate::Refusal>().unwrap();
+                let kind = refusal.verify_error().unwrap().kind();
+                let authentic = matches!(kind, hookgate::VerifyErrorKind::StaleButAuthentic { .. });
+                told.lock().unwrap().push(authentic);
+            })
+        },
+        |_, _| async { OK },
+    );
+    let mut stale = Sent::event("evt_1");
+    stale.age = 360;
+    let mut forged = stale.clone();
+    forged.secret = "whsec_made_up_by_somebody_else";
+    let mut ancient = stale.clone();
+    ancient.age = 200_000;
+    for (sent, wait) in [
+        (&stale, 0),
+        (&stale, 0),
+        (&stale, 1_000),
+        (&forged, 1_000),
+        (&ancient, 1_000),
+    ] {
+        pass(wait).await;
+        assert_eq!(harness.send(sent).await.status(), 401);
+    }
+    assert_eq!(*kinds.lock().unwrap(), [true, false, true, false, false]);
+    assert_eq!(harness.runs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rotation_changes_nothing_about_what_is_remembered() {
+    const NEW: &str = "whsec_made_up_successor_secret";
+    let names = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&names);
+    let harness = Harness::new(
+        |builder, _| {
+            builder.on_answer(move |answer| {
+                let name = answer
+                    .delivery
+                    .as_ref()
+                    .map(|delivery| delivery.verified().key_name().to_owned());
+                told.lock().unwrap().push(name);
+            })
+        },
+        |_, _| async { OK },
+    );
+    let old = Sent::event("evt_1");
+    let new = Sent {
+        secret: NEW,
+        ..old.clone()
+    };
+    assert_eq!(harness.send(&old).await.status(), OK);
+    assert_eq!(harness.send(&new).await.status(), 401);
+    let secret = |text| Secret::new(text).unwrap();
+    let both = KeyRing::named("new", secret(NEW))
+        .unwrap()
+        .with_key("old", secret(SECRET))
+        .unwrap();
+    harness.receiver.keys().replace(both).unwrap();
+    assert!(replayed(&harness.send(&new).await));
+    assert!(replayed(&harness.send(&old).await));
+    harness
+        .receiver
+        .keys()
+        .replace(KeyRing::named("new", secret(NEW)).unwrap())
+        .unwrap();
+    assert_eq!(harness.send(&old).await.status(), 401);
+    assert_eq!(harness.runs(), 1);
+    let names = names.lock().unwrap();
+    let names: Vec<_> = names.iter().map(|name| name.as_deref()).collect();
+    assert_eq!(
+        names,
+        [Some("primary"), None, Some("new"), Some("old"), None]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_id_under_two_scopes_is_two_events() {
+    const OTHER: &str = "whsec_made_up_for_the_other_one";
+    let ring = |text| KeyRing::new(Secret::new(text).unwrap());
+    let of = |subscription, secret| Sent {
+        subscription: Some(subscription),
+        secret,
+        ..Sent::event("evt_1")
+    };
+    let apart = Harness::new(
+        |builder, _| builder.subscriptions([("wh_1", ring(SECRET)), ("wh_2", ring(OTHER))]),
+        |_, _| async { OK },
+    );
+    assert_eq!(apart.send(&of("wh_1", SECRET)).await.status(), OK);
+    assert_eq!(apart.send(&of("wh_2", OTHER)).await.status(), OK);
+    assert_eq!(apart.send(&of("wh_2", SECRET)).await.status(), 401);
+    assert_eq!(apart.send(&of("wh_3", SECRET)).await.status(), 401);
+    assert_eq!(apart.send(&Sent::event("evt_1")).await.status(), 401);
+    assert_eq!(apart.runs(), 2);
+
+    let shared = |text| ring(text).with_scope("tenant").unwrap();
+    let together = Harness::new(
+        |builder, _| builder.subscriptions([("wh_1", shared(SECRET)), ("wh_2", shared(OTHER))]),
+        |_, _| async { OK },
+    );
+    assert_eq!(together.send(&of("wh_1", SECRET)).await.status(), OK);
+    assert!(replayed(&together.send(&of("wh_2", OTHER)).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_body_under_the_same_id_is_a_duplicate_and_reported_as_such() {
+    let harness = Harness::of(|_, _| async { OK });
+    let sent = Sent::event("evt_1");
+    harness.send(&sent).await;
+    let other = Sent {
+        body: sent.body.replace("row_1", "row_2"),
+        ..sent
+    };
+    assert!(replayed(&harness.send(&other).await));
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Replayed { same_body: false }
+    );
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_deduplication_every_copy_runs() {
+    let harness = Harness::new(
+        |builder, _| builder.without_deduplication(),
+        |_, _| async { OK },
+    );
+    for _ in 0..3 {
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    }
+    assert_eq!(harness.runs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pinned_ring_refuses_another_workspace() {
+    let harness = Harness::new(
+        |builder, _| {
+            builder.secrets(
+                KeyRing::new(Secret::new(SECRET).unwrap())
+                    .with_workspace("ws_1")
+                    .unwrap(),
+            )
+        },
+        |_, _| async { OK },
+    );
+    let own = Sent::event("evt_1");
+    assert_eq!(harness.send(&own).await.status(), OK);
+    let mut foreign = Sent::event("evt_2");
+    foreign.body = foreign.body.replace("ws_1", "ws_2");
+    assert_eq!(harness.send(&foreign).await.status(), 401);
+    assert_eq!(harness.runs(), 1);
+}
+
+/// A store whose calls fail, hang or answer as told, over a `LocalStore`.
+#[derive(Debug)]
+struct Faulty {
+    inner: LocalStore,
+    claim: Mutex<Fault>,
+    commit: Mutex<Fault>,
+    release: Mutex<Fault>,
+    calls: AtomicUsize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// Fails this many times without effect.
+    Fails(usize),
+    /// Takes effect, and loses its reply this many times.
+    LosesReply(usize),
+    /// Takes effect, and answers after so many milliseconds.
+    Slow(u64),
+    Panics,
+}
+
+impl Faulty {
+    fn new(clock: &TokioClock) -> Arc<Self> {
+        Arc::new(Self {
+            inner: LocalStore::default().with_clock(clock.clone()),
+            claim: Mutex::new(Fault::None),
+            commit: Mutex::new(Fault::None),
+            release: Mutex::new(Fault::None),
+            calls: AtomicUsize::new(0),
+        })
+    }
+
+    fn call<'a, T: Send + Unpin + 'a>(
+        &'a self,
+        fault: &'a Mutex<Fault>,
+        call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        StoreFuture::boxed(async move {
+            let lost = || StoreError::new(StoreErrorKind::Unavailable);
+            let now = *fault.lock().unwrap();
+            match now {
+                Fault::None => call().await,
+                Fault::Fails(0) | Fault::LosesReply(0) => call().await,
+                Fault::Fails(times) => {
+                    *fault.lock().unwrap() = Fault::Fails(times - 1);
+                    Err(lost())
+                }
+                Fault::LosesReply(times) => {
+                    *fault.lock().unwrap() = Fault::LosesReply(times - 1);
+                    call().await?;
+                    Err(lost())
+                }
+                Fault::Slow(millis) => {
+                    let answer = call().await;
+                    sleep(Duration::from_millis(millis)).await;
+                    answer
+                }
+                Fault::Panics => panic!("made-up panic in the store"),
+            }
+        })
+    }
+}
+
+impl DedupeStore for Faulty {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        self.call(&self.claim, move || self.inner.claim(key, token, lease))
+    }
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.inner.renew(key, token, lease)
+    }
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.call(&self.commit, move || self.inner.commit(key, token, retain))
+    }
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.call(&self.release, move || self.inner.release(key, token))
+    }
+}
+
+fn with_faulty_store(
+    script: impl Fn(usize) -> StatusCode + Clone + Send + Sync + 'static,
+) -> (Harness, Arc<Faulty>) {
+    let mut store = None;
+    let harness = Harness::new(
+        |builder, clock| {
+            let faulty = Faulty::new(clock);
+            store = Some(Arc::clone(&faulty));
+            builder.store(faulty)
+        },
+        move |_, run| {
+            let status = script(run);
+            async move { status }
+        },
+    );
+    (harness, store.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_claim_is_503_and_leaves_no_claim_behind() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    for fault in [Fault::Fails(1), Fault::LosesReply(1)] {
+        *store.claim.lock().unwrap() = fault;
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+        let refused = Outcome::Refused(RefusalKind::StoreUnavailable);
+        assert_eq!(harness.told.last_answer(), refused);
+    }
+    assert_eq!(harness.runs(), 0);
+    assert_eq!(harness.told.failed.lock().unwrap().len(), 2);
+    // Not blocked by the claim whose reply was lost.
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_claim_is_503_after_a_second_and_is_released_when_it_lands() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    *store.claim.lock().unwrap() = Fault::Slow(3_000);
+    let began = Instant::now();
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    assert_eq!(began.elapsed().as_millis(), 1_000);
+    let refused = Outcome::Refused(RefusalKind::StoreTooSlow);
+    assert_eq!(harness.told.last_answer(), refused);
+    *store.claim.lock().unwrap() = Fault::None;
+    pass(2_500).await;
+    assert_eq!(harness.receiver.runs(), 0);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_up_during_the_claim_releases_it() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    *store.claim.lock().unwrap() = Fault::Slow(500);
+    harness.begin(&Sent::event("evt_1")).await.abort();
+    *store.claim.lock().unwrap() = Fault::None;
+    pass(1_000).await;
+    assert_eq!((harness.runs(), harness.receiver.runs()), (0, 0));
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_is_answered_2xx_whatever_its_commit_does() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    for (event, fault, outcome, millis) in [
+        // A commit is repeated once: its token makes that safe.
+        ("evt_1", Fault::Fails(1), Outcome::Handled, 0),
+        ("evt_2", Fault::LosesReply(1), Outcome::Handled, 0),
+        (
+            "evt_3",
+            Fault::Fails(9),
+            Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+            0,
+        ),
+        (
+            "evt_4",
+            Fault::Slow(9_000),
+            Outcome::HandledUnrecorded(Unrecorded::TooSlow),
+            1_000,
+        ),
+    ] {
+        *store.commit.lock().unwrap() = fault;
+        let began = Instant::now();
+        assert_eq!(harness.send(&Sent::event(event)).await.status(), OK);
+        assert_eq!(began.elapsed().as_millis(), millis, "{event}");
+        assert_eq!(harness.told.last_answer(), outcome, "{event}");
+    }
+    pass(10_000).await;
+    // The slow commit has landed.
+    *store.commit.lock().unwrap() = Fault::None;
+    assert!(replayed(&harness.send(&Sent::event("evt_4")).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_release_does_not_keep_the_answer() {
+    let (harness, store) = with_faulty_store(|_| StatusCode::BAD_GATEWAY);
+    *store.release.lock().unwrap() = Fault::Slow(20_000);
+    let began = Instant::now();
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 502);
+    assert_eq!(began.elapsed().as_millis(), 1_000);
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Failed(Failure::Status(502))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_is_500_and_not_the_end_of_the_connection() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    for fault in [&store.claim, &store.commit] {
+        *fault.lock().unwrap() = Fault::Panics;
+        let answer = harness.send(&Sent::event("evt_1")).await;
+        assert!(
+            matches!(answer.status().as_u16(), 500 | 204),
+            "{}",
+            answer.status()
+        );
+        *fault.lock().unwrap() = Fault::None;
+    }
+    assert_eq!(harness.receiver.runs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lost_its_lease_cannot_undo_its_successor() {
+    // The clock of the store runs ahead while the first run is under way: its lease ends, a copy takes over.
+    let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
+    let store = LocalStore::default().with_clock(clock.clone());
+    let harness = Harness::new(
+        |builder, _| builder.store(store),
+        |_, run| async move {
+            sleep(Duration::from_secs(if run == 1 { 3 } else { 1 })).await;
+            if run == 1 {
+                StatusCode::INTERNAL_SERVER_ERROR
+            } else {
+                OK
+            }
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    clock.advance(Duration::from_secs(31));
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(first.await.unwrap().status(), 500);
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_claim_is_reported_and_answered_2xx() {
+    let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
+    let store = LocalStore::default().with_clock(clock.clone());
+    let harness = Harness::new(
+        |builder, _| builder.store(store),
+        |_, _| async {
+            sleep(Duration::from_secs(3)).await;
+            OK
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    clock.advance(Duration::from_secs(31));
+    assert_eq!(first.await.unwrap().status(), OK);
+    let lost = Outcome::HandledUnrecorded(Unrecorded::Lost);
+    assert_eq!(harness.told.settled(), [lost]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_that_refuses_is_503() {
+    let store = LocalStore::new(1).with_when_full(hookgate::WhenFull::Refuse);
+    let harness = Harness::new(|builder, _| builder.store(store), |_, _| async { OK });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::StoreFull)
+    );
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_too_little_time_left_nothing_is_claimed() {
+    let mut store = None;
+    let harness = Harness::new(
+        |builder, clock| {
+            let faulty = Faulty::new(clock);
+            store = Some(Arc::clone(&faulty));
+            builder.store(faulty).budget(Duration::from_millis(2_050))
+        },
+        |_, _| async { OK },
+    );
+    let request = Sent::event("evt_1").request(&harness.clock);
+    let (parts, _) = request.into_parts();
+    let body = Sent::event("evt_1").body;
+    let slow = http_body_util::StreamBody::new(Late(
+        Some(body.into()),
+        Box::pin(sleep(Duration::from_millis(1_980))),
+    ));
+    let request = http::Request::from_parts(parts, axum::body::Body::new(slow));
+    let answer = tower::ServiceExt::oneshot(harness.app.clone(), request)
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 503);
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::OutOfTime)
+    );
+    assert_eq!(store.unwrap().calls.load(Ordering::SeqCst), 0);
+}
+
+/// One frame, after a while.
+struct Late(Option<bytes::Bytes>, std::pin::Pin<Box<tokio::time::Sleep>>);
+
+impl futures_core::Stream for Late {
+    type Item = Result<http_body::Frame<bytes::Bytes>, std::convert::Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        std::task::ready!(self.1.as_mut().poll(context));
+        std::task::Poll::Ready(self.0.take().map(|bytes| Ok(http_body::Frame::data(bytes))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inner_service_that_fails_keeps_its_error_and_releases() {
+    use tower::{Layer, Service, ServiceExt};
+    let harness = Harness::of(|_, _| async { OK });
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let failing = tower::service_fn(move |_: http::Request<hookgate::layer::VerifiedBody>| {
+        let call = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if call == 0 {
+                Err("made-up failure")
+            } else {
+                Ok(().into_response())
+            }
+        }
+    });
+    let mut guarded = harness.receiver.layer().layer(failing);
+    let request = || Sent::event("evt_1").request(&harness.clock);
+    let mut send = async || {
+        let ready = ServiceExt::<http::Request<axum::body::Body>>::ready(&mut guarded)
+            .await
+            .unwrap();
+        ready.call(request()).await
+    };
+    assert_eq!(send().await.err(), Some("made-up failure"));
+    assert_eq!(
+        harness.told.settled(),
+        [Outcome::Failed(Failure::ServiceError)]
+    );
+    assert_eq!(send().await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_lies_in_the_extensions_of_the_response() {
+    let harness = Harness::of(|_, _| async { OK });
+    let mut sent = Sent::event("evt_1");
+    let good = harness.send(&sent).await;
+    let answer = good.extensions().get::<hookgate::Answer>().unwrap();
+    assert_eq!(answer.outcome, Outcome::Handled);
+    assert_eq!(answer.delivery.as_ref().unwrap().event_id(), "evt_1");
+    sent.secret = "whsec_made_up_by_somebody_else";
+    let bad = harness.send(&sent).await;
+    let answer = bad.extensions().get::<hookgate::Answer>().unwrap();
+    let reason = answer.reason.as_ref().unwrap();
+    let below = std::error::Error::source(&**reason).unwrap().to_string();
+    assert!(below.contains("signature"), "{below}");
+}
+
+#[test]
+fn a_runtime_that_ends_takes_its_runs_along_without_a_panic() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let saw = Arc::clone(&dropped);
+    struct Notes(Arc<AtomicBool>);
+    impl Drop for Notes {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let harness = Harness::of(move |_, _| {
+            let notes = Notes(Arc::clone(&saw));
+            async move {
+                let _notes = notes;
+                sleep(Duration::from_secs(3_600)).await;
+                OK
+            }
+        });
+        harness.begin(&Sent::event("evt_1")).await;
+    });
+    drop(runtime);
+    assert!(dropped.load(Ordering::SeqCst));
+}

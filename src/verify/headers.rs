@@ -112,21 +112,26 @@ enum Slot<'h> {
 
 impl<'h> Found<'h> {
     /// Takes the header if it is one of ours.
+    #[inline]
     pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {
-        const LONGEST: usize = WEBHOOK_ID.len();
         // The length alone rules out nearly every foreign header.
-        if !(EVENT_ID.len()..=LONGEST).contains(&name.len()) {
-            return;
+        if (EVENT_ID.len()..=WEBHOOK_ID.len()).contains(&name.len()) {
+            self.take_likely(name, value);
         }
+    }
+
+    fn take_likely(&mut self, name: &[u8], value: &'h [u8]) {
+        // Most callers pass names in lower case, as HTTP/2 and the http crate write them.
         if let Some(slot) = self.slot(name) {
             return slot.fill(value);
         }
-        let mut lower = [0; LONGEST];
-        let lower = &mut lower[..name.len()];
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        if let Some(slot) = self.slot(lower) {
-            slot.fill(value);
+        let mut lower = [0; WEBHOOK_ID.len()];
+        if let Some(lower) = lower.get_mut(..name.len()) {
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            if let Some(slot) = self.slot(lower) {
+                slot.fill(value);
+            }
         }
     }
 

@@ -103,6 +103,8 @@ impl<'a> Required<'a> {
 
 macro_rules! property_getters {
     ($($name:ident: $wire:ty => $out:ty, $convert:expr, $summary:literal;)*) => {
+        // Some of the types borrow and some do not.
+        #[allow(clippy::needless_lifetimes)]
         impl Properties {
             $(
                 #[doc = $summary]

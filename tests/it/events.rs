@@ -1,1 +1,730 @@
-//! Events.
+//! From verified bytes to events, and what is said of bytes that are none.
+
+use std::error::Error as _;
+use std::fmt::Debug;
+
+use hookgate::event::Fields;
+use hookgate::{
+    Change, Date, DeliveryHeaders, Event, EventData, EventError, EventErrorKind as Kind, EventHead,
+    Field, Json, KeyRing, Properties, Secret, Signature, Timestamp, UnixSeconds, Verified,
+    Verifier,
+};
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+const CREATED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00.123Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Name":"Ada \ud83d\ude00 \/ 😀","Total":12.50,"Count":18446744073709551617,"Due":"2026-11-21","At":"2026-11-21T09:30:00+01:00","State":"open","Tags":["a","b"],"Paid":true,"Rows":["row_2"],"Files":[{"url":"https://files.example/1","name":"a.pdf"}],"Big":1e5,"Note":null},"createdBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#;
+const UPDATED: &str = r#"{"id":"evt_2","type":"row.updated","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{"Total":{"before":1.10,"after":2.50},"Note":{"after":"new","by":1.0},"Gone":{"before":null,"after":null}},"updatedBy":{"id":"usr_1","name":"Bo","email":null}}}"#;
+const DELETED: &str = r#"{"id":"evt_3","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo","team":{"size":1.0}},"soft":true},"attempt":1}"#;
+const OTHER: &str = r#"{"data":{"page":[1.10,{"a":null}]},"id":"7","type":"page.created","createdAt":"","workspaceId":"ws_1"}"#;
+const ALL: [&str; 4] = [CREATED, UPDATED, DELETED, OTHER];
+
+/// A row type that picks some properties and ignores the rest.
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct Order {
+    #[serde(rename = "Name")]
+    name: String,
+    #[serde(rename = "Total")]
+    total: f64,
+}
+
+fn verified_by<B: AsRef<[u8]>>(ring: KeyRing, secret: &Secret, body: B) -> Verified<Vec<u8>> {
+    let timestamp = Timestamp::parse(b"1763690000").unwrap();
+    let signature = Signature::sign(secret, &timestamp, body.as_ref()).to_header_value();
+    let pairs = [
+        ("x-service-timestamp", "1763690000"),
+        ("x-service-signature", &signature),
+    ];
+    let headers = DeliveryHeaders::from_pairs(pairs).unwrap();
+    let verifier = Verifier::new(ring);
+    verifier
+        .verify(
+            &headers,
+            body.as_ref().to_vec(),
+            UnixSeconds::new(1_763_690_000),
+        )
+        .unwrap()
+}
+
+fn secret() -> Secret {
+    Secret::new("whsec_made_up_for_these_tests").unwrap()
+}
+
+fn verified(body: impl AsRef<[u8]>) -> Verified<Vec<u8>> {
+    verified_by(KeyRing::new(secret()), &secret(), body)
+}
+
+fn event<R: DeserializeOwned>(body: impl AsRef<[u8]>) -> Result<Event<R>, EventError> {
+    Event::from_verified(&verified(body))
+}
+
+fn fails<R: DeserializeOwned>(body: impl AsRef<[u8]>) -> (Kind, Option<String>) {
+    let error = event::<R>(body).unwrap_err();
+    (error.kind(), error.path().map(Into::into))
+}
+
+fn at(kind: Kind, path: &str) -> (Kind, Option<String>) {
+    (kind, Some(path.into()))
+}
+
+/// The same for texts that are equal as JSON: names sorted, strings without escapes, numbers in their own digits.
+fn canonical(text: &str) -> String {
+    let json: Json = serde_json::from_str(text).unwrap();
+    match json.as_str().as_bytes()[0] {
+        b'{' => {
+            let fields: Fields = json.to().unwrap();
+            let mut entries: Vec<_> = fields
+                .iter()
+                .map(|(name, value)| format!("{name:?}:{}", canonical(value.as_str())))
+                .collect();
+            entries.sort();
+            format!("{{{}}}", entries.join(","))
+        }
+        b'[' => {
+            let items: Vec<Json> = json.to().unwrap();
+            let items: Vec<_> = items.iter().map(|item| canonical(item.as_str())).collect();
+            format!("[{}]", items.join(","))
+        }
+        b'"' => format!("{:?}", json.to::<String>().unwrap()),
+        _ => json.as_str().to_owned(),
+    }
+}
+
+/// The same event with `data` in front.
+fn data_first(body: &str) -> String {
+    let fields: Fields = serde_json::from_str(body).unwrap();
+    let mut entries: Vec<_> = fields.iter().collect();
+    entries.sort_by_key(|(name, _)| *name != "data");
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(name, json)| format!("{name:?}:{}", json.as_str()))
+        .collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+#[test]
+fn events_are_written_again_as_they_were_read() {
+    for body in ALL {
+        let body = body.replace(r#""workspaceId""#, r#""new":{"x":[1.0,2e5]},"workspaceId""#);
+        for body in [data_first(&body), body] {
+            let again = serde_json::to_string(&event::<Properties>(&body).unwrap()).unwrap();
+            assert_eq!(canonical(&again), canonical(&body));
+        }
+    }
+}
+
+#[test]
+fn each_type_becomes_its_variant() {
+    let created = event::<Order>(CREATED).unwrap();
+    assert_eq!(
+        (created.event_type(), created.id.as_str()),
+        ("row.created", "evt_1")
+    );
+    assert_eq!(
+        created.created_at.date().unwrap().subsec_nanos(),
+        123_000_000
+    );
+    assert_eq!(created.datamodel_id().unwrap(), &"dm_1");
+    let EventData::RowCreated(row) = created.data else {
+        panic!()
+    };
+    assert_eq!(
+        (row.properties.name.as_str(), row.properties.total),
+        ("Ada 😀 / 😀", 12.5)
+    );
+    assert_eq!(row.created_by.email.as_deref(), Some("bo@example.com"));
+
+    let EventData::RowUpdated(row) = event::<Order>(UPDATED).unwrap().data else {
+        panic!()
+    };
+    assert_eq!(
+        row.changes.names().collect::<Vec<_>>(),
+        ["Total", "Note", "Gone"]
+    );
+    assert_eq!(row.updated_by.email, None);
+
+    let EventData::RowDeleted(row) = event::<Order>(DELETED).unwrap().data else {
+        panic!()
+    };
+    assert_eq!(
+        row.deleted_by.extra.find("team").unwrap().as_str(),
+        r#"{"size":1.0}"#
+    );
+
+    let EventData::Other(other) = event::<Order>(OTHER).unwrap().data else {
+        panic!()
+    };
+    assert_eq!(other.event_type, "page.created");
+    assert_eq!(other.data.as_str(), r#"{"page":[1.10,{"a":null}]}"#);
+}
+
+#[test]
+fn every_value_format_has_its_getter() {
+    let EventData::RowCreated(row) = event::<Properties>(CREATED).unwrap().data else {
+        panic!()
+    };
+    let row = row.properties;
+    assert_eq!(row.required().text("Name").unwrap(), "Ada 😀 / 😀");
+    assert_eq!(
+        row.required().number("Count").unwrap().as_str(),
+        "18446744073709551617"
+    );
+    assert_eq!(row.required().currency("Total").unwrap().as_str(), "12.50");
+    assert!(row.required().date("Due").unwrap().is_date_only());
+    assert_eq!(
+        row.required().date("At").unwrap().unix_seconds(),
+        Date::parse("2026-11-21T08:30:00Z").unwrap().unix_seconds()
+    );
+    assert_eq!(row.required().select("State").unwrap(), "open");
+    assert_eq!(row.required().multi_select("Tags").unwrap(), ["a", "b"]);
+    assert!(row.required().checkbox("Paid").unwrap());
+    assert_eq!(row.required().relation("Rows").unwrap(), ["row_2"]);
+    assert_eq!(row.required().files("Files").unwrap()[0].name, "a.pdf");
+    assert_eq!(row.to::<Order>().unwrap().total, 12.5);
+
+    assert_eq!(row.text("Note").unwrap(), Field::Null);
+    assert_eq!(row.text("Nothing").unwrap(), Field::Absent);
+    let kind = |error: EventError| (error.kind(), error.path().map(Into::into));
+    assert_eq!(
+        row.text("Total").map_err(kind),
+        Err(at(Kind::Misfit, "data.properties.Total"))
+    );
+    assert_eq!(
+        row.date("State").map_err(kind),
+        Err(at(Kind::Misfit, "data.properties.State"))
+    );
+    assert_eq!(
+        row.multi_select("Files").map_err(kind),
+        Err(at(Kind::Misfit, "data.properties.Files[0]"))
+    );
+    assert_eq!(
+        row.required().text("Nothing").map_err(kind),
+        Err(at(Kind::Missing, "data.properties.Nothing"))
+    );
+    assert_eq!(
+        row.required().text("Note").map_err(kind),
+        Err(at(Kind::Misfit, "data.properties.Note"))
+    );
+}
+
+#[test]
+fn changes_tell_absent_null_and_values_apart() {
+    let EventData::RowUpdated(row) = event::<Properties>(UPDATED).unwrap().data else {
+        panic!()
+    };
+    let changes = row.changes;
+    assert_eq!(
+        changes
+            .before("Total")
+            .number()
+            .unwrap()
+            .into_option()
+            .unwrap()
+            .as_str(),
+        "1.10"
+    );
+    assert!(changes.before("Note").is_absent() && !changes.after("Note").is_absent());
+    assert!(changes.before("Gone").is_null());
+    assert!(changes.after("Never").is_absent());
+    let sides = changes
+        .iter()
+        .map(|(name, Change { before, .. })| (name, before.is_absent()));
+    assert_eq!(
+        sides.collect::<Vec<_>>(),
+        [("Total", false), ("Note", true), ("Gone", false)]
+    );
+
+    #[derive(Deserialize)]
+    struct Fits {
+        #[serde(rename = "Total")]
+        total: Option<Change<f64>>,
+        #[serde(rename = "Note")]
+        note: Option<Change<Option<String>>>,
+    }
+    let fits: Fits = changes.to().unwrap();
+    assert_eq!(fits.total.unwrap().after, 2.5);
+    assert_eq!(
+        fits.note.unwrap(),
+        Change {
+            before: None,
+            after: Some("new".into())
+        }
+    );
+
+    #[derive(Debug, Deserialize)]
+    struct Misfits {
+        #[serde(rename = "Note")]
+        _note: Option<Change<u8>>,
+    }
+    let error = changes.to::<Misfits>().unwrap_err();
+    assert_eq!(error.kind(), Kind::Misfit);
+    assert_eq!(error.path(), Some("data.changes.Note.after"));
+}
+
+#[test]
+fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
+    let body = CREATED.replace(r#""Total":12.50"#, r#""Total":1,"Total":2"#);
+    let EventData::RowCreated(row) = event::<Properties>(&body).unwrap().data else {
+        panic!()
+    };
+    assert_eq!(
+        row.properties.required().number("Total").unwrap().as_str(),
+        "2"
+    );
+    assert_eq!(row.properties.to::<Order>().unwrap().total, 2.0);
+    assert_eq!(
+        row.properties
+            .iter()
+            .filter(|(name, _)| *name == "Total")
+            .count(),
+        2
+    );
+    assert_eq!(
+        fails::<Order>(&body),
+        at(Kind::Doubled, "data.properties.Total")
+    );
+}
+
+#[test]
+fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
+    let spread = CREATED.replace(r#""data":{"#, "\n \"data\":{\n  ");
+    for body in [CREATED.to_owned(), data_first(CREATED), spread] {
+        let body = body.replace("12.50", r#""much""#);
+        let error = event::<Order>(&body).unwrap_err();
+        assert_eq!(error.kind(), Kind::Misfit);
+        assert_eq!(error.path(), Some("data.properties.Total"));
+        assert_eq!(error.model().unwrap(), &"dm_1");
+        assert_eq!(error.model_name(), Some("Orders"));
+        let line = body.lines().nth(error.line().unwrap() - 1).unwrap();
+        assert!(
+            line[..error.column().unwrap()].ends_with(r#""much""#),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("found a string, expected f64"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn fields_that_miss_double_or_misfit_are_named() {
+    let without = |field: &str| CREATED.replacen(&format!("\"{field}\":"), "\"else\":", 1);
+    for (field, path) in [
+        ("id", "id"),
+        ("type", "type"),
+        ("createdAt", "createdAt"),
+        ("workspaceId", "workspaceId"),
+        ("data", "data"),
+        ("datamodelId", "data.datamodelId"),
+        ("datamodelName", "data.datamodelName"),
+        ("rowId", "data.rowId"),
+        ("properties", "data.properties"),
+        ("createdBy", "data.createdBy"),
+        ("name", "data.createdBy.name"),
+        ("Total", "data.properties.Total"),
+    ] {
+        let body = match field {
+            // A file has a name as well.
+            "name" => CREATED.replace(r#""name":"Bo","#, ""),
+            _ => without(field),
+        };
+        assert_eq!(fails::<Order>(&body), at(Kind::Missing, path), "{field}");
+        let doubled = match field {
+            "name" => CREATED.replace(r#""name":"Bo""#, r#""name":"Bo","name":"Bo""#),
+            _ => CREATED.replacen(
+                &format!("\"{field}\":"),
+                &format!(
+                    "\"{field}\":{},\"{field}\":",
+                    match field {
+                        "properties" => r#"{"Name":"","Total":1}"#,
+                        "createdBy" => r#"{"id":"","name":""}"#,
+                        "data" =>
+                            &CREATED[CREATED.find(r#"{"datamodelId"#).unwrap()..CREATED.len() - 1],
+                        "Total" => "1",
+                        "type" => r#""row.created""#,
+                        _ => r#""x""#,
+                    }
+                ),
+                1,
+            ),
+        };
+        assert_eq!(fails::<Order>(&doubled), at(Kind::Doubled, path), "{field}");
+        assert_eq!(
+            fails::<Order>(data_first(&doubled)),
+            at(Kind::Doubled, path),
+            "{field}"
+        );
+    }
+    for (from, to, kind, path) in [
+        (r#""id":"evt_1""#, r#""id":1"#, Kind::Misfit, "id"),
+        (r#""id":"evt_1""#, r#""id":"\u0000""#, Kind::Unusable, "id"),
+        (
+            r#""type":"row.created""#,
+            r#""type":"""#,
+            Kind::Unusable,
+            "type",
+        ),
+        (r#""data":{"#, r#""data":[],"x":{"#, Kind::Misfit, "data"),
+        (
+            r#""createdBy":{"#,
+            r#""createdBy":null,"x":{"#,
+            Kind::Misfit,
+            "data.createdBy",
+        ),
+        (
+            r#""email":"bo@example.com""#,
+            r#""email":1"#,
+            Kind::Misfit,
+            "data.createdBy.email",
+        ),
+        (
+            r#""name":"Bo""#,
+            r#""name":null"#,
+            Kind::Misfit,
+            "data.createdBy.name",
+        ),
+    ] {
+        assert_eq!(
+            fails::<Order>(CREATED.replacen(from, to, 1)),
+            at(kind, path),
+            "{to}"
+        );
+    }
+    for (from, to, kind, path) in [
+        (
+            r#"{"before":1.10,"after":2.50}"#,
+            "5",
+            Kind::Misfit,
+            "data.changes.Total",
+        ),
+        (
+            r#""after":2.50"#,
+            r#""before":2.50"#,
+            Kind::Doubled,
+            "data.changes.Total.before",
+        ),
+    ] {
+        assert_eq!(
+            fails::<Order>(UPDATED.replacen(from, to, 1)),
+            at(kind, path),
+            "{to}"
+        );
+    }
+}
+
+#[test]
+fn what_nobody_asks_for_is_checked_all_the_same() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    for (value, kind) in [
+        (r#""\ud800""#.to_owned(), Kind::LoneSurrogate),
+        (r#"{"\udc00":1}"#.to_owned(), Kind::LoneSurrogate),
+        ("1e400".to_owned(), Kind::NumberOutOfRange),
+        ("-1E+999".to_owned(), Kind::NumberOutOfRange),
+        ("9".repeat(400), Kind::NumberOutOfRange),
+        (nested(127), Kind::TooDeep),
+        ("01".to_owned(), Kind::Syntax),
+        ("NaN".to_owned(), Kind::Syntax),
+        ("\"\t\"".to_owned(), Kind::Syntax),
+        (r#""\x""#.to_owned(), Kind::Syntax),
+    ] {
+        for place in [r#""Big":1e5"#, r#""id":"usr_1""#, r#""workspaceId":"ws_1""#] {
+            let body = CREATED.replace(place, &format!("{place},\"ignored\":{value}"));
+            assert_eq!(fails::<Properties>(&body).0, kind, "{value}");
+            assert_eq!(fails::<Order>(&body).0, kind, "{value}");
+        }
+    }
+    // Body, data and properties are three levels.
+    let ignored = |levels| CREATED.replace("1e5", &nested(levels));
+    assert!(event::<Order>(ignored(124)).is_ok());
+    assert_eq!(fails::<Order>(ignored(125)).0, Kind::TooDeep);
+
+    assert_eq!(fails::<Order>(format!("{CREATED} x")).0, Kind::Syntax);
+    assert_eq!(fails::<Order>(format!("\u{feff}{CREATED}")).0, Kind::Syntax);
+    assert_eq!(fails::<Order>(format!("[{CREATED}]")).0, Kind::NotAnObject);
+    assert_eq!(fails::<Order>("").0, Kind::Syntax);
+    let latin = CREATED
+        .replace("Bo", "B\u{1}")
+        .replace('\u{1}', "\u{fffd}")
+        .into_bytes();
+    let mut broken = latin.clone();
+    let at = latin
+        .windows(3)
+        .position(|bytes| bytes == "\u{fffd}".as_bytes())
+        .unwrap();
+    broken[at] = 0xff;
+    let error = event::<Order>(&broken).unwrap_err();
+    assert_eq!(error.kind(), Kind::NotText);
+    assert!(error.source().is_some());
+}
+
+#[test]
+fn a_pinned_ring_takes_its_own_workspace_only() {
+    for body in [CREATED.to_owned(), data_first(CREATED)] {
+        let ring = |workspace| KeyRing::new(secret()).with_workspace(workspace).unwrap();
+        let own = verified_by(ring("ws_1"), &secret(), &body);
+        assert!(EventHead::of(&own).is_ok() && Event::<Order>::from_verified(&own).is_ok());
+        for body in [&body, &body.replace("12.50", "null")] {
+            let foreign = verified_by(ring("ws_2"), &secret(), body);
+            let head = EventHead::of(&foreign).unwrap_err();
+            let whole = Event::<Order>::from_verified(&foreign).unwrap_err();
+            assert_eq!([head.kind(), whole.kind()], [Kind::WorkspaceMismatch; 2]);
+        }
+    }
+}
+
+#[test]
+fn no_value_shows_in_any_debug_or_message() {
+    const SECRET: &str = "SECRET";
+    let created = CREATED
+        .replace("Ada", SECRET)
+        .replace("Orders", SECRET)
+        .replace("\"Bo\"", "\"SECRET\"")
+        .replace("bo@example.com", SECRET)
+        .replace("a.pdf", SECRET)
+        .replace("2026-11-21T09:30:00.123Z", SECRET)
+        .replace("\"open\"", "\"SECRET, expected SECRET\"")
+        .replace("12.50", "\"SECRET\"");
+    let updated = UPDATED
+        .replace("1.10", "\"SECRET\"")
+        .replace("\"new\"", "\"SECRET\"");
+    let other = OTHER.replace("1.10", "\"SECRET\"");
+
+    let mut shown = Vec::new();
+    let mut show = |value: &dyn Debug| shown.push(format!("{value:?} {value:#?}"));
+    for body in [&created, &updated, &other] {
+        let event = event::<Properties>(body).unwrap();
+        show(&event);
+        show(&event.data);
+        match &event.data {
+            EventData::RowCreated(row) => {
+                show(&row.properties);
+                show(&row.properties.required());
+                show(&row.created_by);
+                show(&row.properties.value("Name"));
+                show(&row.properties.value("Name").json());
+                show(&row.properties.files("Files").unwrap());
+            }
+            EventData::RowUpdated(row) => {
+                show(&row.changes);
+                show(&row.changes.iter().collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum State {
+        Open,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Fussy {
+        #[serde(rename = "State")]
+        _state: State,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Silent {
+        #[serde(rename = "State", deserialize_with = "refuse")]
+        _state: String,
+    }
+    fn refuse<'de, D: serde::Deserializer<'de>>(json: D) -> Result<String, D::Error> {
+        Err(serde::de::Error::custom(String::deserialize(json)?))
+    }
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {}
+    let _ = State::Open;
+    let errors = [
+        event::<Order>(&created).unwrap_err(),
+        event::<Fussy>(&created).unwrap_err(),
+        event::<Silent>(&created).unwrap_err(),
+        event::<Strict>(created.replace("\"Name\"", "\"SECRETS\"")).unwrap_err(),
+        event::<Order>(created.replace("\"id\":\"usr_1\"", "\"id\":[\"SECRET\"]")).unwrap_err(),
+        event::<Order>(created.replace("row.created", " ")).unwrap_err(),
+        event::<Order>(&created[..created.len() - 9]).unwrap_err(),
+    ];
+    for error in &errors {
+        let with_chain = |error: &EventError| format!("{error} {:?}", error.source());
+        // A property's name may show in a path, and nowhere else.
+        let path = error.path().unwrap_or("-").to_owned();
+        shown.push(with_chain(error).replace(&path, "path"));
+    }
+    assert!(
+        errors[1]
+            .to_string()
+            .contains("found an unknown variant, expected `open`")
+    );
+    for text in shown {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}
+
+#[test]
+fn no_truncation_is_an_event_and_none_panics() {
+    for body in ALL {
+        for end in 0..body.len() {
+            let verified = verified(&body.as_bytes()[..end]);
+            assert!(Event::<Properties>::from_verified(&verified).is_err());
+            assert!(Event::<Order>::from_verified(&verified).is_err());
+            let _ = EventHead::of(&verified);
+        }
+    }
+}
+
+#[test]
+fn no_edit_of_a_byte_panics() {
+    for body in ALL {
+        let mut bytes = body.as_bytes().to_vec();
+        for at in 0..bytes.len() {
+            let kept = bytes[at];
+            for edit in *b"\"\\{}[]:,u0-e\x00\x1f\x80\xff " {
+                bytes[at] = edit;
+                let verified = verified(&bytes);
+                let head = EventHead::of(&verified);
+                if let Ok(event) = Event::<Properties>::from_verified(&verified) {
+                    assert_eq!(head.unwrap().id, event.id);
+                    let again = serde_json::to_string(&event).unwrap();
+                    let text = str::from_utf8(&bytes).unwrap();
+                    assert_eq!(canonical(&again), canonical(text));
+                }
+                if let Err(error) = Event::<Order>::from_verified(&verified) {
+                    assert!(!error.to_string().is_empty());
+                }
+            }
+            bytes[at] = kept;
+        }
+    }
+}
+
+/// Any JSON value, as text.
+fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|value| value.to_string()),
+        "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?",
+        any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        Just(r#""\ud83d\ude00\/\u0041""#.to_owned()),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            object(prop::collection::vec((any::<String>(), inner), 0..4)),
+        ]
+    })
+}
+
+fn object(fields: impl Strategy<Value = Vec<(String, String)>>) -> impl Strategy<Value = String> {
+    fields.prop_map(|fields| {
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| format!("{}:{value}", serde_json::to_string(name).unwrap()))
+            .collect();
+        format!("{{ {} }}", fields.join(" ,\n"))
+    })
+}
+
+/// An object with these fields and any others, in any order.
+fn shuffled(fields: Vec<(&'static str, BoxedStrategy<String>)>) -> BoxedStrategy<String> {
+    let fields: Vec<_> = fields
+        .into_iter()
+        .map(|(name, value)| {
+            value
+                .prop_map(move |value| (name.to_owned(), value))
+                .boxed()
+        })
+        .collect();
+    // No field of the specification begins like this.
+    let extra = prop::collection::vec(("_[a-z\"é]{0,5}", value()), 0..3);
+    let all = (fields, extra).prop_map(|(mut fields, extra)| {
+        fields.extend(extra);
+        fields
+    });
+    object(all.prop_shuffle()).boxed()
+}
+
+fn text(text: &'static str) -> BoxedStrategy<String> {
+    Just(format!("\"{text}\"")).boxed()
+}
+
+fn any_event() -> impl Strategy<Value = String> {
+    let actor = |email: bool| {
+        let mut fields = vec![("id", text("usr_1")), ("name", text("Bo"))];
+        if email {
+            fields.push((
+                "email",
+                prop_oneof![text("bo@example.com"), Just("null".into())].boxed(),
+            ));
+        }
+        shuffled(fields)
+    };
+    let row = |content: Vec<(&'static str, BoxedStrategy<String>)>| {
+        let ids = [
+            ("datamodelId", text("dm")),
+            ("datamodelName", text("n")),
+            ("rowId", text("r")),
+        ];
+        shuffled(ids.into_iter().chain(content).collect())
+    };
+    let named = |value: BoxedStrategy<String>| {
+        object(prop::collection::vec((any::<String>(), value), 0..5)).boxed()
+    };
+    let change = shuffled(vec![
+        ("before", value().boxed()),
+        ("after", value().boxed()),
+    ]);
+    let envelope = |event_type, data| {
+        shuffled(vec![
+            ("id", text("evt_1")),
+            ("type", text(event_type)),
+            ("createdAt", text("2026-11-21T09:30:00Z")),
+            ("workspaceId", text("ws_1")),
+            ("data", data),
+        ])
+    };
+    prop_oneof![
+        envelope(
+            "row.created",
+            row(vec![
+                ("properties", named(value().boxed())),
+                ("createdBy", actor(true))
+            ])
+        ),
+        envelope(
+            "row.updated",
+            row(vec![("changes", named(change)), ("updatedBy", actor(true))])
+        ),
+        envelope("row.deleted", row(vec![("deletedBy", actor(false))])),
+        envelope("member.invited", value().boxed()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+    #[test]
+    fn any_event_in_any_order_of_fields_is_written_again_as_it_was_read(body in any_event()) {
+        let verified = verified(&body);
+        let event = Event::<Properties>::from_verified(&verified).unwrap();
+        prop_assert_eq!(&EventHead::of(&verified).unwrap().id, &event.id);
+        let again = serde_json::to_string(&event).unwrap();
+        prop_assert_eq!(canonical(&again), canonical(&body));
+    }
+
+    #[test]
+    fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let verified = verified(&body);
+        prop_assert!(Event::<Properties>::from_verified(&verified).is_err());
+        prop_assert!(EventHead::of(&verified).is_err());
+    }
+
+    #[test]
+    fn a_date_is_parsed_or_refused_and_never_panics(text in "[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,10})?(Z|[+-][0-9]{2}:[0-9]{2}))?") {
+        if let Ok(date) = Date::parse(&text) {
+            prop_assert_eq!(date.as_str(), &text);
+            let _ = (date.unix_nanos(), date.to_system_time());
+        }
+    }
+}

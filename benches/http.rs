@@ -1,0 +1,261 @@
+//! The whole axum route at 1 KiB, guarded and unguarded, in requests per second over loopback.
+//!
+//! ```text
+//! cargo bench --bench http
+//! ```
+//!
+//! Server and sender have a thread each, with 32 connections kept alive between them. Every request is signed beforehand and
+//! carries a fresh id, so that every claim is fresh and the stores really grow. Each round starts new servers with empty
+//! stores and measures all of them in turn; what is printed are the ratios to the unguarded route of the same round.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench stops at what it did not expect.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::routing::post;
+use bytes::Bytes;
+use hookgate::{
+    Clock, Event, EventData, LocalStore, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
+    SystemClock, Timestamp,
+};
+use http::StatusCode;
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+const SECRET: &str = "whsec_made_up_for_the_http_bench";
+const CONNECTIONS: usize = 32;
+const BODY_BYTES: usize = 1_024;
+const DEFAULT_REQUESTS: usize = 20_000;
+const DEFAULT_ROUNDS: usize = 9;
+
+fn main() {
+    let setting = |name: &str, default| {
+        let value = std::env::var(name).ok();
+        value.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let requests = setting("HOOKGATE_BENCH_REQUESTS", DEFAULT_REQUESTS);
+    let rounds = setting("HOOKGATE_BENCH_ROUNDS", DEFAULT_ROUNDS);
+    println!(
+        "POST of {BODY_BYTES} bytes over {CONNECTIONS} connections, {rounds} rounds of {requests} requests each"
+    );
+
+    let mut rates: Vec<Vec<f64>> = vec![Vec::new(); CONTESTANTS.len()];
+    for round in 0..rounds {
+        let sent = signed_requests(round, requests);
+        for (contestant, rates) in CONTESTANTS.iter().zip(&mut rates) {
+            rates.push(contestant.measure(&sent));
+        }
+    }
+    println!(
+        "{:<42} {:>8} {:>8} {:>8}",
+        "requests per second, unguarded = 1", "median", "best", "goal"
+    );
+    for (contestant, own) in CONTESTANTS.iter().zip(&rates) {
+        let mut ratios: Vec<f64> = own
+            .iter()
+            .zip(&rates[0])
+            .map(|(own, base)| own / base)
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        println!(
+            "{:<42} {:>8.2} {:>8.2} {:>8}",
+            contestant.name,
+            ratios[ratios.len() / 2],
+            ratios.last().unwrap(),
+            contestant.goal,
+        );
+    }
+}
+
+struct Contestant {
+    name: &'static str,
+    goal: &'static str,
+    app: fn() -> Router,
+    /// Whether the requests are sent once before they are measured.
+    replayed: bool,
+}
+
+const CONTESTANTS: [Contestant; 5] = [
+    Contestant {
+        name: "unguarded: reads the body, answers 204",
+        goal: "",
+        app: || Router::new().route("/webhooks", post(unguarded)),
+        replayed: false,
+    },
+    Contestant {
+        name: "verification alone",
+        goal: "0.74",
+        app: || guarded(ReceiverBuilder::without_deduplication).route_handler(false),
+        replayed: false,
+    },
+    Contestant {
+        name: "typed event, LocalStore, fresh ids",
+        goal: "0.55",
+        app: || guarded(|builder| builder.store(LocalStore::default())).route_handler(true),
+        replayed: false,
+    },
+    Contestant {
+        name: "typed event, MemoryStore, fresh ids",
+        goal: "0.52",
+        app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
+        replayed: false,
+    },
+    Contestant {
+        name: "typed event, LocalStore, replays",
+        goal: "0.72",
+        app: || guarded(|builder| builder.store(LocalStore::default())).route_handler(true),
+        replayed: true,
+    },
+];
+
+async fn unguarded(_body: Bytes) -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Order {
+    number: String,
+    customer: String,
+    total: f64,
+    due: String,
+    paid: bool,
+    tags: Vec<String>,
+    lines: u32,
+    note: String,
+}
+
+async fn typed(event: Event<Order>) -> StatusCode {
+    let EventData::RowCreated(row) = event.data else {
+        return StatusCode::BAD_REQUEST;
+    };
+    let order = row.properties;
+    let fields = order.number.len()
+        + order.customer.len()
+        + order.due.len()
+        + order.tags.len()
+        + order.note.len();
+    std::hint::black_box((fields, order.total, order.paid, order.lines));
+    StatusCode::NO_CONTENT
+}
+
+struct Guarded(Receiver);
+
+fn guarded(store: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Guarded {
+    let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
+    Guarded(store(builder).build().unwrap())
+}
+
+impl Guarded {
+    fn route_handler(self, parse: bool) -> Router {
+        let route = if parse { post(typed) } else { post(unguarded) };
+        Router::new().route("/webhooks", route.layer(self.0.layer()))
+    }
+}
+
+impl Contestant {
+    /// Requests per second.
+    fn measure(&self, requests: &[Bytes]) -> f64 {
+        let (address, shutdown) = (oneshot::channel(), oneshot::channel::<()>());
+        let app = (self.app)();
+        let server = thread::spawn(move || {
+            runtime().block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                address.0.send(listener.local_addr().unwrap()).unwrap();
+                let stopped = async { drop(shutdown.1.await) };
+                axum::serve(listener, app)
+                    .with_graceful_shutdown(stopped)
+                    .await
+                    .unwrap();
+            });
+        });
+        let elapsed = runtime().block_on(async {
+            let address = address.1.await.unwrap();
+            if self.replayed {
+                send_all(address, requests).await;
+            }
+            send_all(address, requests).await
+        });
+        shutdown.0.send(()).unwrap();
+        server.join().unwrap();
+        requests.len() as f64 / elapsed.as_secs_f64()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+async fn send_all(address: SocketAddr, requests: &[Bytes]) -> Duration {
+    let mut connections = Vec::new();
+    for share in requests.chunks(requests.len().div_ceil(CONNECTIONS)) {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        connections.push((stream, share.to_vec()));
+    }
+    let began = Instant::now();
+    let tasks: Vec<_> = connections
+        .into_iter()
+        .map(|(stream, share)| tokio::spawn(send_in_turn(stream, share)))
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    began.elapsed()
+}
+
+async fn send_in_turn(mut stream: TcpStream, requests: Vec<Bytes>) {
+    let mut answer = [0; 1_024];
+    for request in requests {
+        stream.write_all(&request).await.unwrap();
+        let mut held = 0;
+        // No answer here has a body, so the empty line is its end.
+        while !answer[..held].ends_with(b"\r\n\r\n") {
+            let read = stream.read(&mut answer[held..]).await.unwrap();
+            assert_ne!(read, 0, "the server hung up");
+            held += read;
+        }
+        assert!(
+            answer.starts_with(b"HTTP/1.1 20"),
+            "{}",
+            String::from_utf8_lossy(&answer[..held])
+        );
+    }
+}
+
+fn signed_requests(round: usize, count: usize) -> Vec<Bytes> {
+    let secret = Secret::new(SECRET).unwrap();
+    let timestamp = Timestamp::at(SystemClock.now()).unwrap();
+    (0..count)
+        .map(|number| {
+            let body = body(&format!("evt_{round:04}_{number:010}"));
+            let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+            let length = body.len();
+            format!(
+                "POST /webhooks HTTP/1.1\r\nhost: localhost\r\nuser-agent: Service-Webhook/1.0\r\n\
+                 content-type: application/json\r\ncontent-length: {length}\r\n\
+                 x-service-timestamp: {timestamp}\r\nx-service-signature: {signature}\r\n\r\n{body}"
+            )
+            .into()
+        })
+        .collect()
+}
+
+fn body(id: &str) -> String {
+    let (head, tail) = (
+        format!(
+            r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00.000Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_orders","datamodelName":"Orders","rowId":"row_{id}","properties":{{"Number":"2026-004711","Customer":"Ada Lovelace","Total":1234.56,"Due":"2026-12-01","Paid":false,"Tags":["new","priority"],"Lines":7,"Note":""#
+        ),
+        r#""},"createdBy":{"id":"usr_1","name":"Grace Hopper","email":"grace@example.com"}}}"#,
+    );
+    let note = "x".repeat(BODY_BYTES - head.len() - tail.len());
+    format!("{head}{note}{tail}")
+}

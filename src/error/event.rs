@@ -21,10 +21,10 @@ use crate::event::DataModelId;
 /// assert_eq!(error.to_string(), "data.properties.Total does not fit: found a string, expected a number");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EventError(Box<Details>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Details {
     kind: EventErrorKind,
     path: Option<String>,
@@ -149,6 +149,20 @@ impl From<Utf8Error> for EventError {
         let mut error = Self::new(EventErrorKind::NotText);
         error.0.source = Some(source);
         error
+    }
+}
+
+/// All but the model's name, which is a text of the body.
+impl fmt::Debug for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventError")
+            .field("kind", &self.0.kind)
+            .field("path", &self.0.path)
+            .field("reason", &self.0.reason)
+            .field("position", &self.0.position)
+            .field("model", &self.0.model)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
     }
 }
 

@@ -80,7 +80,8 @@ mod with_chrono {
     ///
     /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
     /// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
-    /// assert_eq!(moment.to_rfc3339(), date.as_str());
+    /// assert_eq!(moment.timestamp(), date.unix_seconds().as_i64());
+    /// assert_eq!(moment.offset().local_minus_utc(), 3600);
     /// # Ok::<(), hookgate::EventError>(())
     /// ```
     impl TryFrom<&Date> for DateTime<FixedOffset> {

@@ -1,4 +1,5 @@
 //! From verified bytes to events, and what is said of bytes that are none.
+#![allow(clippy::unwrap_used)] // a test that can't go on ends
 
 use std::error::Error as _;
 use std::fmt::Debug;
@@ -546,7 +547,7 @@ fn no_value_shows_in_any_debug_or_message() {
         event::<Order>(&created[..created.len() - 9]).unwrap_err(),
     ];
     for error in &errors {
-        let with_chain = |error: &EventError| format!("{error} {:?}", error.source());
+        let with_chain = |error: &EventError| format!("{error} {error:?} {:?}", error.source());
         // A property's name may show in a path, and nowhere else.
         let path = error.path().unwrap_or("-").to_owned();
         shown.push(with_chain(error).replace(&path, "path"));

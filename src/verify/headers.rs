@@ -136,6 +136,7 @@ impl<'h> Found<'h> {
     }
 
     /// The slot of the header with this name, in lower case.
+    #[inline]
     fn slot(&mut self, name: &[u8]) -> Option<&mut Slot<'h>> {
         if name == SIGNATURE.as_bytes() {
             Some(&mut self.signature)

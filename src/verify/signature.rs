@@ -22,6 +22,7 @@ const HEX_DIGITS: usize = 64;
 /// Not printable on purpose: whoever reads a fresh signature in a log can replay the delivery. A sender or a test
 /// asks for [`to_header_value`](Self::to_header_value).
 #[derive(Clone)]
+#[repr(align(16))] // Moved in two wide steps, inside a `Result` too.
 pub struct Signature([u8; 32]);
 
 impl Signature {

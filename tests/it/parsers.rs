@@ -8,7 +8,12 @@ const SIGNATURE: &[u8] = b"sha256=0123456789abcdef0123456789abcdef0123456789abcd
 
 /// `[1-9][0-9]{0,15}`, read aloud.
 fn is_timestamp(text: &[u8]) -> bool {
-    matches!(text, [b'1'..=b'9', rest @ ..] if rest.len() < 16 && rest.iter().all(|byte: &u8| byte.is_ascii_digit()))
+    let [first, rest @ ..] = text else {
+        return false;
+    };
+    b"123456789".contains(first)
+        && rest.len() < 16
+        && rest.iter().all(|byte| b"0123456789".contains(byte))
 }
 
 /// `sha256=[0-9a-f]{64}`, read aloud.

@@ -138,7 +138,7 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until it is moved. Clones share their time.
 ///
-/// See the [module docs](self) for an example.
+/// Made for tests: nothing but them moves it.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<ManualTime>);
 

@@ -11,7 +11,6 @@ pub mod event;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod extract;
-pub mod hooks;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
@@ -42,10 +41,12 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
-pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
-pub use layer::{DeadLetter, Drained, WebhookLayer};
+pub use layer::{
+    Answer, DeadLetter, DeadLettered, Drained, Failed, HookError, OwnAnswer, Reason, Settled,
+    WebhookLayer,
+};
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};
 pub use verify::{

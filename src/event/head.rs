@@ -5,9 +5,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
+#[cfg(feature = "tower")]
 use super::date::Date;
 use super::ids::{EventId, EventType};
 use super::json::Name;
+#[cfg(feature = "tower")]
 use crate::UnixSeconds;
 use crate::error::{EventError, EventErrorKind as Kind, Malformed, Position};
 use crate::verify::{SignedBytes, Verified};
@@ -58,6 +60,7 @@ impl EventHead {
 }
 
 /// When the event happened, as its body says; `None` where it does not say so readably. For guesses about attempts only.
+#[cfg(feature = "tower")]
 pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -66,6 +66,7 @@ mod value;
 pub use changes::{Change, Changes};
 pub use date::{Date, DateText};
 pub use head::EventHead;
+#[cfg(feature = "tower")]
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::{Fields, Json};

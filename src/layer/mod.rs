@@ -4,20 +4,24 @@ mod body;
 mod catch;
 mod dead_letter;
 mod drain;
+mod hooks;
 mod response;
 mod run;
 mod service;
+mod settings;
 mod settle;
 mod supervise;
 mod trace;
+mod waiting;
 
 pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
+pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 
-pub(crate) use response::Shape;
+pub(crate) use settings::LayerSettings;
 #[cfg(feature = "axum")]
 pub(crate) use settle::Misfit;
 

@@ -1,12 +1,11 @@
 //! The answers that are the receiver's own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::catch::caught;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::receiver::Receiver;
 
@@ -14,7 +13,7 @@ use crate::receiver::Receiver;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Shapes an own answer.
-pub(crate) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
+pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 
 /// What the receiver answers by itself.
 #[derive(Clone, Debug)]
@@ -137,10 +136,16 @@ impl From<&Own> for OwnAnswer {
 
 pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>> {
     let answer = OwnAnswer::from(own);
-    let shaped = receiver.shared.hooks.shape.as_ref().and_then(|shape| {
-        // A shape that panics must not cost the delivery its answer.
-        catch_unwind(AssertUnwindSafe(|| shape(&answer))).ok()
-    });
+    let shaped = receiver
+        .shared
+        .layer
+        .hooks
+        .shape
+        .as_ref()
+        .and_then(|shape| {
+            // A shape that panics must not cost the delivery its answer.
+            caught(|| shape(&answer)).ok()
+        });
     shaped
         .unwrap_or_else(|| answer.to_response())
         .map(ResponseBody::own)

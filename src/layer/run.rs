@@ -17,13 +17,13 @@ use tower_service::Service;
 
 use super::body::VerifiedBody;
 use super::catch::caught;
+use super::hooks::Reason;
 use super::response::Own;
 use super::settle::{Settling, settle};
 use super::supervise::{Handled, Watch, supervise};
 use super::trace::in_this_span;
 use crate::dedupe::Claim;
 use crate::delivery::Delivery;
-use crate::hooks::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 use crate::receiver::{Admission, Receiver};
 
@@ -296,8 +296,8 @@ async fn claim<R, E>(
             return Err(still_running(RefusalKind::StillRunning));
         }
         if place.is_none() {
-            let gate = &receiver.shared.gate;
-            place = Some(gate.wait(*delivery.key()).map_err(still_running)?);
+            let room = &receiver.shared.layer.waiting;
+            place = Some(room.enter(*delivery.key()).map_err(still_running)?);
         }
         slot.enter(Phase::Waiting { lease_left });
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;

@@ -15,11 +15,11 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{self, ResponseBody, VerifiedBody};
+use super::hooks::{Answer, Reason};
 use super::response::{self, Own};
 use super::run::{Attached, End, Ended, Work};
 use super::trace::Trace;
 use crate::delivery::Delivery;
-use crate::hooks::{Answer, Reason};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::{Receiver, RequestHead};
 
@@ -140,7 +140,7 @@ impl Delivering {
             Err(refusal) => return Ok(self.refuse(refusal, None)),
         };
         self.trace.recognised(&delivery);
-        let budget_ends = self.started + self.receiver.shared.times.budget;
+        let budget_ends = self.started + self.receiver.shared.layer.budget;
         if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             let refusal = Refusal::new(RefusalKind::OutOfTime);
             return Ok(self.refuse(refusal, Some(delivery)));
@@ -162,7 +162,7 @@ impl Delivering {
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
         let mut intake = self.receiver.open(&head)?;
-        let times = &self.receiver.shared.times;
+        let times = &self.receiver.shared.layer;
         let deadline = sleep_until(self.started + times.body_deadline.min(times.budget));
         body::read(body, &mut intake, deadline).await?;
         self.receiver.recognise(intake, &head)
@@ -238,6 +238,6 @@ impl Delivering {
 
     fn tell(&self, answer: &Answer) {
         self.trace.answered(answer);
-        self.receiver.shared.hooks.answered(answer);
+        self.receiver.shared.layer.hooks.answered(answer);
     }
 }

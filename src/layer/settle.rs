@@ -7,13 +7,13 @@ use http::Response;
 use tokio::time::timeout;
 
 use super::dead_letter::DeadLetter;
+use super::hooks::{DeadLettered, Reason, Settled};
 use super::response::Own;
 use super::run::{End, Ended, LATE_STORE_CALL, Slot};
 use super::supervise::{Handled, Watch, supervise};
 use crate::dedupe::{Claim, Ownership};
 use crate::delivery::Delivery;
 use crate::error::EventError;
-use crate::hooks::{DeadLettered, Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::receiver::Receiver;
 
@@ -83,7 +83,7 @@ async fn dead_letter<R, E>(
         outcome: Outcome::Failed(failure),
         reason: Some(reason),
     };
-    let Some(hook) = &watch.receiver.shared.hooks.dead_letter else {
+    let Some(hook) = &watch.receiver.shared.layer.hooks.dead_letter else {
         let advice = "a handler answered DeadLetter, but no hook is set: call .dead_letters(…) on the receiver's builder";
         return failed(Failure::DeadLetterHookMissing, error(advice.into()));
     };
@@ -142,7 +142,7 @@ pub(super) async fn settle<R, E>(
         outcome
     };
     slot.settled(outcome);
-    receiver.shared.hooks.settled(&Settled {
+    receiver.shared.layer.hooks.settled(&Settled {
         outcome,
         delivery: delivery.clone(),
         reason: reason.clone(),

@@ -9,8 +9,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::catch::{CatchUnwind, caught};
 use super::run::Slot;
+use super::settings::LayerSettings;
 use crate::dedupe::{Claim, Ownership};
-use crate::receiver::{Receiver, Times};
+use crate::receiver::Receiver;
 
 /// How a handler ended.
 pub(super) enum Handled<T> {
@@ -40,20 +41,24 @@ impl<'a, R, E> Watch<'a, R, E> {
         }
     }
 
-    fn times(&self) -> &Times {
-        &self.receiver.shared.times
+    fn limits(&self) -> &LayerSettings {
+        &self.receiver.shared.layer
+    }
+
+    fn renew_every(&self) -> Duration {
+        self.receiver.shared.lease / 3
     }
 
     /// Whether lease and limit need timers. While the request waits, its budget ends before either: most runs are over
     /// without ever registering one.
     fn needs_timers(&self) -> bool {
-        let times = self.times();
-        times.renew_every.min(times.run_limit) < times.budget || self.slot.alone()
+        let limits = self.limits();
+        self.renew_every().min(limits.run_limit) < limits.budget || self.slot.alone()
     }
 
     /// Renews the lease at a third of it, for as long as it is held.
     async fn keep_lease(&self) {
-        let every = self.times().renew_every;
+        let every = self.renew_every();
         let mut next = self.started;
         loop {
             next += every;
@@ -76,7 +81,7 @@ pub(super) async fn supervise<F: Future, R, E>(
 ) -> Handled<F::Output> {
     let mut future = pin!(Some(CatchUnwind::new(future)));
     let mut aborted = pin!(watch.receiver.shared.gate.bell.aborted());
-    let mut limit = pin!(async { sleep_until(watch.started + watch.times().run_limit).await });
+    let mut limit = pin!(async { sleep_until(watch.started + watch.limits().run_limit).await });
     let mut lease = pin!(watch.keep_lease());
     let handled = poll_fn(|context| {
         if let Some(future) = future.as_mut().as_pin_mut()

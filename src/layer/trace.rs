@@ -18,7 +18,7 @@ mod on {
     use tracing::{Instrument, Span};
 
     use crate::delivery::Delivery;
-    use crate::hooks::Answer;
+    use crate::layer::hooks::Answer;
     use crate::outcome::Outcome;
 
     #[derive(Clone)]
@@ -104,7 +104,7 @@ mod on {
 #[cfg(not(feature = "tracing"))]
 mod off {
     use crate::delivery::Delivery;
-    use crate::hooks::Answer;
+    use crate::layer::hooks::Answer;
 
     #[derive(Clone)]
     pub(crate) struct Trace;

@@ -1,16 +1,16 @@
 //! The settings of a receiver, checked against each other.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use super::{Gate, Receiver, Shared, Times};
+use super::{Gate, Receiver, Shared};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
 use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
-use crate::hooks::{Answer, DeadLettered, Failed, HookError, Hooks, Settled};
+#[cfg(feature = "tower")]
+use crate::layer::LayerSettings;
 use crate::verify::{KeyRing, Keys, Secret, Verifier, Window};
 
 /// What to do with a delivery whose unsigned headers name another event than its signed body.
@@ -53,12 +53,9 @@ pub struct ReceiverBuilder {
     lease: Duration,
     retention: Duration,
     max_runs: usize,
-    max_waiting: usize,
-    max_waiting_per_event: usize,
-    budget: Duration,
-    body_deadline: Duration,
-    run_limit: Duration,
-    hooks: Hooks,
+    /// What only the layer can keep: deadlines need timers, and hooks need somebody who answers.
+    #[cfg(feature = "tower")]
+    pub(crate) layer: LayerSettings,
 }
 
 enum Dedupe {
@@ -79,12 +76,8 @@ impl Default for ReceiverBuilder {
             lease: Duration::from_secs(30),
             retention: Duration::from_secs(48 * 3_600),
             max_runs: 1_024,
-            max_waiting: 64,
-            max_waiting_per_event: 4,
-            budget: Duration::from_millis(4_500),
-            body_deadline: Duration::from_secs(2),
-            run_limit: Duration::from_secs(600),
-            hooks: Hooks::default(),
+            #[cfg(feature = "tower")]
+            layer: LayerSettings::default(),
         }
     }
 }
@@ -180,76 +173,6 @@ impl ReceiverBuilder {
         self
     }
 
-    /// The most copies that wait for a running one, in all and for one event. Beyond it: 503. Default: 64 and 4.
-    pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
-        self.max_waiting = in_all;
-        self.max_waiting_per_event = for_one_event;
-        self
-    }
-
-    /// Calls `hook` once a delivery, when its answer is known. A panic in it harms nothing.
-    pub fn on_answer(mut self, hook: impl Fn(&Answer) + Send + Sync + 'static) -> Self {
-        self.hooks.answer = Some(Arc::new(hook));
-        self
-    }
-
-    /// Calls `hook` once a run, at its end. Differs from [`on_answer`](Self::on_answer) for runs that outlive their
-    /// request. A panic in it harms nothing.
-    pub fn on_settled(mut self, hook: impl Fn(&Settled) + Send + Sync + 'static) -> Self {
-        self.hooks.settled = Some(Arc::new(hook));
-        self
-    }
-
-    /// Calls `hook` for each authentic delivery that came to nothing, with its raw bytes, the reason and the probable
-    /// number of the attempt: what would have been the last one before the sender discards the event must not go
-    /// unseen. A panic in it harms nothing.
-    pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
-        self.hooks.failed = Some(Arc::new(hook));
-        self
-    }
-
-    /// Awaits `hook` with each delivery that the handler gave up on with `DeadLetter`. The delivery is answered 200 and
-    /// committed once the hook has succeeded; 500 and released where it fails.
-    pub fn dead_letters<F>(
-        mut self,
-        hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<(), HookError>> + Send + 'static,
-    {
-        self.hooks.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
-        self
-    }
-
-    /// The time within which a request is answered, counted from the layer's `call`: body, claim, waiting and handler.
-    /// Default: 4.5 s, since the sender gives up at 5 s.
-    pub fn budget(mut self, budget: Duration) -> Self {
-        self.budget = budget;
-        self
-    }
-
-    /// The time within which a body must have arrived. Default: 2 s.
-    pub fn body_deadline(mut self, deadline: Duration) -> Self {
-        self.body_deadline = deadline;
-        self
-    }
-
-    /// The time after which a run is aborted and released. Default: 10 min.
-    pub fn run_limit(mut self, limit: Duration) -> Self {
-        self.run_limit = limit;
-        self
-    }
-
-    /// Shapes the answers that are the receiver's own, in place of the service's error envelope.
-    #[cfg(feature = "tower")]
-    pub fn answers(
-        mut self,
-        shape: impl Fn(&crate::layer::OwnAnswer) -> http::Response<bytes::Bytes> + Send + Sync + 'static,
-    ) -> Self {
-        self.hooks.shape = Some(Arc::new(shape));
-        self
-    }
-
     /// Checks the settings against each other.
     ///
     /// # Errors
@@ -270,21 +193,10 @@ impl ReceiverBuilder {
                 given: self.retention,
             }));
         }
-        let out_of_range = [
-            (
-                "lease",
-                self.lease,
-                self.schedule.first_wait().unwrap_or(Duration::MAX),
-            ),
-            ("budget", self.budget, self.schedule.attempt_timeout()),
-            ("body_deadline", self.body_deadline, self.budget),
-            ("run_limit", self.run_limit, Duration::MAX),
-        ]
-        .into_iter()
-        .find(|(_, value, most)| value.is_zero() || value > most);
-        if let Some((setting, _, most)) = out_of_range {
-            return Err(BuildError::new(Kind::OutOfRange { setting, most }));
-        }
+        let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
+        in_range("lease", self.lease, first_wait)?;
+        #[cfg(feature = "tower")]
+        self.layer.check(&self.schedule)?;
         if self.max_runs == 0 {
             return Err(BuildError::new(Kind::NoRuns));
         }
@@ -298,22 +210,25 @@ impl ReceiverBuilder {
                 lease: self.lease,
                 retention: self.retention,
                 schedule: self.schedule,
-                gate: Arc::new(Gate::new(
-                    self.max_runs,
-                    self.max_waiting,
-                    self.max_waiting_per_event,
-                )),
-                hooks: self.hooks,
-                times: Times {
-                    budget: self.budget,
-                    body_deadline: self.body_deadline,
-                    run_limit: self.run_limit,
-                    renew_every: self.lease / 3,
-                },
+                gate: Arc::new(Gate::new(self.max_runs)),
+                #[cfg(feature = "tower")]
+                layer: self.layer,
                 stale_checked_in: AtomicU64::new(0),
             }),
         })
     }
+}
+
+/// A duration that is neither zero nor longer than `most`.
+pub(crate) fn in_range(
+    setting: &'static str,
+    value: Duration,
+    most: Duration,
+) -> Result<(), BuildError> {
+    if value.is_zero() || value > most {
+        return Err(BuildError::new(Kind::OutOfRange { setting, most }));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for ReceiverBuilder {
@@ -323,7 +238,6 @@ impl fmt::Debug for ReceiverBuilder {
             .field("window", &self.window)
             .field("retention", &self.retention)
             .field("lease", &self.lease)
-            .field("budget", &self.budget)
             .finish_non_exhaustive()
     }
 }

@@ -45,6 +45,8 @@ pub use builder::{HeaderMismatch, ReceiverBuilder};
 pub use head::RequestHead;
 
 #[cfg(feature = "tower")]
+pub(crate) use builder::in_range;
+#[cfg(feature = "tower")]
 pub(crate) use gate::Bell;
 pub(crate) use gate::{Gate, Permit};
 
@@ -57,10 +59,11 @@ use crate::clock::Clock;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
 use crate::delivery::Delivery;
 use crate::error::{VerifyError, VerifyErrorKind};
-use crate::event::{EventHead, created_at};
-use crate::hooks::{Failed, Hooks, Reason};
-use crate::outcome::{Outcome, Refusal};
-use crate::verify::{Check, DeliveryHeaders, Intake, Keys, Verified, Verifier};
+use crate::event::EventHead;
+#[cfg(feature = "tower")]
+use crate::layer::LayerSettings;
+use crate::outcome::Refusal;
+use crate::verify::{Check, DeliveryHeaders, Intake, Keys, Verifier};
 
 /// Receives deliveries: the policy, and the steps of the walk. Clones share everything.
 ///
@@ -72,29 +75,19 @@ pub struct Receiver {
 
 pub(crate) struct Shared {
     verifier: Verifier,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Absent where deduplication was switched off.
     store: Option<Arc<dyn DedupeStore>>,
     max_body: usize,
     header_mismatch: HeaderMismatch,
-    lease: Duration,
+    pub(crate) lease: Duration,
     retention: Duration,
     pub(crate) schedule: RetrySchedule,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) hooks: Hooks,
-    pub(crate) times: Times,
+    #[cfg(feature = "tower")]
+    pub(crate) layer: LayerSettings,
     /// The monotonic second, plus one, in which a stale delivery was last checked all the same.
     stale_checked_in: AtomicU64,
-}
-
-/// The limits of a request and its run. Only the layer has the timers to keep them.
-#[cfg_attr(not(feature = "tower"), allow(dead_code))]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub(crate) budget: Duration,
-    pub(crate) body_deadline: Duration,
-    pub(crate) run_limit: Duration,
-    pub(crate) renew_every: Duration,
 }
 
 /// What [`Receiver::admit`] found.
@@ -204,29 +197,6 @@ impl Receiver {
         self.shared.gate.runs()
     }
 
-    /// Tells the operator of an authentic delivery that came to nothing.
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // the layer answers, so the layer knows
-    pub(crate) fn report_failure(
-        &self,
-        verified: &Verified,
-        delivery: Option<&Delivery>,
-        outcome: Outcome,
-        reason: Option<Reason>,
-    ) {
-        self.shared.hooks.failed(|| {
-            // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
-            let age = created_at(verified)
-                .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
-            Failed {
-                verified: verified.clone(),
-                delivery: delivery.cloned(),
-                outcome,
-                reason,
-                attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
-            }
-        });
-    }
-
     /// At most once a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
     /// but that it was authentic is the one sign that retries carry their first timestamp.
     fn check_stale(
@@ -261,7 +231,6 @@ impl fmt::Debug for Receiver {
             .field("verifier", &self.shared.verifier)
             .field("store", &self.shared.store)
             .field("gate", &self.shared.gate)
-            .field("times", &self.shared.times)
             .finish_non_exhaustive()
     }
 }

@@ -6,14 +6,17 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::catch::caught;
+use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::delivery::Delivery;
+use crate::event::created_at;
 use crate::outcome::Outcome;
+use crate::receiver::Receiver;
 use crate::verify::Verified;
 
 /// What a dead-letter hook may fail with.
@@ -86,41 +89,57 @@ pub struct DeadLettered {
 
 /// What the receiver was told to call.
 #[derive(Clone, Default)]
-pub(crate) struct Hooks {
-    pub(crate) answer: Option<Hook<Answer>>,
-    pub(crate) settled: Option<Hook<Settled>>,
-    pub(crate) failed: Option<Hook<Failed>>,
-    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
-    #[cfg(feature = "tower")]
-    pub(crate) shape: Option<Arc<crate::layer::Shape>>,
+pub(super) struct Hooks {
+    pub(super) answer: Option<Hook<Answer>>,
+    pub(super) settled: Option<Hook<Settled>>,
+    pub(super) failed: Option<Hook<Failed>>,
+    pub(super) dead_letter: Option<Arc<DeadLetterHook>>,
+    pub(super) shape: Option<Arc<Shape>>,
 }
 
+/// A panic in a hook harms nothing: the delivery is answered all the same.
 impl Hooks {
-    pub(crate) fn answered(&self, answer: &Answer) {
+    pub(super) fn answered(&self, answer: &Answer) {
         if let Some(hook) = &self.answer {
-            quietly(|| hook(answer));
+            let _ = caught(|| hook(answer));
         }
     }
 
-    pub(crate) fn settled(&self, settled: &Settled) {
+    pub(super) fn settled(&self, settled: &Settled) {
         if let Some(hook) = &self.settled {
-            quietly(|| hook(settled));
+            let _ = caught(|| hook(settled));
         }
     }
 
     /// Reads the event's age out of the body only where somebody listens.
-    pub(crate) fn failed(&self, failed: impl FnOnce() -> Failed) {
+    pub(super) fn failed(&self, failed: impl FnOnce() -> Failed) {
         if let Some(hook) = &self.failed {
-            quietly(|| hook(&failed()));
+            let _ = caught(|| hook(&failed()));
         }
     }
 }
 
-/// A panicking hook harms nothing: the delivery is answered all the same.
-fn quietly(call: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
-        // A payload can panic in its own destructor.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+impl Receiver {
+    /// Tells the operator of an authentic delivery that came to nothing.
+    pub(super) fn report_failure(
+        &self,
+        verified: &Verified,
+        delivery: Option<&Delivery>,
+        outcome: Outcome,
+        reason: Option<Reason>,
+    ) {
+        self.shared.layer.hooks.failed(|| {
+            // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
+            let age = created_at(verified)
+                .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
+            Failed {
+                verified: verified.clone(),
+                delivery: delivery.cloned(),
+                outcome,
+                reason,
+                attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
+            }
+        });
     }
 }
 

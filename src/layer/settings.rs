@@ -1,0 +1,114 @@
+//! What only the layer can keep: deadlines, which need timers, and hooks, which need somebody who answers.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::hooks::{Answer, DeadLettered, Failed, HookError, Hooks, Settled};
+use super::response::OwnAnswer;
+use super::waiting::WaitingRoom;
+use crate::dedupe::RetrySchedule;
+use crate::error::BuildError;
+use crate::receiver::{ReceiverBuilder, in_range};
+
+/// The settings of the layer, held by the receiver that it is made from.
+pub(crate) struct LayerSettings {
+    pub(super) budget: Duration,
+    pub(super) body_deadline: Duration,
+    pub(super) run_limit: Duration,
+    pub(super) waiting: WaitingRoom,
+    pub(super) hooks: Hooks,
+}
+
+impl Default for LayerSettings {
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_millis(4_500),
+            body_deadline: Duration::from_secs(2),
+            run_limit: Duration::from_secs(600),
+            waiting: WaitingRoom::new(64, 4),
+            hooks: Hooks::default(),
+        }
+    }
+}
+
+impl LayerSettings {
+    pub(crate) fn check(&self, schedule: &RetrySchedule) -> Result<(), BuildError> {
+        in_range("budget", self.budget, schedule.attempt_timeout())?;
+        in_range("body_deadline", self.body_deadline, self.budget)?;
+        in_range("run_limit", self.run_limit, Duration::MAX)
+    }
+}
+
+/// Settings of the layer (feature `tower`).
+impl ReceiverBuilder {
+    /// Calls `hook` once a delivery, when its answer is known. A panic in it harms nothing.
+    pub fn on_answer(mut self, hook: impl Fn(&Answer) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.answer = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` once a run, at its end. Differs from [`on_answer`](Self::on_answer) for runs that outlive their
+    /// request. A panic in it harms nothing.
+    pub fn on_settled(mut self, hook: impl Fn(&Settled) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.settled = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` for each authentic delivery that came to nothing, with its raw bytes, the reason and the probable
+    /// number of the attempt: what would have been the last one before the sender discards the event must not go
+    /// unseen. A panic in it harms nothing.
+    pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.failed = Some(Arc::new(hook));
+        self
+    }
+
+    /// Awaits `hook` with each delivery that the handler gave up on with `DeadLetter`. The delivery is answered 200 and
+    /// committed once the hook has succeeded; 500 and released where it fails.
+    pub fn dead_letters<F>(
+        mut self,
+        hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), HookError>> + Send + 'static,
+    {
+        self.layer.hooks.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
+        self
+    }
+
+    /// The time within which a request is answered, counted from the layer's `call`: body, claim, waiting and handler.
+    /// Default: 4.5 s, since the sender gives up at 5 s.
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.layer.budget = budget;
+        self
+    }
+
+    /// The time within which a body must have arrived. Default: 2 s.
+    pub fn body_deadline(mut self, deadline: Duration) -> Self {
+        self.layer.body_deadline = deadline;
+        self
+    }
+
+    /// The time after which a run is aborted and released. Default: 10 min.
+    pub fn run_limit(mut self, limit: Duration) -> Self {
+        self.layer.run_limit = limit;
+        self
+    }
+
+    /// Shapes the answers that are the receiver's own, in place of the service's error envelope.
+    pub fn answers(
+        mut self,
+        shape: impl Fn(&OwnAnswer) -> http::Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        self.layer.hooks.shape = Some(Arc::new(shape));
+        self
+    }
+
+    /// The most copies that wait for a running one, in all and for one event. Beyond it: 503. Default: 64 and 4.
+    pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
+        self.layer.waiting = WaitingRoom::new(in_all, for_one_event);
+        self
+    }
+}

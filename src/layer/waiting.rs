@@ -1,0 +1,86 @@
+//! Copies that wait for another copy's run: how many, in all and for one event.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::dedupe::EventKey;
+use crate::outcome::RefusalKind;
+
+/// Holds no more copies than it has places for: each of them holds a body.
+pub(super) struct WaitingRoom {
+    places: usize,
+    places_per_event: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    in_all: usize,
+    /// Bounded by the places: an event is listed only while a copy of it waits.
+    by_event: HashMap<EventKey, usize>,
+}
+
+impl WaitingRoom {
+    pub(super) fn new(places: usize, places_per_event: usize) -> Self {
+        Self {
+            places,
+            places_per_event,
+            taken: Mutex::default(),
+        }
+    }
+
+    /// A place, held until it is dropped.
+    pub(super) fn enter(&self, event: EventKey) -> Result<Place<'_>, RefusalKind> {
+        let mut taken = self.lock();
+        let here = taken.by_event.get(&event).copied().unwrap_or(0);
+        if taken.in_all >= self.places || here >= self.places_per_event {
+            return Err(RefusalKind::TooManyWaiting);
+        }
+        taken.in_all += 1;
+        taken.by_event.insert(event, here + 1);
+        Ok(Place { room: self, event })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the waiting room.
+pub(super) struct Place<'a> {
+    room: &'a WaitingRoom,
+    event: EventKey,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.room.lock();
+        taken.in_all = taken.in_all.saturating_sub(1);
+        if let Entry::Occupied(mut here) = taken.by_event.entry(self.event) {
+            *here.get_mut() -= 1;
+            if *here.get() == 0 {
+                here.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_bounded_in_all_and_by_event() {
+        let room = WaitingRoom::new(3, 2);
+        let [one, two] = ["evt_1", "evt_2"].map(|id| EventKey::new("default", id));
+        let full = |event| room.enter(event).err() == Some(RefusalKind::TooManyWaiting);
+        let places = [room.enter(one), room.enter(one)];
+        assert!(full(one));
+        let other = room.enter(two);
+        assert!(other.is_ok() && full(two));
+        drop((places, other));
+        assert!(room.lock().by_event.is_empty());
+        assert!(!full(one));
+    }
+}

@@ -1,4 +1,62 @@
-//! Receives webhooks right.
+//! Receives webhooks right: the signed deliveries of the Workspace Data Service are proved **authentic** and fresh, recognised
+//! when they come again, and handed to a handler as **typed** events, **once**, without losing one.
+//!
+//! # Three ways in
+//!
+//! An axum app guards a route with one line and gets a typed event with one argument (features `axum` and `moka`, both default):
+//!
+//! ```
+//! # #[cfg(all(feature = "axum", feature = "moka"))] {
+//! use axum::{Router, http::StatusCode, routing::post};
+//! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
+//!
+//! async fn on_event(event: Event) -> StatusCode {
+//!     match event.data {
+//!         EventData::RowCreated(row) => println!("{} has {} properties", row.row_id, row.properties.len()),
+//!         EventData::RowUpdated(row) => println!("{} changed", row.row_id),
+//!         EventData::RowDeleted(row) => println!("{} is gone", row.row_id),
+//!         _ => {} // page.*, member.* and types not invented yet keep their raw JSON
+//!     }
+//!     StatusCode::NO_CONTENT // 2xx: done. Anything else, or a panic: a retry runs again.
+//! }
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//! let app: Router = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
+//! # let _ = app;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A tower service is guarded by the same `layer`. A server of your own takes the walk [step by step](receiver), or asks
+//! only "are these bytes authentic?", with the [`Verifier`] alone: no HTTP crate, no runtime, no heap.
+//!
+//! # The walk of a delivery
+//!
+//! | stop | what is known afterwards |
+//! |---|---|
+//! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
+//! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
+//! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
+//! | [`receiver`] | the policy, and the whole walk in steps |
+//! | `layer`, `extract` | the same for tower and axum |
+//! | [`outcome`] | what became of the delivery, and the status that answers it |
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | none | everything up to [`receiver`], with [`LocalStore`] |
+//! | `tower` | `layer`: for any tower service; needs a tokio runtime |
+//! | `axum` (default) | `extract`: the layer, and extractors for axum 0.8 |
+//! | `moka` (default) | `MemoryStore` |
+//! | `tracing` | one span a delivery |
+//! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
+//! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
+//!
+//! A feature adds API and changes no behaviour.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -31,11 +31,17 @@ impl EventKey {
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
+
+    /// The same as 32 hex digits, for a name.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.0)
+    }
 }
 
 impl fmt::Debug for EventKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EventKey({})", hex::encode(self.0))
+        write!(f, "EventKey({})", self.to_hex())
     }
 }
 

@@ -1,4 +1,90 @@
 //! The tower layer: the walk of a delivery with deadlines, waiting copies and runs that outlive their request.
+//!
+//! # What a request meets
+//!
+//! 1. The head is looked at before a byte of the body is read; then the body is read, under its limit and deadline, and
+//!    hashed as it arrives.
+//! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
+//!    copy of one that is running waits for that run, within its own budget.
+//! 3. The inner service gets the request with the exact bytes that were signed as its body, and the
+//!    [`Delivery`](crate::Delivery) in its extensions. 2xx commits the claim; anything else, and a panic, releases it.
+//!
+//! # What ends a run, and what does not
+//!
+//! Claim, handler and commit are **one run**. It is polled in the request's own task; when the budget ends (503) or the sender
+//! hangs up, it moves to a task of its own and goes on. So nothing cuts a handler in half but its own limit
+//! ([`run_limit`](crate::ReceiverBuilder::run_limit)) and [`drain`](crate::Receiver::drain), and both release the claim.
+//!
+//! - Dropping the response future leaves the run going.
+//! - Spans go along with a run that moves (feature `tracing`). Task-locals do not: a handler that reads one after its request
+//!   was answered may panic, which is a failed run.
+//! - A handler that blocks its thread blocks its answer: no deadline can be kept for it. Use `spawn_blocking`.
+//! - A handler's effects can't be undone. Where a lease was lost, two runs may have overlapped: see
+//!   [`dedupe`](crate::dedupe).
+//!
+//! # Where to put it
+//!
+//! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` it also answers for
+//! paths that don't exist: a signed delivery to one is claimed, answered 404 and released.
+//!
+//! Concurrency limits and the like belong **outside**: inside, a slow body holds a permit. A time-out outside merely lets the run
+//! move; one inside drops the handler, which is a failed run. A body limit outside, such as axum's or tower-http's, should be
+//! no lower than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken bodies.
+//!
+//! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
+//!
+//! # Examples
+//!
+//! With the defaults:
+//!
+//! ```
+//! use hookgate::{Delivery, LocalStore, Receiver, Secret};
+//! use http::{Request, Response, StatusCode};
+//! use tower::{ServiceBuilder, service_fn};
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(LocalStore::default())
+//!     .build()?;
+//!
+//! let service = ServiceBuilder::new().layer(receiver.layer()).service(service_fn(
+//!     async |request: Request<hookgate::layer::VerifiedBody>| {
+//!         let delivery: &Delivery = request.extensions().get().expect("the layer has put it there");
+//!         println!("{} {}", delivery.event_type(), delivery.event_id());
+//!         let mut response = Response::new(String::new());
+//!         *response.status_mut() = StatusCode::NO_CONTENT;
+//!         Ok::<_, std::convert::Infallible>(response)
+//!     },
+//! ));
+//! # let _ = service;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Told what happens, with a place for deliveries that can never succeed:
+//!
+//! ```
+//! use std::time::Duration;
+//! use hookgate::{LocalStore, Receiver, Secret};
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(LocalStore::default())
+//!     .budget(Duration::from_secs(4))
+//!     .run_limit(Duration::from_secs(120))
+//!     .on_answer(|answer| println!("{} {}", answer.status, answer.outcome.name()))
+//!     .on_failed(|failed| {
+//!         if failed.attempt.as_ref().is_some_and(|attempt| attempt.may_be_last) {
+//!             eprintln!("the sender may discard this one: {:?}", failed.delivery);
+//!         }
+//!     })
+//!     .dead_letters(async |letter| {
+//!         std::fs::write(format!("{}.json", letter.delivery.key().to_hex()), letter.delivery.body())?;
+//!         Ok(())
+//!     })
+//!     .build()?;
+//! # let _ = receiver;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod body;
 mod catch;
@@ -28,7 +114,9 @@ pub(crate) use settle::Misfit;
 use crate::receiver::Receiver;
 
 impl Receiver {
-    /// A layer that guards a route.
+    /// A layer that guards a route, or any tower service. See the [module docs](crate::layer).
+    ///
+    /// All layers of one receiver share its store, permits and hooks.
     #[must_use]
     pub fn layer(&self) -> WebhookLayer {
         WebhookLayer::new(self.clone())

@@ -67,7 +67,7 @@ use crate::verify::{Check, DeliveryHeaders, Intake, Keys, Verifier};
 
 /// Receives deliveries: the policy, and the steps of the walk. Clones share everything.
 ///
-/// See the [module docs](self) for the steps, and [`Receiver::layer`] for the road that an axum app takes.
+/// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for the road that an axum app takes.
 #[derive(Clone)]
 pub struct Receiver {
     pub(crate) shared: Arc<Shared>,

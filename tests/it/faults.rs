@@ -1,0 +1,92 @@
+//! The list of known faults, `tests/faults.md`, against the tests that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Every Rust source below a folder of the repository, with its path.
+pub(crate) fn each_source(folder: &str, see: &mut dyn FnMut(&str, &str)) {
+    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), see);
+}
+
+fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, see);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            see(&path.to_string_lossy().replace('\\', "/"), &fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// The names of all tests: functions that stand right below an attribute `test`.
+fn tests() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for folder in ["src", "tests"] {
+        each_source(folder, &mut |_, text| {
+            let mut below_test = false;
+            for line in text.lines().map(str::trim) {
+                if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+                    below_test = true;
+                } else if let Some((_, rest)) = line.split_once("fn ")
+                    && below_test
+                {
+                    names.extend(rest.split('(').next().map(str::to_owned));
+                    below_test = false;
+                }
+            }
+        });
+    }
+    names
+}
+
+#[test]
+fn every_known_fault_has_its_test() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults.md");
+    let list = fs::read_to_string(path).unwrap();
+    let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in list.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [row, what, named] = cells[..] else { panic!("three cells: {line}") };
+        if row == "row" || row.starts_with("--") {
+            continue;
+        }
+        assert!(!what.is_empty(), "{row} says nothing");
+        let named = named.split(',').map(|name| name.trim().trim_matches('`'));
+        assert!(rows.insert(row, named.collect()).is_none(), "{row} stands there twice");
+    }
+    let tests = tests();
+    let needed = (1..=40)
+        .map(|row| format!("S2-{row:02}"))
+        .chain((1..=13).map(|row| format!("R{row}")))
+        .chain((1..=16).map(|row| format!("S{row}")));
+    let mut wrong = Vec::new();
+    for row in needed {
+        match rows.get(row.as_str()) {
+            None => wrong.push(format!("{row} is missing")),
+            Some(named) => {
+                let unknown = named.iter().filter(|name| !tests.contains(**name));
+                wrong.extend(unknown.map(|name| format!("{row}: there is no test {name:?}")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_readme_says_what_is_not_promised() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let Ok(readme) = fs::read_to_string(path) else {
+        println!("no README.md yet");
+        return;
+    };
+    let readme = readme.to_lowercase();
+    for phrases in [
+        ["at-least-once", "at least once"],
+        ["per process", "one process"],
+        ["whsec_", "whole secret"],
+    ] {
+        assert!(phrases.iter().any(|phrase| readme.contains(phrase)), "the README does not say {phrases:?}");
+    }
+}

@@ -90,3 +90,20 @@ fn the_readme_says_what_is_not_promised() {
         assert!(phrases.iter().any(|phrase| readme.contains(phrase)), "the README does not say {phrases:?}");
     }
 }
+
+#[test]
+fn every_dependency_has_a_bounded_version() {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let section = manifest.split("[dependencies]").nth(1).unwrap();
+    let section = section.split("\n[").next().unwrap();
+    let mut seen = 0;
+    for line in section.lines().filter(|line| line.contains(" = ")) {
+        let (_, value) = line.split_once(" = ").unwrap();
+        let version = value.split('"').nth(1).unwrap();
+        // `0` or `*` would take the next breaking release by itself; so would `>=`.
+        let bounded = !version.contains(['*', '>']) && (version.starts_with("0.") || !version.starts_with('0'));
+        assert!(bounded, "{line}");
+        seen += 1;
+    }
+    assert!(seen > 10);
+}

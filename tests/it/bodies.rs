@@ -16,7 +16,9 @@ async fn typed(State(probe): State<Probe>, event: Event<Properties>) -> StatusCo
 }
 
 fn typed_app(receiver: &Receiver, probe: &Probe) -> Router {
-    Router::new().route("/hook", post(typed).layer(receiver.layer())).with_state(probe.clone())
+    Router::new()
+        .route("/hook", post(typed).layer(receiver.layer()))
+        .with_state(probe.clone())
 }
 
 /// What is asked of a body by a handler that types it, and whether it stays claimable.
@@ -24,7 +26,10 @@ async fn status_of(body: impl Into<Vec<u8>>) -> u16 {
     let body = body.into();
     let failed = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&failed);
-    let receiver = receiver().on_failed(move |_| *counted.lock().unwrap() += 1).build().unwrap();
+    let receiver = receiver()
+        .on_failed(move |_| *counted.lock().unwrap() += 1)
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let app = typed_app(&receiver, &probe);
     let first = ask(&app, &Sent::new(body.clone())).await;
@@ -33,7 +38,10 @@ async fn status_of(body: impl Into<Vec<u8>>) -> u16 {
     if first.status == 200 {
         assert!(second.is_replay() && probe.started() == 1, "{shown}");
     } else {
-        assert_eq!(first.status, second.status, "released, so the retry is told the same: {shown}");
+        assert_eq!(
+            first.status, second.status,
+            "released, so the retry is told the same: {shown}"
+        );
         assert_eq!(probe.started(), 0, "ran: {shown}");
         assert_eq!(*failed.lock().unwrap(), 2, "the operator is told: {shown}");
     }
@@ -106,8 +114,26 @@ async fn a_body_that_goes_wrong_behind_its_head_never_runs_typed() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let endless = "[".repeat(1 << 19);
     for data in [
-        "", "}", "nul", "NaN", "Infinity", "1e400", "-1e400", "01", "\"\\ud800\"", "\"\\udc00x\"", "\"\\x\"", "\"\n\"",
-        "\"\u{0}\"", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "\"open", &deep, &endless,
+        "",
+        "}",
+        "nul",
+        "NaN",
+        "Infinity",
+        "1e400",
+        "-1e400",
+        "01",
+        "\"\\ud800\"",
+        "\"\\udc00x\"",
+        "\"\\x\"",
+        "\"\n\"",
+        "\"\u{0}\"",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\" 1}",
+        "{a:1}",
+        "\"open",
+        &deep,
+        &endless,
     ] {
         assert_eq!(status_of(with_data(data)).await, 422, "{data:.40}");
     }
@@ -117,8 +143,18 @@ async fn a_body_that_goes_wrong_behind_its_head_never_runs_typed() {
         format!("{whole}{whole}").into_bytes(),
         format!("{whole}\0").into_bytes(),
         whole[..whole.len() - 1].to_owned().into_bytes(),
-        [whole[..whole.len() - 20].as_bytes(), b"\xff", &whole.as_bytes()[whole.len() - 20..]].concat(),
-        [whole[..whole.len() - 10].as_bytes(), b"\xc0\xaf", &whole.as_bytes()[whole.len() - 10..]].concat(),
+        [
+            &whole.as_bytes()[..whole.len() - 20],
+            b"\xff",
+            &whole.as_bytes()[whole.len() - 20..],
+        ]
+        .concat(),
+        [
+            &whole.as_bytes()[..whole.len() - 10],
+            b"\xc0\xaf",
+            &whole.as_bytes()[whole.len() - 10..],
+        ]
+        .concat(),
     ] {
         let shown = String::from_utf8_lossy(&body).into_owned();
         assert_eq!(status_of(body).await, 422, "{shown}");
@@ -165,13 +201,20 @@ async fn a_property_that_stands_there_twice_counts_as_its_last() {
 #[tokio::test]
 async fn numbers_keep_every_digit() {
     let digits = "18446744073709551617.10";
-    let body = event("evt_1").replace("row.deleted", "row.created").replace(
-        r#""deletedBy""#,
-        &format!(r#""properties":{{"Total":{digits}}},"createdBy""#),
-    );
+    let body = event("evt_1")
+        .replace("row.deleted", "row.created")
+        .replace(
+            r#""deletedBy""#,
+            &format!(r#""properties":{{"Total":{digits}}},"createdBy""#),
+        );
     let receiver = receiver().build().unwrap();
     let probe = Probe::new();
-    assert_eq!(ask(&typed_app(&receiver, &probe), &Sent::new(body)).await.status, 200);
+    assert_eq!(
+        ask(&typed_app(&receiver, &probe), &Sent::new(body))
+            .await
+            .status,
+        200
+    );
     let seen = String::from_utf8(probe.seen()[0].to_vec()).unwrap();
     assert!(seen.contains(digits), "{seen}");
 }
@@ -194,11 +237,21 @@ async fn ids_are_told_apart_by_their_exact_bytes() {
     let receiver = receiver().build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
-    for id in ["evt_1", "EVT_1", "evt_1 ", " evt_1", "evt_\u{e9}", "evt_e\u{301}"] {
+    for id in [
+        "evt_1",
+        "EVT_1",
+        "evt_1 ",
+        " evt_1",
+        "evt_\u{e9}",
+        "evt_e\u{301}",
+    ] {
         assert_eq!(ask(&app, &Sent::new(event(id))).await.status, 204, "{id:?}");
     }
     let escaped = event("evt_1").replace("evt_1", "\\u0065vt_1");
-    assert!(ask(&app, &Sent::new(escaped)).await.is_replay(), "an escape is another spelling of the same id");
+    assert!(
+        ask(&app, &Sent::new(escaped)).await.is_replay(),
+        "an escape is another spelling of the same id"
+    );
     assert_eq!(probe.started(), 6);
 }
 
@@ -222,14 +275,23 @@ async fn a_misfit_is_told_to_the_operator_with_its_path_and_not_to_the_sender() 
     let app: Router = Router::new().route("/hook", post(handler).layer(receiver.layer()));
     let body = event("evt_1")
         .replace("row.deleted", "row.created")
-        .replace(r#""deletedBy""#, r#""properties":{"Total":"private"},"createdBy""#);
+        .replace(
+            r#""deletedBy""#,
+            r#""properties":{"Total":"private"},"createdBy""#,
+        );
     let answer = ask(&app, &Sent::new(body)).await;
     assert_eq!(answer.status, 422);
     let answered = String::from_utf8_lossy(&answer.body).into_owned();
-    assert!(!answered.contains("Total") && !answered.contains("private"), "{answered}");
+    assert!(
+        !answered.contains("Total") && !answered.contains("private"),
+        "{answered}"
+    );
     let (outcome, reason) = told.lock().unwrap()[0].clone();
     assert_eq!(outcome, Outcome::Failed(Failure::Misfit));
-    assert!(reason.contains("data.properties.Total") && !reason.contains("private"), "{reason}");
+    assert!(
+        reason.contains("data.properties.Total") && !reason.contains("private"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -250,7 +312,11 @@ async fn unsigned_headers_that_name_another_event_are_refused_or_ignored_as_set(
             assert_eq!(ask(&app, lie).await.status, status, "{lie:?}");
             assert_eq!(probe.started(), usize::from(status == 200));
             let honest = ask(&app, &sent).await;
-            assert_eq!((honest.status, probe.started()), (200, 1), "by the signed body alone");
+            assert_eq!(
+                (honest.status, probe.started()),
+                (200, 1),
+                "by the signed body alone"
+            );
         }
     }
 }

@@ -15,7 +15,10 @@ fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
         if path.is_dir() {
             walk(&path, see);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            see(&path.to_string_lossy().replace('\\', "/"), &fs::read_to_string(&path).unwrap());
+            see(
+                &path.to_string_lossy().replace('\\', "/"),
+                &fs::read_to_string(&path).unwrap(),
+            );
         }
     }
 }
@@ -48,13 +51,18 @@ fn every_known_fault_has_its_test() {
     let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in list.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [row, what, named] = cells[..] else { panic!("three cells: {line}") };
+        let [row, what, named] = cells[..] else {
+            panic!("three cells: {line}")
+        };
         if row == "row" || row.starts_with("--") {
             continue;
         }
         assert!(!what.is_empty(), "{row} says nothing");
         let named = named.split(',').map(|name| name.trim().trim_matches('`'));
-        assert!(rows.insert(row, named.collect()).is_none(), "{row} stands there twice");
+        assert!(
+            rows.insert(row, named.collect()).is_none(),
+            "{row} stands there twice"
+        );
     }
     let tests = tests();
     let needed = (1..=40)
@@ -87,13 +95,17 @@ fn the_readme_says_what_is_not_promised() {
         ["per process", "one process"],
         ["whsec_", "whole secret"],
     ] {
-        assert!(phrases.iter().any(|phrase| readme.contains(phrase)), "the README does not say {phrases:?}");
+        assert!(
+            phrases.iter().any(|phrase| readme.contains(phrase)),
+            "the README does not say {phrases:?}"
+        );
     }
 }
 
 #[test]
 fn every_dependency_has_a_bounded_version() {
-    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let section = manifest.split("[dependencies]").nth(1).unwrap();
     let section = section.split("\n[").next().unwrap();
     let mut seen = 0;
@@ -101,7 +113,8 @@ fn every_dependency_has_a_bounded_version() {
         let (_, value) = line.split_once(" = ").unwrap();
         let version = value.split('"').nth(1).unwrap();
         // `0` or `*` would take the next breaking release by itself; so would `>=`.
-        let bounded = !version.contains(['*', '>']) && (version.starts_with("0.") || !version.starts_with('0'));
+        let bounded = !version.contains(['*', '>'])
+            && (version.starts_with("0.") || !version.starts_with('0'));
         assert!(bounded, "{line}");
         seen += 1;
     }

@@ -25,10 +25,28 @@ impl Random {
 /// Changes a few places, each in one of the ways that requests are changed in.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     const TOKENS: [&[u8]; 22] = [
-        b"\r\n", b"\n", b"\r\n\r\n", b"\0", b"\xff\xfe", b":", b" ", b"\t", b",", b"{", b"}", b"\"", b"[[[[", b"\\ud800",
-        b"Content-Length: 4000000000000000000\r\n", b"Transfer-Encoding: chunked\r\n", b"X-Service-Timestamp: 1\r\n",
-        b"X-Service-Signature: sha256=ab\r\n", b"X-Service-Event-Id: evt_2\r\n", b"Content-Encoding: gzip\r\n",
-        b"Expect: 100-continue\r\n", b"-9223372036854775808",
+        b"\r\n",
+        b"\n",
+        b"\r\n\r\n",
+        b"\0",
+        b"\xff\xfe",
+        b":",
+        b" ",
+        b"\t",
+        b",",
+        b"{",
+        b"}",
+        b"\"",
+        b"[[[[",
+        b"\\ud800",
+        b"Content-Length: 4000000000000000000\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"X-Service-Timestamp: 1\r\n",
+        b"X-Service-Signature: sha256=ab\r\n",
+        b"X-Service-Event-Id: evt_2\r\n",
+        b"Content-Encoding: gzip\r\n",
+        b"Expect: 100-continue\r\n",
+        b"-9223372036854775808",
     ];
     for _ in 0..=random.below(3) {
         let at = random.below(bytes.len());
@@ -54,13 +72,21 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
-    let receiver = receiver().body_deadline(Duration::from_millis(300)).build().unwrap();
+    let receiver = receiver()
+        .body_deadline(Duration::from_millis(300))
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let server = std::sync::Arc::new(Server::start(app(&receiver, &probe)).await);
     let signed: Vec<Sent> = (0..50)
-        .map(|number| Sent::new(event(&format!("evt_{number}"))).with("X-Service-Event-Type", "row.deleted").with("Connection", "close"))
+        .map(|number| {
+            Sent::new(event(&format!("evt_{number}")))
+                .with("X-Service-Event-Type", "row.deleted")
+                .with("Connection", "close")
+        })
         .collect();
-    let bodies: std::collections::HashSet<Vec<u8>> = signed.iter().map(|sent| sent.body.clone()).collect();
+    let bodies: std::collections::HashSet<Vec<u8>> =
+        signed.iter().map(|sent| sent.body.clone()).collect();
     let until = Instant::now() + Duration::from_secs(25);
     let workers: Vec<_> = (0..20_u64)
         .map(|worker| {
@@ -72,7 +98,11 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
                         break;
                     }
                     let sent = &signed[random.below(signed.len())];
-                    let mut bytes = if random.below(2) == 0 { sent.bytes() } else { sent.chunked(1 + random.below(90)) };
+                    let mut bytes = if random.below(2) == 0 {
+                        sent.bytes()
+                    } else {
+                        sent.chunked(1 + random.below(90))
+                    };
                     mutate(&mut bytes, &mut random);
                     let mut wire = server.connect().await;
                     wire.send(&bytes).await;
@@ -92,9 +122,16 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
     }
     assert!(answered > 500, "only {answered} were answered");
     for body in probe.seen() {
-        assert!(bodies.contains(&body[..]), "a body ran that nobody signed: {body:?}");
+        assert!(
+            bodies.contains(&body[..]),
+            "a body ran that nobody signed: {body:?}"
+        );
     }
     let good = Sent::new(event("evt_good"));
-    assert_eq!(server.ask(&good.bytes()).await.status, 204, "and the server is well");
+    assert_eq!(
+        server.ask(&good.bytes()).await.status,
+        204,
+        "and the server is well"
+    );
     eventually("no run is left", || receiver.runs() == 0).await;
 }

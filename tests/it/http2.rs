@@ -25,7 +25,9 @@ async fn connect(server: &Server) -> SendRequest<Bytes> {
 fn head(sent: &Sent, server: &Server) -> Request<()> {
     let mut request = sent.request_with(());
     *request.version_mut() = http::Version::HTTP_2;
-    *request.uri_mut() = format!("http://{}{}", server.address, sent.path).parse().unwrap();
+    *request.uri_mut() = format!("http://{}{}", server.address, sent.path)
+        .parse()
+        .unwrap();
     request
 }
 
@@ -42,7 +44,11 @@ async fn got(response: Response<h2::RecvStream>) -> Got {
     while let Some(Ok(chunk)) = stream.data().await {
         body.extend_from_slice(&chunk);
     }
-    Got { status: parts.status.as_u16(), headers: parts.headers, body: body.into() }
+    Got {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body: body.into(),
+    }
 }
 
 #[tokio::test]
@@ -54,7 +60,12 @@ async fn over_http2_a_good_delivery_runs_and_its_copy_does_not() {
     let sent = Sent::new(event("evt_1"));
     assert_eq!(ask_h2(&mut client, &sent, &server).await.status, 204);
     assert!(ask_h2(&mut client, &sent, &server).await.is_replay());
-    assert_eq!(ask_h2(&mut client, &sent.clone().by("GET"), &server).await.status, 405);
+    assert_eq!(
+        ask_h2(&mut client, &sent.clone().by("GET"), &server)
+            .await
+            .status,
+        405
+    );
     assert_eq!(probe.started(), 1);
 }
 
@@ -68,7 +79,11 @@ async fn over_http2_doubled_headers_are_refused() {
     let sent = Sent::new(event("evt_1"));
     for name in ["X-Service-Signature", "X-Service-Timestamp"] {
         let doubled = sent.clone().with(name, sent.header(name));
-        assert_eq!(ask_h2(&mut client, &doubled, &server).await.status, 401, "{name}");
+        assert_eq!(
+            ask_h2(&mut client, &doubled, &server).await.status,
+            401,
+            "{name}"
+        );
     }
     assert_eq!((probe.started(), store.calls()), (0, 0));
 }
@@ -81,11 +96,17 @@ async fn over_http2_trailers_never_count() {
     let mut client = connect(&server).await;
     let sent = Sent::new(event("evt_1"));
     let trailers = sent.request_with(()).headers().clone();
-    for (head_of, status) in [(sent.clone().without("X-Service-Signature"), 401), (sent.clone(), 204)] {
+    for (head_of, status) in [
+        (sent.clone().without("X-Service-Signature"), 401),
+        (sent.clone(), 204),
+    ] {
         let (answer, mut body) = client.send_request(head(&head_of, &server), false).unwrap();
         let _ = body.send_data(sent.body.clone().into(), false);
         let _ = body.send_trailers(trailers.clone());
-        assert_eq!(timeout(PATIENCE, answer).await.unwrap().unwrap().status(), status);
+        assert_eq!(
+            timeout(PATIENCE, answer).await.unwrap().unwrap().status(),
+            status
+        );
     }
     assert_eq!(probe.started(), 1);
 }
@@ -111,7 +132,12 @@ async fn a_stream_reset_amid_the_run_loses_nothing() {
     body.send_reset(h2::Reason::CANCEL);
     drop((answer, body));
     // A second stream is answered behind the reset, so the server has seen it by then.
-    assert_eq!(ask_h2(&mut client, &sent.clone().by("GET"), &server).await.status, 405);
+    assert_eq!(
+        ask_h2(&mut client, &sent.clone().by("GET"), &server)
+            .await
+            .status,
+        405
+    );
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(receiver.runs(), 1, "the run goes on");
     probe.let_go();
@@ -150,7 +176,11 @@ async fn a_flood_of_empty_frames_ends_with_the_deadline_at_the_latest() {
     }
     assert_eq!(probe.started(), 0);
     let mut other = connect(&server).await;
-    assert_eq!(ask_h2(&mut other, &sent, &server).await.status, 204, "others go on");
+    assert_eq!(
+        ask_h2(&mut other, &sent, &server).await.status,
+        204,
+        "others go on"
+    );
 }
 
 /// A frame of HTTP/2 (RFC 9113 §4.1).
@@ -181,11 +211,20 @@ async fn names_in_upper_case_are_no_http2_and_never_run() {
     let sent = Sent::new(event("evt_1"));
     for (upper, runs) in [(true, 0), (false, 1)] {
         let mut block = Vec::new();
-        for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/hook"), (":authority", "localhost")] {
+        for (name, value) in [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", "/hook"),
+            (":authority", "localhost"),
+        ] {
             block.extend(field(name, value));
         }
         for (name, value) in &sent.headers {
-            let name = if upper { name.clone() } else { name.to_lowercase() };
+            let name = if upper {
+                name.clone()
+            } else {
+                name.to_lowercase()
+            };
             block.extend(field(&name, std::str::from_utf8(value).unwrap()));
         }
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Admission, BuildErrorKind, Delivery, KeyRing, Keys, KeysErrorKind, LocalStore, Receiver, RequestHead, Secret,
-    SystemClock, UnixSeconds, WhenFull,
+    Admission, BuildErrorKind, Delivery, KeyRing, Keys, KeysErrorKind, LocalStore, Receiver,
+    RequestHead, Secret, SystemClock, UnixSeconds, WhenFull,
 };
 use http::StatusCode;
 
@@ -22,18 +22,44 @@ fn other() -> Secret {
 
 #[tokio::test]
 async fn a_replay_runs_once_whatever_its_unsigned_headers_say() {
-    let receiver = receiver().header_mismatch(hookgate::HeaderMismatch::Ignore).build().unwrap();
+    let receiver = receiver()
+        .header_mismatch(hookgate::HeaderMismatch::Ignore)
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     let sent = Sent::new(event("evt_1"));
     assert_eq!(ask(&app, &sent).await.status, 204);
-    for name in ["X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Webhook-Id", "User-Agent"] {
-        assert!(ask(&app, &sent.clone().with(name, "evt_fresh")).await.is_replay(), "{name}");
+    for name in [
+        "X-Service-Event-Id",
+        "X-Service-Event-Type",
+        "X-Service-Webhook-Id",
+        "User-Agent",
+    ] {
+        assert!(
+            ask(&app, &sent.clone().with(name, "evt_fresh"))
+                .await
+                .is_replay(),
+            "{name}"
+        );
     }
-    assert!(ask(&app, &Sent::at(now() - 5, event("evt_1"))).await.is_replay(), "signed afresh");
+    assert!(
+        ask(&app, &Sent::at(now() - 5, event("evt_1")))
+            .await
+            .is_replay(),
+        "signed afresh"
+    );
     assert_eq!(probe.started(), 1);
     // An old id in a new event's header must not silence it.
-    assert_eq!(ask(&app, &Sent::new(event("evt_2")).with("X-Service-Event-Id", "evt_1")).await.status, 204);
+    assert_eq!(
+        ask(
+            &app,
+            &Sent::new(event("evt_2")).with("X-Service-Event-Id", "evt_1")
+        )
+        .await
+        .status,
+        204
+    );
     assert_eq!(probe.started(), 2);
 }
 
@@ -44,14 +70,29 @@ fn now() -> i64 {
 #[tokio::test]
 async fn another_subscriptions_secret_neither_opens_nor_silences() {
     let keys = Keys::by_subscription([("wh_1", secret()), ("wh_2", other())]).unwrap();
-    let receiver = Receiver::builder().keys(keys).store(LocalStore::default()).clock(manual()).build().unwrap();
+    let receiver = Receiver::builder()
+        .keys(keys)
+        .store(LocalStore::default())
+        .clock(manual())
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
-    let signed = |secret: &str, id: &str| Sent::signed(secret, NOW, event("evt_1")).with("X-Service-Webhook-Id", id);
+    let signed = |secret: &str, id: &str| {
+        Sent::signed(secret, NOW, event("evt_1")).with("X-Service-Webhook-Id", id)
+    };
     assert_eq!(ask(&app, &signed(OTHER, "wh_1")).await.status, 401);
     assert_eq!(ask(&app, &signed(SECRET, "wh_2")).await.status, 401);
-    assert_eq!(ask(&app, &signed(OTHER, "wh_2")).await.status, 204, "under its own name");
-    assert_eq!(ask(&app, &signed(SECRET, "wh_1")).await.status, 204, "the same id, another scope: not silenced");
+    assert_eq!(
+        ask(&app, &signed(OTHER, "wh_2")).await.status,
+        204,
+        "under its own name"
+    );
+    assert_eq!(
+        ask(&app, &signed(SECRET, "wh_1")).await.status,
+        204,
+        "the same id, another scope: not silenced"
+    );
     assert!(ask(&app, &signed(SECRET, "wh_1")).await.is_replay());
     assert_eq!(probe.started(), 2);
 }
@@ -67,7 +108,15 @@ async fn rings_remember_together_only_where_they_are_told_to() {
         .unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
-    assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1")).with("X-Service-Webhook-Id", "wh_1")).await.status, 204);
+    assert_eq!(
+        ask(
+            &app,
+            &Sent::at(NOW, event("evt_1")).with("X-Service-Webhook-Id", "wh_1")
+        )
+        .await
+        .status,
+        204
+    );
     let copy = Sent::signed(OTHER, NOW, event("evt_1")).with("X-Service-Webhook-Id", "wh_2");
     assert!(ask(&app, &copy).await.is_replay());
 }
@@ -83,9 +132,17 @@ async fn a_pinned_workspace_lets_no_other_in() {
     let ring = |workspace: &str| KeyRing::new(secret()).with_workspace(workspace).unwrap();
     let probe = Probe::new();
     for (workspace, status) in [("ws_1", 204), ("ws_2", 401)] {
-        let receiver = Receiver::builder().secrets(ring(workspace)).store(LocalStore::default()).build().unwrap();
+        let receiver = Receiver::builder()
+            .secrets(ring(workspace))
+            .store(LocalStore::default())
+            .build()
+            .unwrap();
         let app = app(&receiver, &probe);
-        assert_eq!(ask(&app, &Sent::new(event("evt_1"))).await.status, status, "{workspace}");
+        assert_eq!(
+            ask(&app, &Sent::new(event("evt_1"))).await.status,
+            status,
+            "{workspace}"
+        );
         let none = event("evt_2").replace(r#""workspaceId":"ws_1","#, "");
         assert_eq!(ask(&app, &Sent::new(none)).await.status, 401, "{workspace}");
     }
@@ -94,8 +151,16 @@ async fn a_pinned_workspace_lets_no_other_in() {
 
 #[tokio::test]
 async fn rotation_lets_both_keys_in_and_forgets_nothing() {
-    let both = KeyRing::named("new", other()).unwrap().with_key("old", secret()).unwrap();
-    let receiver = Receiver::builder().secret(secret()).store(LocalStore::default()).clock(manual()).build().unwrap();
+    let both = KeyRing::named("new", other())
+        .unwrap()
+        .with_key("old", secret())
+        .unwrap();
+    let receiver = Receiver::builder()
+        .secret(secret())
+        .store(LocalStore::default())
+        .clock(manual())
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     let old = |id: &str| Sent::at(NOW, event(id));
@@ -106,7 +171,11 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
     assert!(ask(&app, &new("evt_1")).await.is_replay());
     assert_eq!(ask(&app, &old("evt_2")).await.status, 204);
     receiver.keys().replace(other()).unwrap();
-    assert_eq!(ask(&app, &old("evt_3")).await.status, 401, "retired from the next request on");
+    assert_eq!(
+        ask(&app, &old("evt_3")).await.status,
+        401,
+        "retired from the next request on"
+    );
     assert!(ask(&app, &new("evt_2")).await.is_replay());
     assert_eq!(probe.started(), 2);
 }
@@ -123,17 +192,31 @@ async fn a_full_store_that_is_told_to_refuse_loses_nothing_in_silence() {
     let refused = ask(&app, &Sent::new(event("evt_3"))).await;
     assert_eq!(refused.status, 503);
     assert!(refused.headers.contains_key("retry-after"));
-    assert!(ask(&app, &Sent::new(event("evt_1"))).await.is_replay(), "what is done stays done");
+    assert!(
+        ask(&app, &Sent::new(event("evt_1"))).await.is_replay(),
+        "what is done stays done"
+    );
     assert_eq!(probe.started(), 2);
 }
 
 #[test]
 fn a_retention_that_does_not_cover_the_retries_is_refused() {
     for hours in [0, 1, 24, 26] {
-        let error = receiver().retention(Duration::from_secs(hours * 3_600)).build().unwrap_err();
-        assert!(matches!(error.kind(), BuildErrorKind::RetentionTooShort { .. }), "{hours} h");
+        let error = receiver()
+            .retention(Duration::from_secs(hours * 3_600))
+            .build()
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), BuildErrorKind::RetentionTooShort { .. }),
+            "{hours} h"
+        );
     }
-    assert!(receiver().retention(Duration::from_secs(27 * 3_600)).build().is_ok());
+    assert!(
+        receiver()
+            .retention(Duration::from_secs(27 * 3_600))
+            .build()
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -147,12 +230,22 @@ async fn a_handler_that_panics_harms_neither_its_event_nor_others() {
         }
         StatusCode::NO_CONTENT
     };
-    let server = Server::start(Router::new().route("/hook", post(handler).layer(receiver.layer()))).await;
+    let server =
+        Server::start(Router::new().route("/hook", post(handler).layer(receiver.layer()))).await;
     let sent = Sent::new(event("evt_1"));
     let mut wire = server.connect().await;
-    for (sent, status) in [(&sent, 500), (&Sent::new(event("evt_2")), 204), (&sent, 204), (&sent, 200)] {
+    for (sent, status) in [
+        (&sent, 500),
+        (&Sent::new(event("evt_2")), 204),
+        (&sent, 204),
+        (&sent, 200),
+    ] {
         wire.send(&sent.bytes()).await;
-        assert_eq!(wire.answer().await.unwrap().status, status, "on the same connection");
+        assert_eq!(
+            wire.answer().await.unwrap().status,
+            status,
+            "on the same connection"
+        );
     }
     assert_eq!((runs.load(Ordering::SeqCst), receiver.runs()), (3, 0));
 }
@@ -198,8 +291,16 @@ async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
         *statuses.entry(copy.await.unwrap().status).or_default() += 1;
     }
     assert_eq!(statuses.get(&204), Some(&1), "{statuses:?}");
-    assert!(statuses.keys().all(|status| [200, 204, 503].contains(status)), "{statuses:?}");
-    assert!(statuses[&200] <= 4, "at most four wait for one event: {statuses:?}");
+    assert!(
+        statuses
+            .keys()
+            .all(|status| [200, 204, 503].contains(status)),
+        "{statuses:?}"
+    );
+    assert!(
+        statuses[&200] <= 4,
+        "at most four wait for one event: {statuses:?}"
+    );
     assert_eq!(probe.started(), 1);
 }
 
@@ -207,19 +308,35 @@ async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
 async fn a_claim_that_died_with_its_process_is_free_when_its_lease_ends() {
     let clock = manual();
     let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
-    let receiver = receiver().store(store).clock(clock.clone()).build().unwrap();
+    let receiver = receiver()
+        .store(store)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
     let sent = Sent::at(NOW, event("evt_1"));
-    let head = RequestHead::new("POST", sent.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())));
+    let head = RequestHead::new(
+        "POST",
+        sent.headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_slice())),
+    );
     let mut intake = receiver.open(&head).unwrap();
     intake.push(sent.body.clone().into()).unwrap();
     let delivery = receiver.recognise(intake, &head).unwrap();
     // Claimed, and neither committed nor released: as a crash leaves it.
     drop(receiver.admit(&delivery).await.unwrap());
-    assert!(matches!(receiver.admit(&delivery).await.unwrap(), Admission::Running { .. }));
+    assert!(matches!(
+        receiver.admit(&delivery).await.unwrap(),
+        Admission::Running { .. }
+    ));
     clock.advance(Duration::from_secs(60));
     let probe = Probe::new();
     let retry = Sent::at(NOW + 60, event("evt_1"));
-    assert_eq!(ask(&app(&receiver, &probe), &retry).await.status, 204, "the first retry comes after 1 min");
+    assert_eq!(
+        ask(&app(&receiver, &probe), &retry).await.status,
+        204,
+        "the first retry comes after 1 min"
+    );
     assert_eq!(probe.started(), 1);
 }
 
@@ -229,7 +346,11 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
     let sent = Sent::new(event("evt_1"));
     for _ in 0..2 {
         let receiver = receiver().build().unwrap();
-        assert_eq!(ask(&app(&receiver, &probe), &sent).await.status, 204, "at least once across restarts");
+        assert_eq!(
+            ask(&app(&receiver, &probe), &sent).await.status,
+            204,
+            "at least once across restarts"
+        );
     }
     // A store that both share is what makes it once.
     let shared = Arc::new(LocalStore::default());
@@ -242,7 +363,11 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
 async fn what_is_done_is_remembered_for_the_whole_retry_schedule() {
     let clock = manual();
     let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
-    let receiver = receiver().store(store).clock(clock.clone()).build().unwrap();
+    let receiver = receiver()
+        .store(store)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 204);

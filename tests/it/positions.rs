@@ -32,16 +32,46 @@ async fn a_guard_stands_wherever_axum_takes_a_layer() {
     for (place, app) in [
         ("a method router", app(&built(), &probe)),
         ("a router", with_state(unguarded().layer(built().layer()))),
-        ("its routes", with_state(unguarded().route_layer(built().layer()))),
-        ("a router that holds it", with_state(Router::new().merge(unguarded()).layer(built().layer()))),
-        ("a nested one", with_state(Router::new().nest("/in", unguarded().layer(built().layer())))),
-        ("around a nested one", with_state(Router::new().nest("/in", unguarded()).layer(built().layer()))),
+        (
+            "its routes",
+            with_state(unguarded().route_layer(built().layer())),
+        ),
+        (
+            "a router that holds it",
+            with_state(Router::new().merge(unguarded()).layer(built().layer())),
+        ),
+        (
+            "a nested one",
+            with_state(Router::new().nest("/in", unguarded().layer(built().layer()))),
+        ),
+        (
+            "around a nested one",
+            with_state(
+                Router::new()
+                    .nest("/in", unguarded())
+                    .layer(built().layer()),
+            ),
+        ),
     ] {
-        let sent = Sent::new(event("evt_1")).to(if place.contains("nested") { "/in/hook" } else { "/hook" });
-        assert_eq!(ask(&app, &sent.clone().without("X-Service-Signature")).await.status, 401, "{place}");
+        let sent = Sent::new(event("evt_1")).to(if place.contains("nested") {
+            "/in/hook"
+        } else {
+            "/hook"
+        });
+        assert_eq!(
+            ask(&app, &sent.clone().without("X-Service-Signature"))
+                .await
+                .status,
+            401,
+            "{place}"
+        );
         let method = ask(&app, &sent.clone().by("GET")).await;
         assert_eq!(method.status, 405, "{place}");
-        assert_eq!(method.headers.get_all("allow").iter().collect::<Vec<_>>(), ["POST"], "{place}");
+        assert_eq!(
+            method.headers.get_all("allow").iter().collect::<Vec<_>>(),
+            ["POST"],
+            "{place}"
+        );
         assert_eq!(ask(&app, &sent).await.status, 204, "{place}");
         assert!(ask(&app, &sent).await.is_replay(), "{place}");
     }
@@ -55,12 +85,26 @@ async fn a_path_that_is_not_there_tells_strangers_nothing_behind_a_guarded_route
     let route = || Router::new().route("/hook", post(on_delivery));
     let guarded = route().layer(built.layer()).with_state(probe.clone());
     let elsewhere = Sent::new(event("evt_1")).to("/elsewhere");
-    assert_eq!(ask(&guarded, &elsewhere.clone().without("X-Service-Signature")).await.status, 401);
+    assert_eq!(
+        ask(&guarded, &elsewhere.clone().without("X-Service-Signature"))
+            .await
+            .status,
+        401
+    );
     assert_eq!(ask(&guarded, &elsewhere).await.status, 404);
-    assert_eq!(ask(&guarded, &elsewhere.clone().to("/hook")).await.status, 204, "the 404 has released its event");
+    assert_eq!(
+        ask(&guarded, &elsewhere.clone().to("/hook")).await.status,
+        204,
+        "the 404 has released its event"
+    );
     // `route_layer` guards routes alone, so axum answers what has none.
     let routes = route().route_layer(built.layer()).with_state(probe.clone());
-    assert_eq!(ask(&routes, &elsewhere.without("X-Service-Signature")).await.status, 404);
+    assert_eq!(
+        ask(&routes, &elsewhere.without("X-Service-Signature"))
+            .await
+            .status,
+        404
+    );
     assert_eq!(probe.started(), 1);
 }
 
@@ -75,13 +119,20 @@ async fn what_outer_layers_put_in_reaches_the_handler() {
         verified: Verified,
     ) -> String {
         assert_eq!(delivery.body(), verified.body());
-        format!("{tenant} {uri} {} {from_outside} {}", matched.as_str(), delivery.event_id())
+        format!(
+            "{tenant} {uri} {} {from_outside} {}",
+            matched.as_str(),
+            delivery.event_id()
+        )
     }
     let receiver = receiver().build().unwrap();
     let inner = Router::new().route("/{tenant}/hook", post(handler).layer(receiver.layer()));
     let app: Router = Router::new().nest("/in", inner).layer(Extension("outside"));
     let answer = ask(&app, &Sent::new(event("evt_1")).to("/in/acme/hook?a=b")).await;
-    assert_eq!(answer.body, "acme /in/acme/hook?a=b /in/{tenant}/hook outside evt_1");
+    assert_eq!(
+        answer.body,
+        "acme /in/acme/hook?a=b /in/{tenant}/hook outside evt_1"
+    );
 }
 
 #[tokio::test]
@@ -99,7 +150,10 @@ async fn the_answers_reason_is_there_for_outer_layers() {
         (sent.clone().without("X-Service-Signature"), "not_authentic"),
         (sent.clone(), "handled"),
         (sent.clone(), "replayed"),
-        (sent.by("GET"), Outcome::Refused(hookgate::RefusalKind::MethodNotAllowed).name()),
+        (
+            sent.by("GET"),
+            Outcome::Refused(hookgate::RefusalKind::MethodNotAllowed).name(),
+        ),
     ] {
         assert_eq!(ask(&app, &sent).await.headers["x-outcome"], name);
     }
@@ -120,16 +174,22 @@ async fn body_extractors_behind_the_event_get_the_exact_bytes() {
         )
         .route(
             "/json",
-            post(|delivery: Delivery, Json(json): Json<serde_json::Value>| async move {
-                assert_eq!(json["id"], delivery.event_id());
-                delivery.body().clone()
-            }),
+            post(
+                |delivery: Delivery, Json(json): Json<serde_json::Value>| async move {
+                    assert_eq!(json["id"], delivery.event_id());
+                    delivery.body().clone()
+                },
+            ),
         )
         .route("/text", post(|_: Verified, text: String| async { text }))
         .layer(receiver.layer());
     for path in ["/bytes", "/json", "/text"] {
         let answer = ask(&app, &Sent::new(spaced.clone()).to(path)).await;
-        assert_eq!((answer.status, answer.body), (200, spaced.clone().into()), "{path}");
+        assert_eq!(
+            (answer.status, answer.body),
+            (200, spaced.clone().into()),
+            "{path}"
+        );
     }
 }
 
@@ -138,13 +198,26 @@ async fn a_whole_mebibyte_comes_out_as_it_went_in() {
     let receiver = receiver().build().unwrap();
     let probe = Probe::new();
     let server = Server::start(app(&receiver, &probe)).await;
-    let noise: String = (0..1 << 20).map(|at: u32| char::from(b'a' + u8::try_from(at.wrapping_mul(2_654_435_761) >> 28).unwrap())).collect();
+    let noise: String = (0..1 << 20)
+        .map(|at: u32| {
+            char::from(b'a' + u8::try_from(at.wrapping_mul(2_654_435_761) >> 28).unwrap())
+        })
+        .collect();
     let head = r#"{"id":"evt_1","type":"page.created","data":""#;
     let body = format!("{head}{}\"}}", &noise[..(1 << 20) - head.len() - 2]);
     assert_eq!(body.len(), 1 << 20);
-    assert_eq!(server.ask(&Sent::new(body.clone()).bytes()).await.status, 204);
+    assert_eq!(
+        server.ask(&Sent::new(body.clone()).bytes()).await.status,
+        204
+    );
     let chunked = body.replacen("evt_1", "evt_2", 1);
-    assert_eq!(server.ask(&Sent::new(chunked.clone()).chunked(4_093)).await.status, 204);
+    assert_eq!(
+        server
+            .ask(&Sent::new(chunked.clone()).chunked(4_093))
+            .await
+            .status,
+        204
+    );
     assert!(probe.seen() == [body, chunked], "other bytes came out");
 }
 
@@ -171,12 +244,19 @@ async fn a_streamed_answer_passes_frame_by_frame() {
         async move { Response::new(Body::new(Channelled(receive))) }
     };
     let app: Router = Router::new().route("/hook", post(handler).layer(receiver.layer()));
-    let answer = app.oneshot(Sent::new(event("evt_1")).request()).await.unwrap();
+    let answer = app
+        .oneshot(Sent::new(event("evt_1")).request())
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 200);
     let mut body = answer.into_body();
     for chunk in ["one", "two"] {
         send.send(chunk.into()).unwrap();
-        let frame = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap().unwrap().unwrap();
+        let frame = tokio::time::timeout(PATIENCE, body.frame())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
         assert_eq!(frame.into_data().unwrap(), chunk);
     }
     drop(send);
@@ -194,7 +274,9 @@ impl http_body::Body for Channelled {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+        self.0
+            .poll_recv(context)
+            .map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 }
 
@@ -202,11 +284,17 @@ impl http_body::Body for Channelled {
 async fn an_extractor_without_its_layer_names_the_line_to_add() {
     let probe = Probe::new();
     let app = Router::new()
-        .route("/event", post(|_: Event<Properties>| async { StatusCode::OK }))
+        .route(
+            "/event",
+            post(|_: Event<Properties>| async { StatusCode::OK }),
+        )
         .route("/delivery", post(|_: Delivery| async { StatusCode::OK }))
         .route("/verified", any(|_: Verified| async { StatusCode::OK }))
         .route("/hook", post(on_delivery))
-        .route("/optional", get(|delivery: Option<Delivery>| async move { delivery.is_none().to_string() }))
+        .route(
+            "/optional",
+            get(|delivery: Option<Delivery>| async move { delivery.is_none().to_string() }),
+        )
         .with_state(probe.clone());
     let sent = Sent::new(event("evt_1"));
     for path in ["/event", "/delivery", "/verified", "/hook"] {
@@ -217,18 +305,30 @@ async fn an_extractor_without_its_layer_names_the_line_to_add() {
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parsed["error"]["code"], "INTERNAL_ERROR");
     }
-    assert_eq!(ask(&app, &sent.by("GET").to("/optional")).await.body, "true");
+    assert_eq!(
+        ask(&app, &sent.by("GET").to("/optional")).await.body,
+        "true"
+    );
     assert_eq!(probe.started(), 0);
 }
 
 #[tokio::test]
 async fn plain_hyper_needs_no_axum() {
     let receiver = receiver().build().unwrap();
-    let guarded = receiver.layer().layer(service_fn(|request: http::Request<hookgate::layer::VerifiedBody>| async {
-        let id = request.extensions().get::<Delivery>().unwrap().event_id().to_owned();
-        let body = request.into_body().collect().await.unwrap().to_bytes();
-        Ok::<_, Infallible>(Response::new(http_body_util::Full::new(Bytes::from(format!("{id} {}", body.len())))))
-    }));
+    let guarded = receiver.layer().layer(service_fn(
+        |request: http::Request<hookgate::layer::VerifiedBody>| async {
+            let id = request
+                .extensions()
+                .get::<Delivery>()
+                .unwrap()
+                .event_id()
+                .to_owned();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            Ok::<_, Infallible>(Response::new(http_body_util::Full::new(Bytes::from(
+                format!("{id} {}", body.len()),
+            ))))
+        },
+    ));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
@@ -243,7 +343,8 @@ async fn plain_hyper_needs_no_axum() {
     });
     let sent = Sent::new(event("evt_1"));
     let mut wire = Wire::to(address).await;
-    wire.send(&sent.clone().without("X-Service-Timestamp").bytes()).await;
+    wire.send(&sent.clone().without("X-Service-Timestamp").bytes())
+        .await;
     assert_eq!(wire.answer().await.unwrap().status, 401);
     let mut wire = Wire::to(address).await;
     wire.send(&sent.chunked(30)).await;

@@ -36,7 +36,11 @@ impl Strict {
 
 impl Clone for Strict {
     fn clone(&self) -> Self {
-        Self { asked: false, open: Arc::clone(&self.open), calls: Arc::clone(&self.calls) }
+        Self {
+            asked: false,
+            open: Arc::clone(&self.open),
+            calls: Arc::clone(&self.calls),
+        }
     }
 }
 
@@ -54,7 +58,10 @@ impl<B> Service<Request<B>> for Strict {
     }
 
     fn call(&mut self, _: Request<B>) -> Self::Future {
-        assert!(std::mem::take(&mut self.asked), "poll_ready must be called first");
+        assert!(
+            std::mem::take(&mut self.asked),
+            "poll_ready must be called first"
+        );
         self.calls.fetch_add(1, Ordering::SeqCst);
         ready(Ok(Response::new(String::new())))
     }
@@ -69,7 +76,9 @@ fn good(id: &str) -> Request<Body> {
 }
 
 fn forged() -> Request<Body> {
-    Sent::at(NOW, event("evt_forged")).without("X-Service-Signature").request()
+    Sent::at(NOW, event("evt_forged"))
+        .without("X-Service-Signature")
+        .request()
 }
 
 /// Good and refused requests in turn, on one service.
@@ -81,7 +90,9 @@ where
     for round in 0..5 {
         let id = format!("evt_{round}");
         for (request, status) in [(good(&id), 200), (forged(), 401), (good(&id), 200)] {
-            poll_fn(|context| service.poll_ready(context)).await.unwrap();
+            poll_fn(|context| service.poll_ready(context))
+                .await
+                .unwrap();
             assert_eq!(service.call(request).await.unwrap().status(), status);
         }
     }
@@ -102,7 +113,11 @@ async fn limits_buffers_and_shedding_may_lie_below() {
     answers(layer().layer(LoadShedLayer::new().layer(Strict::open()))).await;
     let buffered = ServiceBuilder::new().buffer(2).service(Strict::open());
     answers(layer().layer(buffered)).await;
-    let all = ServiceBuilder::new().load_shed().concurrency_limit(1).buffer(1).service(Strict::open());
+    let all = ServiceBuilder::new()
+        .load_shed()
+        .concurrency_limit(1)
+        .buffer(1)
+        .service(Strict::open());
     answers(layer().layer(all)).await;
 }
 
@@ -112,15 +127,23 @@ async fn limits_buffers_and_shedding_may_lie_above() {
     answers(ConcurrencyLimitLayer::new(1).layer(layer().layer(Strict::open()))).await;
     answers(LoadShedLayer::new().layer(layer().layer(Strict::open()))).await;
     answers(BufferLayer::new(2).layer(layer().layer(Strict::open()))).await;
-    let all = ServiceBuilder::new().load_shed().buffer(1).concurrency_limit(1).layer(layer());
+    let all = ServiceBuilder::new()
+        .load_shed()
+        .buffer(1)
+        .concurrency_limit(1)
+        .layer(layer());
     answers(all.service(Strict::open())).await;
 }
 
 #[tokio::test]
 async fn a_refused_request_gives_its_permit_back() {
-    let mut service = built().layer().layer(ConcurrencyLimit::new(Strict::open(), 1));
+    let mut service = built()
+        .layer()
+        .layer(ConcurrencyLimit::new(Strict::open(), 1));
     for _ in 0..3 {
-        poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut service, context)).await.unwrap();
+        poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut service, context))
+            .await
+            .unwrap();
         let answer = service.call(forged());
         // The permit is the request's until it is refused.
         let mut other = service.clone();
@@ -128,17 +151,27 @@ async fn a_refused_request_gives_its_permit_back() {
         assert!(Service::<Request<Body>>::poll_ready(&mut other, &mut context).is_pending());
         assert_eq!(answer.await.unwrap().status(), 401);
         let free = poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut other, context));
-        tokio::time::timeout(PATIENCE, free).await.expect("the permit").unwrap();
+        tokio::time::timeout(PATIENCE, free)
+            .await
+            .expect("the permit")
+            .unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_dropped_request_gives_its_permit_back() {
-    let mut service = built().layer().layer(ConcurrencyLimit::new(Strict::open(), 1));
-    poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut service, context)).await.unwrap();
+    let mut service = built()
+        .layer()
+        .layer(ConcurrencyLimit::new(Strict::open(), 1));
+    poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut service, context))
+        .await
+        .unwrap();
     drop(service.call(good("evt_1")));
     let free = poll_fn(|context| Service::<Request<Body>>::poll_ready(&mut service, context));
-    tokio::time::timeout(PATIENCE, free).await.expect("the permit").unwrap();
+    tokio::time::timeout(PATIENCE, free)
+        .await
+        .expect("the permit")
+        .unwrap();
 }
 
 #[tokio::test]
@@ -147,7 +180,8 @@ async fn readiness_is_the_inner_services_own() {
     let open = Arc::clone(&strict.open);
     let mut service = built().layer().layer(strict);
     let mut context = Context::from_waker(Waker::noop());
-    let mut is_ready = || Service::<Request<Body>>::poll_ready(&mut service, &mut context).is_ready();
+    let mut is_ready =
+        || Service::<Request<Body>>::poll_ready(&mut service, &mut context).is_ready();
     assert!(!is_ready());
     open.store(true, Ordering::SeqCst);
     assert!(is_ready());
@@ -159,13 +193,28 @@ async fn an_error_of_the_inner_service_passes_and_frees_the_event() {
     let fails = Arc::clone(&failing);
     let inner = tower::service_fn(move |_| {
         let fails = fails.load(Ordering::SeqCst);
-        async move { if fails { Err("broken") } else { Ok(Response::new(String::new())) } }
+        async move {
+            if fails {
+                Err("broken")
+            } else {
+                Ok(Response::new(String::new()))
+            }
+        }
     });
     let service = built().layer().layer(inner);
-    assert_eq!(service.clone().oneshot(good("evt_1")).await.unwrap_err(), "broken");
+    assert_eq!(
+        service.clone().oneshot(good("evt_1")).await.unwrap_err(),
+        "broken"
+    );
     failing.store(false, Ordering::SeqCst);
     let answer = service.oneshot(good("evt_1")).await.unwrap();
-    assert_eq!((answer.status().as_u16(), answer.headers().get("idempotent-replayed")), (200, None));
+    assert_eq!(
+        (
+            answer.status().as_u16(),
+            answer.headers().get("idempotent-replayed")
+        ),
+        (200, None)
+    );
 }
 
 #[tokio::test(start_paused = true)]

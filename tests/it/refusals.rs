@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hookgate::{
-    Answer, KeyRing, Receiver, ReceiverBuilder, Refusal, Secret, SecretErrorKind, Timestamp, VerifyErrorKind,
+    Answer, KeyRing, Receiver, ReceiverBuilder, Refusal, Secret, SecretErrorKind, Timestamp,
+    VerifyErrorKind,
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -49,29 +50,71 @@ fn refused_by_head() -> Vec<(&'static str, Sent)> {
         ("neither", good().without(signature).without(timestamp)),
         ("signature twice, other case", twice(signature)),
         ("timestamp twice, other case", twice(timestamp)),
-        ("comma-joined signatures", good().but(signature, format!("{written}, {written}"))),
-        ("comma-joined timestamps", good().but(timestamp, format!("{NOW},{NOW}"))),
-        ("event id twice", good().with("X-Service-Event-Id", "evt_1").with("x-service-event-id", "evt_1")),
-        ("event type twice", good().with("X-Service-Event-Type", "a").with("X-SERVICE-EVENT-TYPE", "a")),
-        ("webhook id twice", good().with("X-Service-Webhook-Id", "wh_1").with("X-Service-Webhook-Id", "wh_1")),
+        (
+            "comma-joined signatures",
+            good().but(signature, format!("{written}, {written}")),
+        ),
+        (
+            "comma-joined timestamps",
+            good().but(timestamp, format!("{NOW},{NOW}")),
+        ),
+        (
+            "event id twice",
+            good()
+                .with("X-Service-Event-Id", "evt_1")
+                .with("x-service-event-id", "evt_1"),
+        ),
+        (
+            "event type twice",
+            good()
+                .with("X-Service-Event-Type", "a")
+                .with("X-SERVICE-EVENT-TYPE", "a"),
+        ),
+        (
+            "webhook id twice",
+            good()
+                .with("X-Service-Webhook-Id", "wh_1")
+                .with("X-Service-Webhook-Id", "wh_1"),
+        ),
         ("empty signature", good().but(signature, "")),
         ("prefix alone", good().but(signature, "sha256=")),
         ("no prefix", good().but(signature, hex)),
-        ("prefix in upper case", good().but(signature, format!("SHA256={hex}"))),
-        ("another prefix", good().but(signature, format!("sha1={hex}"))),
+        (
+            "prefix in upper case",
+            good().but(signature, format!("SHA256={hex}")),
+        ),
+        (
+            "another prefix",
+            good().but(signature, format!("sha1={hex}")),
+        ),
         ("no algorithm", good().but(signature, "none=")),
-        ("upper-case digits", good().but(signature, format!("sha256={}", "AB".repeat(32)))),
+        (
+            "upper-case digits",
+            good().but(signature, format!("sha256={}", "AB".repeat(32))),
+        ),
         ("63 digits", good().but(signature, &written[..70])),
         ("65 digits", good().but(signature, format!("{written}0"))),
         ("2 digits", good().but(signature, "sha256=ab")),
         ("half the digest", good().but(signature, &written[..39])),
-        ("bytes beyond ASCII", good().but(signature, "sha256=\u{e9}\u{e9}".as_bytes())),
-        ("a sign among the digits", good().but(signature, format!("sha256=+f{}", &hex[2..]))),
-        ("9,000 digits", good().but(signature, format!("sha256={}", "a".repeat(9_000)))),
+        (
+            "bytes beyond ASCII",
+            good().but(signature, "sha256=\u{e9}\u{e9}".as_bytes()),
+        ),
+        (
+            "a sign among the digits",
+            good().but(signature, format!("sha256=+f{}", &hex[2..])),
+        ),
+        (
+            "9,000 digits",
+            good().but(signature, format!("sha256={}", "a".repeat(9_000))),
+        ),
         ("301 s old", Sent::at(NOW - 301, event("evt_1"))),
         ("a year old", Sent::at(NOW - 31_536_000, event("evt_1"))),
         ("301 s ahead", Sent::at(NOW + 301, event("evt_1"))),
-        ("the last timestamp there is", Sent::at(9_999_999_999_999_999, event("evt_1"))),
+        (
+            "the last timestamp there is",
+            Sent::at(9_999_999_999_999_999, event("evt_1")),
+        ),
     ];
     for bad in bad_timestamps() {
         all.push(("malformed timestamp", good().but(timestamp, bad)));
@@ -82,15 +125,40 @@ fn refused_by_head() -> Vec<(&'static str, Sent)> {
 fn bad_timestamps() -> Vec<Vec<u8>> {
     let now = NOW.to_string();
     let mut all: Vec<Vec<u8>> = [
-        "", "0", "00", "-1", "+1", "1.0", "1e9", "0x69", "1_763_690_000", "1,763,690,000", "1763690000.5",
-        "1763690000Z", "2025-11-21T01:53:20Z", "18446744073709551616", "9223372036854775808",
-        "-9223372036854775808", "170141183460469231731687303715884105728", "NaN", "١٧٦٣٦٩٠٠٠٠",
+        "",
+        "0",
+        "00",
+        "-1",
+        "+1",
+        "1.0",
+        "1e9",
+        "0x69",
+        "1_763_690_000",
+        "1,763,690,000",
+        "1763690000.5",
+        "1763690000Z",
+        "2025-11-21T01:53:20Z",
+        "18446744073709551616",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "170141183460469231731687303715884105728",
+        "NaN",
+        "١٧٦٣٦٩٠٠٠٠",
         "１７６３６９００００",
     ]
     .iter()
     .map(|text| text.as_bytes().to_vec())
     .collect();
-    all.extend([format!("+{now}"), format!("0{now}"), format!("-{now}"), format!("{now} {now}"), "9".repeat(8_192)].map(String::into_bytes));
+    all.extend(
+        [
+            format!("+{now}"),
+            format!("0{now}"),
+            format!("-{now}"),
+            format!("{now} {now}"),
+            "9".repeat(8_192),
+        ]
+        .map(String::into_bytes),
+    );
     all
 }
 
@@ -115,7 +183,11 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
     // One that could be a retry is read once a second, so it goes first.
     let read_once = Sent::at(NOW - 400, event("evt_1"));
     let (body, polls) = CountedBody::new(vec![Ok(Frame::data(read_once.body.clone().into()))]);
-    let answer = service.clone().oneshot(read_once.request_with(body)).await.unwrap();
+    let answer = service
+        .clone()
+        .oneshot(read_once.request_with(body))
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 401);
     assert!(polls.load(Ordering::SeqCst) > 0);
     let mut statuses = Vec::new();
@@ -133,15 +205,32 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
     cases.append(&mut statuses);
     for (what, sent) in cases {
         let (body, polls) = CountedBody::new(vec![Ok(Frame::data(sent.body.clone().into()))]);
-        let answer = service.clone().oneshot(sent.request_with(body)).await.unwrap();
+        let answer = service
+            .clone()
+            .oneshot(sent.request_with(body))
+            .await
+            .unwrap();
         assert!(answer.status().is_client_error(), "{what}");
-        assert_eq!(polls.load(Ordering::SeqCst), 0, "{what}: {:?}", sent.headers);
+        assert_eq!(
+            polls.load(Ordering::SeqCst),
+            0,
+            "{what}: {:?}",
+            sent.headers
+        );
     }
     let (body, polls) = CountedBody::new(vec![]);
     let sent = good().request_with(body.announcing(1_048_577));
     assert_eq!(service.clone().oneshot(sent).await.unwrap().status(), 413);
-    assert_eq!(polls.load(Ordering::SeqCst), 0, "announced by the body alone");
-    assert_eq!(store.calls(), 0, "unauthenticated traffic reaches the store");
+    assert_eq!(
+        polls.load(Ordering::SeqCst),
+        0,
+        "announced by the body alone"
+    );
+    assert_eq!(
+        store.calls(),
+        0,
+        "unauthenticated traffic reaches the store"
+    );
 }
 
 #[tokio::test]
@@ -156,8 +245,12 @@ async fn whoever_is_not_authentic_gets_one_answer() {
     let (ours, told) = telling(receiver().clock(manual()));
     let (mapped, mapped_told) = telling(map());
     let pinned_ring = KeyRing::new(secret()).with_workspace("ws_other").unwrap();
-    let (pinned, pinned_told) =
-        telling(Receiver::builder().secrets(pinned_ring).store(CountingStore::default()).clock(manual()));
+    let (pinned, pinned_told) = telling(
+        Receiver::builder()
+            .secrets(pinned_ring)
+            .store(CountingStore::default())
+            .clock(manual()),
+    );
     let probe = Probe::new();
 
     let mut answers = Vec::new();
@@ -170,26 +263,41 @@ async fn whoever_is_not_authentic_gets_one_answer() {
     changed.body[20] ^= 1;
     let foreign = Sent::signed("whsec_made_up_for_somebody_else", NOW, event("evt_1"));
     let later = good().but("X-Service-Timestamp", (NOW + 1).to_string());
-    for (what, sent) in [("another body", changed), ("another secret", foreign), ("another timestamp", later)] {
+    for (what, sent) in [
+        ("another body", changed),
+        ("another secret", foreign),
+        ("another timestamp", later),
+    ] {
         answers.push((what, ask(&ours_app, &sent).await));
     }
     let mapped_app = app(&mapped, &probe);
     let first = |id: &str| {
-        Sent::signed("whsec_made_up_for_subscription_1", NOW, event("evt_1")).with("X-Service-Webhook-Id", id)
+        Sent::signed("whsec_made_up_for_subscription_1", NOW, event("evt_1"))
+            .with("X-Service-Webhook-Id", id)
     };
     for (what, sent) in [
-        ("no subscription named", first("wh_1").without("X-Service-Webhook-Id")),
+        (
+            "no subscription named",
+            first("wh_1").without("X-Service-Webhook-Id"),
+        ),
         ("unknown subscription", first("wh_3")),
         ("another's subscription", first("wh_2")),
     ] {
         answers.push((what, ask(&mapped_app, &sent).await));
     }
-    answers.push(("another workspace", ask(&app(&pinned, &probe), &good()).await));
+    answers.push((
+        "another workspace",
+        ask(&app(&pinned, &probe), &good()).await,
+    ));
 
     let (_, model) = &answers[0];
     assert_eq!(model.status, 401);
     for (what, answer) in &answers {
-        assert_eq!((answer.status, &answer.headers, &answer.body), (401, &model.headers, &model.body), "{what}");
+        assert_eq!(
+            (answer.status, &answer.headers, &answer.body),
+            (401, &model.headers, &model.body),
+            "{what}"
+        );
     }
     assert_eq!(probe.started(), 0);
     // And yet the operator learns which it was.
@@ -223,7 +331,10 @@ async fn on_the_wire_too_all_401s_are_byte_for_byte_the_same() {
         answers.push(answer);
     }
     for answer in &answers {
-        assert_eq!((answer.status, &answer.headers, &answer.body), (401, &answers[0].headers, &answers[0].body));
+        assert_eq!(
+            (answer.status, &answer.headers, &answer.body),
+            (401, &answers[0].headers, &answers[0].body)
+        );
     }
 }
 
@@ -247,13 +358,21 @@ async fn no_reading_of_the_clock_breaks_a_delivery() {
     let app = app(&receiver, &probe);
     for wall in [i64::MIN, -1, 0, 1, i64::MAX] {
         clock.set_wall(hookgate::UnixSeconds::new(wall));
-        assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 401, "clock {wall}");
+        assert_eq!(
+            ask(&app, &Sent::at(NOW, event("evt_1"))).await.status,
+            401,
+            "clock {wall}"
+        );
     }
     clock.set_wall(hookgate::UnixSeconds::new(NOW));
     assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 204);
     // A step of the wall clock forgets nothing: what is remembered goes by the monotonic one.
     clock.set_wall(hookgate::UnixSeconds::new(NOW + 10_000_000));
-    assert!(ask(&app, &Sent::at(NOW + 10_000_000, event("evt_1"))).await.is_replay());
+    assert!(
+        ask(&app, &Sent::at(NOW + 10_000_000, event("evt_1")))
+            .await
+            .is_replay()
+    );
     assert_eq!(probe.started(), 1);
 }
 
@@ -268,7 +387,11 @@ async fn no_byte_can_move_across_the_dot() {
     let mut moved = whole.clone().but("X-Service-Timestamp", format!("{NOW}.5"));
     moved.body = rest.into_bytes();
     assert_eq!(ask(&app, &moved).await.status, 401);
-    assert_eq!(ask(&app, &whole).await.status, 400, "authentic, and no JSON");
+    assert_eq!(
+        ask(&app, &whole).await.status,
+        400,
+        "authentic, and no JSON"
+    );
     assert_eq!(probe.started(), 0);
 }
 
@@ -277,7 +400,10 @@ async fn the_key_is_the_whole_secret_text_and_nothing_made_of_it() {
     let receiver = receiver().clock(manual()).build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
-    let (timestamp, body) = (Timestamp::parse(NOW.to_string().as_bytes()).unwrap(), event("evt_1"));
+    let (timestamp, body) = (
+        Timestamp::parse(NOW.to_string().as_bytes()).unwrap(),
+        event("evt_1"),
+    );
     for mistake in [
         SECRET.strip_prefix("whsec_").unwrap().to_owned(),
         SECRET.to_uppercase(),
@@ -285,7 +411,8 @@ async fn the_key_is_the_whole_secret_text_and_nothing_made_of_it() {
         format!("v1,{SECRET}"),
     ] {
         let key = Secret::of_other_form(&mistake).unwrap();
-        let signature = hookgate::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
+        let signature =
+            hookgate::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
         let sent = Sent::at(NOW, body.clone()).but("X-Service-Signature", signature);
         assert_eq!(ask(&app, &sent).await.status, 401, "{mistake}");
     }
@@ -309,7 +436,9 @@ async fn other_methods_are_told_which_one_is_right() {
     let receiver = receiver().build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"] {
-        let answer = server.ask(&Sent::new(event("evt_1")).by(method).bytes()).await;
+        let answer = server
+            .ask(&Sent::new(event("evt_1")).by(method).bytes())
+            .await;
         assert_eq!(answer.status, 405, "{method}");
         let allowed: Vec<_> = answer.headers.get_all("allow").iter().collect();
         assert_eq!(allowed, ["POST"], "{method}");
@@ -322,10 +451,29 @@ async fn an_encoded_body_is_never_inflated() {
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     let sent = || Sent::new(event("evt_1"));
-    for encoding in ["gzip", "GZIP", "br", "deflate", "zstd", "identity, gzip", ""] {
-        assert_eq!(ask(&app, &sent().with("Content-Encoding", encoding)).await.status, 415, "{encoding}");
+    for encoding in [
+        "gzip",
+        "GZIP",
+        "br",
+        "deflate",
+        "zstd",
+        "identity, gzip",
+        "",
+    ] {
+        assert_eq!(
+            ask(&app, &sent().with("Content-Encoding", encoding))
+                .await
+                .status,
+            415,
+            "{encoding}"
+        );
     }
-    assert_eq!(ask(&app, &sent().with("Content-Encoding", "Identity")).await.status, 204);
+    assert_eq!(
+        ask(&app, &sent().with("Content-Encoding", "Identity"))
+            .await
+            .status,
+        204
+    );
 }
 
 #[tokio::test]
@@ -333,11 +481,30 @@ async fn a_body_that_is_not_said_to_be_json_is_refused() {
     let receiver = receiver().build().unwrap();
     let app = app(&receiver, &Probe::new());
     let sent = || Sent::new(event("evt_1"));
-    for foreign in ["text/plain", "text/json", "application/x-www-form-urlencoded", "application/jsonp", ""] {
-        assert_eq!(ask(&app, &sent().but("Content-Type", foreign)).await.status, 415, "{foreign}");
+    for foreign in [
+        "text/plain",
+        "text/json",
+        "application/x-www-form-urlencoded",
+        "application/jsonp",
+        "",
+    ] {
+        assert_eq!(
+            ask(&app, &sent().but("Content-Type", foreign)).await.status,
+            415,
+            "{foreign}"
+        );
     }
-    for (id, json) in [("evt_2", "Application/JSON; charset=utf-8"), ("evt_3", "application/cloudevents+json")] {
-        assert_eq!(ask(&app, &Sent::new(event(id)).but("Content-Type", json)).await.status, 204, "{json}");
+    for (id, json) in [
+        ("evt_2", "Application/JSON; charset=utf-8"),
+        ("evt_3", "application/cloudevents+json"),
+    ] {
+        assert_eq!(
+            ask(&app, &Sent::new(event(id)).but("Content-Type", json))
+                .await
+                .status,
+            204,
+            "{json}"
+        );
     }
     assert_eq!(ask(&app, &sent().without("Content-Type")).await.status, 204);
 }
@@ -349,20 +516,52 @@ async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
     let probe = Probe::new();
     let server = Server::start(app(&receiver, &probe)).await;
     let padded = |id: &str, length: usize| format!("{:<length$}", event(id));
-    assert_eq!(server.ask(&Sent::new(padded("evt_1", limit)).bytes()).await.status, 204);
-    assert_eq!(server.ask(&Sent::new(padded("evt_2", limit)).chunked(100)).await.status, 204);
-    assert_eq!(server.ask(&Sent::new(padded("evt_3", limit + 1)).bytes()).await.status, 413);
-    assert_eq!(server.ask(&Sent::new(padded("evt_4", limit + 1)).chunked(100)).await.status, 413);
+    assert_eq!(
+        server
+            .ask(&Sent::new(padded("evt_1", limit)).bytes())
+            .await
+            .status,
+        204
+    );
+    assert_eq!(
+        server
+            .ask(&Sent::new(padded("evt_2", limit)).chunked(100))
+            .await
+            .status,
+        204
+    );
+    assert_eq!(
+        server
+            .ask(&Sent::new(padded("evt_3", limit + 1)).bytes())
+            .await
+            .status,
+        413
+    );
+    assert_eq!(
+        server
+            .ask(&Sent::new(padded("evt_4", limit + 1)).chunked(100))
+            .await
+            .status,
+        413
+    );
     assert_eq!(probe.started(), 2);
 }
 
 #[tokio::test]
 async fn a_flood_of_forged_ids_leaves_the_store_alone() {
     let store = CountingStore::default();
-    let receiver = receiver().store(store.clone()).clock(manual()).build().unwrap();
+    let receiver = receiver()
+        .store(store.clone())
+        .clock(manual())
+        .build()
+        .unwrap();
     let app = app(&receiver, &Probe::new());
     for number in 0..1_000 {
-        let sent = Sent::signed("whsec_made_up_for_somebody_else", NOW, event(&format!("evt_{number}")));
+        let sent = Sent::signed(
+            "whsec_made_up_for_somebody_else",
+            NOW,
+            event(&format!("evt_{number}")),
+        );
         assert_eq!(ask(&app, &sent).await.status, 401);
     }
     assert_eq!(store.calls(), 0);
@@ -374,7 +573,11 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
     let kept = Arc::clone(&shown);
     let receiver = receiver()
         .clock(manual())
-        .on_answer(move |answer| kept.lock().unwrap().push_str(&format!("{answer:?} {:?}", answer.reason)))
+        .on_answer(move |answer| {
+            kept.lock()
+                .unwrap()
+                .push_str(&format!("{answer:?} {:?}", answer.reason))
+        })
         .build()
         .unwrap();
     let app = app(&receiver, &Probe::new());
@@ -383,13 +586,29 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
     forged.body[20] ^= 1;
     let right = sign(SECRET, &NOW.to_string(), &forged.body);
     let mut all = format!("{receiver:?} {:?}", receiver.layer());
-    for sent in [&good, &forged, &good.clone().without("X-Service-Timestamp"), &good.clone().with("X-Service-Event-Id", "evt_2")] {
+    for sent in [
+        &good,
+        &forged,
+        &good.clone().without("X-Service-Timestamp"),
+        &good.clone().with("X-Service-Event-Id", "evt_2"),
+    ] {
         let response = app.clone().oneshot(sent.request()).await.unwrap();
-        all.push_str(&format!("{:?} {:?}", response.headers(), response.extensions().get::<Answer>()));
+        all.push_str(&format!(
+            "{:?} {:?}",
+            response.headers(),
+            response.extensions().get::<Answer>()
+        ));
         all.push_str(&format!("{:?}", Got::of(response).await));
     }
     all.push_str(&shown.lock().unwrap());
-    for hidden in [SECRET, &SECRET[6..], &right[7..], &good.header("X-Service-Signature")[7..], "Ada", "Orders"] {
+    for hidden in [
+        SECRET,
+        &SECRET[6..],
+        &right[7..],
+        &good.header("X-Service-Signature")[7..],
+        "Ada",
+        "Orders",
+    ] {
         assert!(!all.contains(hidden), "{hidden} shows in {all}");
     }
 }
@@ -404,7 +623,9 @@ async fn a_stale_delivery_that_is_authentic_is_told_apart_for_the_operator_alone
         .on_answer(move |answer| {
             let reason = answer.reason.as_ref().unwrap();
             let refusal: &Refusal = reason.downcast_ref().unwrap();
-            kept.lock().unwrap().push(refusal.verify_error().unwrap().kind());
+            kept.lock()
+                .unwrap()
+                .push(refusal.verify_error().unwrap().kind());
         })
         .build()
         .unwrap();
@@ -412,9 +633,21 @@ async fn a_stale_delivery_that_is_authentic_is_told_apart_for_the_operator_alone
     let late = Sent::at(NOW - 360, event("evt_1"));
     let first = ask(&app, &late).await;
     let second = ask(&app, &late).await; // the same second: not read again
-    assert_eq!((first.status, &first.headers, &first.body), (401, &second.headers, &second.body));
+    assert_eq!(
+        (first.status, &first.headers, &first.body),
+        (401, &second.headers, &second.body)
+    );
     let kinds = answers.lock().unwrap().clone();
-    assert!(matches!(kinds[..], [VerifyErrorKind::StaleButAuthentic { .. }, VerifyErrorKind::Stale { .. }]), "{kinds:?}");
+    assert!(
+        matches!(
+            kinds[..],
+            [
+                VerifyErrorKind::StaleButAuthentic { .. },
+                VerifyErrorKind::Stale { .. }
+            ]
+        ),
+        "{kinds:?}"
+    );
 }
 
 #[test]
@@ -422,9 +655,16 @@ fn only_one_file_computes_or_compares_a_signature() {
     let allowed = ["src/verify/signature.rs"];
     let mut offenders = Vec::new();
     crate::faults::each_source("src", &mut |path, text| {
-        let names_crypto = ["use hmac", "use sha2", "use subtle", "hmac::", "sha2::", "subtle::"]
-            .iter()
-            .any(|name| text.contains(name));
+        let names_crypto = [
+            "use hmac",
+            "use sha2",
+            "use subtle",
+            "hmac::",
+            "sha2::",
+            "subtle::",
+        ]
+        .iter()
+        .any(|name| text.contains(name));
         if names_crypto && !allowed.iter().any(|allowed| path.ends_with(allowed)) {
             offenders.push(path.to_owned());
         }
@@ -436,7 +676,10 @@ fn only_one_file_computes_or_compares_a_signature() {
             signature = text.to_owned();
         }
     });
-    assert!(signature.contains(".verify("), "hmac's own comparison is what decides");
+    assert!(
+        signature.contains(".verify("),
+        "hmac's own comparison is what decides"
+    );
 }
 
 #[tokio::test]
@@ -457,9 +700,17 @@ async fn an_unknown_subscription_costs_the_body_like_a_known_one() {
     let mut polls = Vec::new();
     for id in ["wh_1", "wh_2"] {
         let sent = forged.clone().with("X-Service-Webhook-Id", id);
-        let frames = sent.body.chunks(10).map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk)))).collect();
+        let frames = sent
+            .body
+            .chunks(10)
+            .map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))))
+            .collect();
         let (body, polled): (_, Arc<AtomicUsize>) = CountedBody::new(frames);
-        let answer = service.clone().oneshot(sent.request_with(body)).await.unwrap();
+        let answer = service
+            .clone()
+            .oneshot(sent.request_with(body))
+            .await
+            .unwrap();
         assert_eq!(answer.status(), 401);
         polls.push(polled.load(Ordering::SeqCst));
     }

@@ -13,8 +13,9 @@ use axum::extract::State;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Claimed, ClaimToken, Clock, DedupeStore, Delivery, EventKey, LocalStore, ManualClock, Ownership,
-    Receiver, ReceiverBuilder, Secret, Signature, StoreFuture, SystemClock, Timestamp, UnixSeconds,
+    ClaimToken, Claimed, Clock, DedupeStore, Delivery, EventKey, LocalStore, ManualClock,
+    Ownership, Receiver, ReceiverBuilder, Secret, Signature, StoreFuture, SystemClock, Timestamp,
+    UnixSeconds,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -41,7 +42,9 @@ pub(crate) fn manual() -> ManualClock {
 
 /// A receiver's settings with the secret and a store of its own.
 pub(crate) fn receiver() -> ReceiverBuilder {
-    Receiver::builder().secret(secret()).store(LocalStore::default())
+    Receiver::builder()
+        .secret(secret())
+        .store(LocalStore::default())
 }
 
 /// A whole, well-formed event.
@@ -95,7 +98,8 @@ impl Sent {
     }
 
     pub(crate) fn without(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
@@ -114,7 +118,10 @@ impl Sent {
     }
 
     pub(crate) fn header(&self, name: &str) -> String {
-        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let found = self
+            .headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
         String::from_utf8(found.unwrap().1.clone()).unwrap()
     }
 
@@ -133,7 +140,11 @@ impl Sent {
 
     /// The head as HTTP/1.1 writes it, without its last empty line.
     pub(crate) fn head(&self) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path).into_bytes();
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: localhost\r\n",
+            self.method, self.path
+        )
+        .into_bytes();
         for (name, value) in &self.headers {
             head.extend_from_slice(name.as_bytes());
             head.extend_from_slice(b": ");
@@ -190,7 +201,10 @@ impl Got {
     pub(crate) fn is_replay(&self) -> bool {
         self.status == 200
             && self.body.is_empty()
-            && self.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+            && self
+                .headers
+                .get("idempotent-replayed")
+                .is_some_and(|value| value == "true")
     }
 }
 
@@ -266,8 +280,16 @@ pub(crate) fn app(receiver: &Receiver, probe: &Probe) -> Router {
         .with_state(probe.clone())
 }
 
-pub(crate) async fn on_delivery(State(probe): State<Probe>, delivery: Delivery, body: Bytes) -> StatusCode {
-    assert_eq!(*delivery.body(), body, "the body handed on is the one that was signed");
+pub(crate) async fn on_delivery(
+    State(probe): State<Probe>,
+    delivery: Delivery,
+    body: Bytes,
+) -> StatusCode {
+    assert_eq!(
+        *delivery.body(),
+        body,
+        "the body handed on is the one that was signed"
+    );
     probe.run(body).await;
     StatusCode::NO_CONTENT
 }
@@ -279,7 +301,10 @@ pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(PATIENCE, waiting).await.is_ok(), "never happened: {what}");
+    assert!(
+        timeout(PATIENCE, waiting).await.is_ok(),
+        "never happened: {what}"
+    );
 }
 
 /// A server on a free port of this machine, gone when dropped.
@@ -324,17 +349,24 @@ impl Wire {
     pub(crate) async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, unread: Vec::new() }
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
     }
 
     /// The server may have answered and closed already, so a broken pipe is no failure.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        let _ = timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("room to write");
+        let _ = timeout(PATIENCE, self.stream.write_all(bytes))
+            .await
+            .expect("room to write");
     }
 
     /// The next answer; `None` where the server closes without one.
     pub(crate) async fn answer(&mut self) -> Option<Got> {
-        timeout(PATIENCE, self.read_answer()).await.expect("an answer or the end")
+        timeout(PATIENCE, self.read_answer())
+            .await
+            .expect("an answer or the end")
     }
 
     /// As `answer`, but gives up.
@@ -342,33 +374,45 @@ impl Wire {
         timeout(limit, self.read_answer()).await.ok().flatten()
     }
 
-    /// Whether the server closes without another byte.
-    pub(crate) async fn closes(&mut self) -> bool {
-        self.answer().await.is_none()
-    }
-
     async fn read_answer(&mut self) -> Option<Got> {
         let end = loop {
-            if let Some(at) = self.unread.windows(4).position(|window| window == b"\r\n\r\n") {
+            if let Some(at) = self
+                .unread
+                .windows(4)
+                .position(|window| window == b"\r\n\r\n")
+            {
                 break at + 4;
             }
             self.more().await?;
         };
         let head = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
         let mut lines = head.trim_end().split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let mut headers = HeaderMap::new();
         for line in lines {
             let (name, value) = line.split_once(": ").unwrap();
             let name: http::HeaderName = name.parse().unwrap();
             headers.append(name, value.parse().unwrap());
         }
-        let length = headers.get("content-length").map_or(0, |value| value.to_str().unwrap().parse().unwrap());
+        let length = headers
+            .get("content-length")
+            .map_or(0, |value| value.to_str().unwrap().parse().unwrap());
         while self.unread.len() < length {
             self.more().await?;
         }
         let body = self.unread.drain(..length).collect::<Vec<_>>().into();
-        Some(Got { status, headers, body })
+        Some(Got {
+            status,
+            headers,
+            body,
+        })
     }
 
     async fn more(&mut self) -> Option<()> {
@@ -395,15 +439,30 @@ impl CountingStore {
 }
 
 impl DedupeStore for CountingStore {
-    fn claim<'a>(&'a self, key: &'a EventKey, token: ClaimToken, lease: Duration) -> StoreFuture<'a, Claimed> {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
         self.counted().claim(key, token, lease)
     }
 
-    fn renew<'a>(&'a self, key: &'a EventKey, token: ClaimToken, lease: Duration) -> StoreFuture<'a, Ownership> {
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
         self.counted().renew(key, token, lease)
     }
 
-    fn commit<'a>(&'a self, key: &'a EventKey, token: ClaimToken, retain: Duration) -> StoreFuture<'a, Ownership> {
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
         self.counted().commit(key, token, retain)
     }
 

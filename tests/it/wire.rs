@@ -35,7 +35,8 @@ struct Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.hung_up.fetch_add(usize::from(!self.answered), Ordering::SeqCst);
+        self.hung_up
+            .fetch_add(usize::from(!self.answered), Ordering::SeqCst);
         self.ended.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -45,7 +46,10 @@ async fn rig(probe: Probe) -> Rig {
 }
 
 async fn rig_with(probe: Probe, builder: hookgate::ReceiverBuilder) -> Rig {
-    let (store, settled) = (CountingStore::default(), Arc::<Mutex<Vec<Settled>>>::default());
+    let (store, settled) = (
+        CountingStore::default(),
+        Arc::<Mutex<Vec<Settled>>>::default(),
+    );
     let kept = Arc::clone(&settled);
     let receiver = builder
         .store(store.clone())
@@ -56,7 +60,11 @@ async fn rig_with(probe: Probe, builder: hookgate::ReceiverBuilder) -> Rig {
     let [hung_up, ended] = counts.clone();
     let watch = from_fn(move |request: Request, next: Next| {
         let [hung_up, ended] = counts.clone();
-        let mut request_ended = Ended { answered: false, hung_up, ended };
+        let mut request_ended = Ended {
+            answered: false,
+            hung_up,
+            ended,
+        };
         async move {
             let request_ended = &mut request_ended; // All of it, not the one field that is named below.
             let response = next.run(request).await;
@@ -65,7 +73,15 @@ async fn rig_with(probe: Probe, builder: hookgate::ReceiverBuilder) -> Rig {
         }
     });
     let server = Server::start(app(&receiver, &probe).layer(watch)).await;
-    Rig { receiver, probe, store, server, hung_up, ended, settled }
+    Rig {
+        receiver,
+        probe,
+        store,
+        server,
+        hung_up,
+        ended,
+        settled,
+    }
 }
 
 #[tokio::test]
@@ -73,11 +89,23 @@ async fn a_chunked_body_is_a_body_like_any_other() {
     let rig = rig(Probe::new()).await;
     for size in [1, 7, 64, 10_000] {
         let sent = Sent::new(event(&format!("evt_{size}")));
-        assert_eq!(rig.server.ask(&sent.chunked(size)).await.status, 204, "chunks of {size}");
+        assert_eq!(
+            rig.server.ask(&sent.chunked(size)).await.status,
+            204,
+            "chunks of {size}"
+        );
         let unsigned = sent.without("X-Service-Signature");
-        assert_eq!(rig.server.ask(&unsigned.chunked(size)).await.status, 401, "chunks of {size}");
+        assert_eq!(
+            rig.server.ask(&unsigned.chunked(size)).await.status,
+            401,
+            "chunks of {size}"
+        );
         let wrong = unsigned.with("X-Service-Signature", "a=aa");
-        assert_eq!(rig.server.ask(&wrong.chunked(size)).await.status, 401, "chunks of {size}");
+        assert_eq!(
+            rig.server.ask(&wrong.chunked(size)).await.status,
+            401,
+            "chunks of {size}"
+        );
     }
     assert_eq!(rig.probe.started(), 4);
 }
@@ -91,8 +119,15 @@ async fn a_sender_gone_amid_the_body_leaves_nothing_behind() {
         wire.send(&bytes[..bytes.len() - 30]).await;
         drop(wire);
     }
-    eventually("both requests end", || rig.ended.load(Ordering::SeqCst) == 2).await;
-    assert_eq!(rig.server.ask(&sent.bytes()).await.status, 204, "the whole one is fresh");
+    eventually("both requests end", || {
+        rig.ended.load(Ordering::SeqCst) == 2
+    })
+    .await;
+    assert_eq!(
+        rig.server.ask(&sent.bytes()).await.status,
+        204,
+        "the whole one is fresh"
+    );
     assert_eq!((rig.probe.started(), rig.receiver.runs()), (1, 0));
     assert_eq!(rig.store.calls(), 2, "one claim, one commit");
 }
@@ -101,14 +136,23 @@ async fn a_sender_gone_amid_the_body_leaves_nothing_behind() {
 async fn a_broken_chunk_ends_the_request_without_a_run() {
     let rig = rig(Probe::new()).await;
     let sent = Sent::new(event("evt_1")).with("Transfer-Encoding", "chunked");
-    for bad in ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n0\r\n\r\n", "5\r\n{}\r\n0\r\n\r\n\r\n", "ffffffffffffffffff\r\n"] {
+    for bad in [
+        "zz\r\n{}\r\n0\r\n\r\n",
+        "-1\r\n{}\r\n0\r\n\r\n",
+        "5\r\n{}\r\n0\r\n\r\n\r\n",
+        "ffffffffffffffffff\r\n",
+    ] {
         let mut bytes = sent.head();
         bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(bad.as_bytes());
         let mut wire = rig.server.connect().await;
         wire.send(&bytes).await;
         if let Some(answer) = wire.answer().await {
-            assert!((400..500).contains(&answer.status), "{bad:?}: {}", answer.status);
+            assert!(
+                (400..500).contains(&answer.status),
+                "{bad:?}: {}",
+                answer.status
+            );
         }
     }
     assert_eq!((rig.probe.started(), rig.store.calls()), (0, 0));
@@ -133,8 +177,16 @@ async fn an_announced_length_is_refused_and_never_allocated() {
 async fn memory_follows_what_has_arrived_and_not_what_was_announced() {
     fn reserved_mib() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmSize"))
+            .unwrap();
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            / 1_024
     }
     let announced = 1_usize << 30;
     let rig = rig_with(Probe::new(), receiver().max_body(announced)).await;
@@ -153,7 +205,10 @@ async fn memory_follows_what_has_arrived_and_not_what_was_announced() {
         assert_eq!(wire.answer().await.unwrap().status, 408);
     }
     let at_the_end = reserved_mib().saturating_sub(before);
-    assert!(grown.max(at_the_end) < 8 * 1_024, "32 GiB were announced, {grown} MiB reserved");
+    assert!(
+        grown.max(at_the_end) < 8 * 1_024,
+        "32 GiB were announced, {grown} MiB reserved"
+    );
 }
 
 #[tokio::test]
@@ -161,7 +216,11 @@ async fn two_lengths_never_run() {
     let rig = rig(Probe::new()).await;
     let sent = Sent::new(event("evt_1"));
     let longer = (sent.body.len() + 1).to_string();
-    let mut bytes = sent.clone().with("Content-Length", longer).with("Content-Length", sent.body.len().to_string()).head();
+    let mut bytes = sent
+        .clone()
+        .with("Content-Length", longer)
+        .with("Content-Length", sent.body.len().to_string())
+        .head();
     bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(&sent.body);
     assert_eq!(rig.server.ask(&bytes).await.status, 400);
@@ -174,10 +233,15 @@ async fn a_length_beside_chunks_smuggles_nothing_in() {
     for (id, length) in [("evt_1", "5"), ("evt_2", "0"), ("evt_3", "900")] {
         let sent = Sent::new(event(id));
         let mut wire = rig.server.connect().await;
-        wire.send(&sent.clone().with("Content-Length", length).chunked(50)).await;
+        wire.send(&sent.clone().with("Content-Length", length).chunked(50))
+            .await;
         // Either the chunks are what counts, or nothing is. Never a part of the body, and never a second request in it.
         if let Some(answer) = wire.answer().await {
-            assert!([204, 400].contains(&answer.status), "{length}: {}", answer.status);
+            assert!(
+                [204, 400].contains(&answer.status),
+                "{length}: {}",
+                answer.status
+            );
         }
     }
     for body in rig.probe.seen() {
@@ -191,7 +255,10 @@ async fn a_folded_header_is_refused() {
     let sent = Sent::new(event("evt_1"));
     let signature = sent.header("X-Service-Signature");
     let folded = format!("{}\r\n {}", &signature[..30], &signature[30..]);
-    let answer = rig.server.ask(&sent.but("X-Service-Signature", folded).bytes()).await;
+    let answer = rig
+        .server
+        .ask(&sent.but("X-Service-Signature", folded).bytes())
+        .await;
     assert!([400, 401].contains(&answer.status), "{}", answer.status);
     assert_eq!(rig.probe.started(), 0);
 }
@@ -220,16 +287,39 @@ async fn trailers_never_count() {
     let sent = Sent::new(event("evt_1"));
     let signature = sent.header("X-Service-Signature");
     let with_trailer = |sent: &Sent, value: &str| {
-        let mut bytes = sent.clone().with("Trailer", "X-Service-Signature").chunked(50);
+        let mut bytes = sent
+            .clone()
+            .with("Trailer", "X-Service-Signature")
+            .chunked(50);
         bytes.truncate(bytes.len() - 2);
         bytes.extend_from_slice(format!("X-Service-Signature: {value}\r\n\r\n").as_bytes());
         bytes
     };
     let unsigned = sent.clone().without("X-Service-Signature");
-    assert_eq!(rig.server.ask(&with_trailer(&unsigned, &signature)).await.status, 401);
-    let wrong = sent.clone().but("X-Service-Signature", format!("sha256={}", "0".repeat(64)));
-    assert_eq!(rig.server.ask(&with_trailer(&wrong, &signature)).await.status, 401);
-    assert_eq!(rig.server.ask(&with_trailer(&sent, "sha256=other")).await.status, 204);
+    assert_eq!(
+        rig.server
+            .ask(&with_trailer(&unsigned, &signature))
+            .await
+            .status,
+        401
+    );
+    let wrong = sent
+        .clone()
+        .but("X-Service-Signature", format!("sha256={}", "0".repeat(64)));
+    assert_eq!(
+        rig.server
+            .ask(&with_trailer(&wrong, &signature))
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        rig.server
+            .ask(&with_trailer(&sent, "sha256=other"))
+            .await
+            .status,
+        204
+    );
     assert_eq!(rig.probe.started(), 1);
 }
 
@@ -298,7 +388,10 @@ async fn a_slow_head_is_the_servers_part_and_never_reaches_the_receiver() {
 #[tokio::test]
 async fn two_deliveries_in_one_write_are_answered_in_order() {
     let rig = rig(Probe::new()).await;
-    let (first, second) = (Sent::new(event("evt_1")), Sent::new(event("evt_2")).without("X-Service-Signature"));
+    let (first, second) = (
+        Sent::new(event("evt_1")),
+        Sent::new(event("evt_2")).without("X-Service-Signature"),
+    );
     let mut bytes = first.bytes();
     bytes.extend(second.bytes());
     bytes.extend(first.chunked(20));
@@ -331,8 +424,15 @@ async fn a_sender_gone_amid_the_run_loses_nothing_and_its_retry_finds_it_done() 
     wire.send(&sent.bytes()).await;
     eventually("the run begins", || rig.probe.started() == 1).await;
     drop(wire);
-    eventually("the server notices", || rig.hung_up.load(Ordering::SeqCst) == 1).await;
-    assert_eq!((rig.probe.finished(), rig.receiver.runs()), (0, 1), "the run goes on");
+    eventually("the server notices", || {
+        rig.hung_up.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    assert_eq!(
+        (rig.probe.finished(), rig.receiver.runs()),
+        (0, 1),
+        "the run goes on"
+    );
     rig.probe.let_go();
     eventually("the run settles", || rig.settled.lock().unwrap().len() == 1).await;
     let run = rig.settled.lock().unwrap()[0].clone();
@@ -350,7 +450,13 @@ async fn a_copy_beside_a_running_one_is_answered_2xx_only_after_its_end() {
     first.send(&sent.bytes()).await;
     eventually("the run begins", || rig.probe.started() == 1).await;
     second.send(&sent.bytes()).await;
-    assert!(second.answer_within(Duration::from_millis(300)).await.is_none(), "it waits");
+    assert!(
+        second
+            .answer_within(Duration::from_millis(300))
+            .await
+            .is_none(),
+        "it waits"
+    );
     rig.probe.let_go();
     assert_eq!(first.answer().await.unwrap().status, 204);
     let copy = second.answer().await.unwrap();
@@ -360,7 +466,13 @@ async fn a_copy_beside_a_running_one_is_answered_2xx_only_after_its_end() {
 
 #[tokio::test]
 async fn a_handler_slower_than_the_budget_goes_on_behind_a_503() {
-    let rig = rig_with(Probe::new().hold(), receiver().budget(Duration::from_millis(400)).body_deadline(Duration::from_millis(400))).await;
+    let rig = rig_with(
+        Probe::new().hold(),
+        receiver()
+            .budget(Duration::from_millis(400))
+            .body_deadline(Duration::from_millis(400)),
+    )
+    .await;
     let sent = Sent::new(event("evt_1"));
     for _ in 0..2 {
         let answer = rig.server.ask(&sent.bytes()).await;

@@ -4,14 +4,32 @@
 #![allow(unreachable_pub, missing_debug_implementations)] // Nothing here is anybody's API.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 
+#[cfg(feature = "axum")]
+mod bodies;
 mod events;
-#[cfg(feature = "tower")]
+mod faults;
+#[cfg(feature = "axum")]
+mod fuzz;
+#[cfg(feature = "axum")]
 mod harness;
+#[cfg(feature = "axum")]
+mod http2;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(feature = "axum")]
+mod once;
 mod parsers;
-#[cfg(feature = "testing")]
+#[cfg(feature = "axum")]
+mod positions;
+#[cfg(feature = "axum")]
+mod ready;
+#[cfg(feature = "axum")]
+mod refusals;
 mod stores;
+#[cfg(feature = "axum")]
+mod support;
 mod ui;
 mod vectors;
+#[cfg(feature = "axum")]
+mod wire;

@@ -108,6 +108,92 @@ fn headers_are_read_and_refused_without_an_allocation() {
     }
 }
 
+/// What the layer adds to a route, counted on one thread. The numbers are ceilings: lower one when a change earns it.
+#[cfg(feature = "axum")]
+#[test]
+fn a_delivery_through_a_route_stays_within_its_allocations() {
+    use axum::{Router, body::Body, body::Bytes, routing::post};
+    use hookgate::{Clock, Event, LocalStore, ManualClock, Receiver};
+    use http::{Request, StatusCode};
+    use tower::ServiceExt;
+
+    const VERIFIED: usize = 17;
+    const TYPED_AND_CLAIMED: usize = 26;
+    const REFUSED: usize = 11;
+
+    #[derive(serde::Deserialize)]
+    struct Row {
+        total: f64,
+    }
+
+    let body = br#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
+    let request = |key: &str| {
+        let timestamp = Timestamp::at(NOW).unwrap();
+        let signature = Signature::sign(&secret(key), &timestamp, body).to_header_value();
+        Request::post("/")
+            .header("x-service-timestamp", timestamp.as_str())
+            .header("x-service-signature", signature)
+            .body(Body::from(body.as_slice()))
+            .unwrap()
+    };
+    let clock = ManualClock::at(NOW);
+    let _ = clock.now();
+    let receiver = || {
+        Receiver::builder()
+            .secret(secret("first"))
+            .clock(clock.clone())
+    };
+    let plain = post(async |_: Bytes| StatusCode::NO_CONTENT);
+    let typed = post(async |event: Event<Row>| match event.data {
+        hookgate::EventData::RowCreated(row) if row.properties.total == 12.5 => {
+            StatusCode::NO_CONTENT
+        }
+        _ => StatusCode::BAD_REQUEST,
+    });
+    let verifying = receiver().without_deduplication().build().unwrap();
+    let claiming = receiver().store(LocalStore::default()).build().unwrap();
+
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let count = |app: Router, key: &str, status: u16| {
+        runtime.block_on(async {
+            // Once before it counts: maps and the like allocate their first room.
+            let _ = app
+                .clone()
+                .oneshot(Request::get("/").body(Body::empty()).unwrap())
+                .await;
+            let request = request(key);
+            let before = allocations();
+            let answer = app.oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), status);
+            allocations() - before
+        })
+    };
+    let unguarded = count(Router::new().route("/", plain.clone()), "first", 204);
+    let added = |app, key, status| count(app, key, status).saturating_sub(unguarded);
+    let verified = added(
+        Router::new().route("/", plain.clone().layer(verifying.layer())),
+        "first",
+        204,
+    );
+    let claimed = added(
+        Router::new().route("/", typed.layer(claiming.layer())),
+        "first",
+        204,
+    );
+    let refused = added(
+        Router::new().route("/", plain.layer(verifying.layer())),
+        "second",
+        401,
+    );
+    println!(
+        "added to {unguarded}: verified {verified}, typed and claimed {claimed}, refused {refused}"
+    );
+    assert!(verified <= VERIFIED, "verified: {verified}");
+    assert!(claimed <= TYPED_AND_CLAIMED, "typed and claimed: {claimed}");
+    assert!(refused <= REFUSED, "refused: {refused}");
+}
+
 #[test]
 fn the_count_sees_an_allocation() {
     let before = allocations();

@@ -1,0 +1,131 @@
+//! Any server: the walk of a delivery, step by step, over `std::net` alone. The core needs no http crate, no async runtime.
+//!
+//! ```sh
+//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
+//! ```
+//!
+//! README.md shows how to deliver to it. The HTTP here is as small as an example allows: one request a connection, a body
+//! with a length.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use hookgate::{Admission, LocalStore, Receiver, Refusal, RequestHead, Secret, block_on};
+
+/// The most bytes of a request's line and headers.
+const MAX_HEAD: u64 = 16 * 1024;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(LocalStore::default())
+        .build()?;
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = TcpListener::bind(address)?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    for stream in listener.incoming() {
+        let (stream, receiver) = (stream?, receiver.clone());
+        std::thread::spawn(move || {
+            // An error here is a connection that broke off.
+            let _ = serve(stream, &receiver);
+        });
+    }
+    Ok(())
+}
+
+fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let request = Request::read(&mut reader)?;
+    let answer = match receive(receiver, &request, &mut reader)? {
+        Ok(answer) => answer.to_owned(),
+        Err(refusal) => {
+            // The reason is for the operator; the sender is told a status.
+            println!("{refusal}");
+            refusal.kind().status().to_string()
+        }
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    )
+}
+
+/// The walk: open on the head, push the body, recognise, admit, handle, commit.
+fn receive(
+    receiver: &Receiver,
+    request: &Request,
+    body: &mut impl Read,
+) -> io::Result<Result<&'static str, Refusal>> {
+    let head = RequestHead::new(&request.method, request.headers());
+    let mut intake = match receiver.open(&head) {
+        Ok(intake) => intake,
+        Err(refusal) => return Ok(Err(refusal)), // before a byte of the body is read
+    };
+    let mut body = body.take(request.body_bytes());
+    let mut chunk = vec![0; 8 * 1024];
+    loop {
+        let length = match body.read(&mut chunk)? {
+            0 => break,
+            length => length,
+        };
+        if let Err(too_large) = intake.push(chunk[..length].to_vec().into()) {
+            return Ok(Err(too_large.into()));
+        }
+    }
+    Ok(receiver.recognise(intake, &head).and_then(|delivery| {
+        match block_on(receiver.admit(&delivery))? {
+            Admission::Fresh(claim) => {
+                println!("{} {}", delivery.event_id(), delivery.event_type());
+                // Handled: a commit that fails costs a second run at worst, any answer but 2xx costs one for sure.
+                let _ = block_on(claim.commit());
+                Ok("204 No Content")
+            }
+            Admission::Replayed { .. } => Ok("200 OK"),
+            Admission::Running { .. } => Ok("503 Service Unavailable"),
+        }
+    }))
+}
+
+struct Request {
+    method: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Request {
+    fn read(reader: &mut impl BufRead) -> io::Result<Self> {
+        let mut lines = reader.take(MAX_HEAD).lines();
+        let mut next = || {
+            lines
+                .next()
+                .unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))
+        };
+        let method = next()?.split(' ').next().unwrap_or_default().to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let line = next()?;
+            if line.is_empty() {
+                return Ok(Self { method, headers });
+            }
+            let (name, value) = line.split_once(':').ok_or(io::ErrorKind::InvalidData)?;
+            headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+    }
+
+    /// All of them as they came, doubled ones too.
+    fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    fn body_bytes(&self) -> u64 {
+        self.headers()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            .and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(0)
+    }
+}

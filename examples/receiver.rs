@@ -1,0 +1,135 @@
+//! The paved road: axum, typed events, one line on standard output for each delivery, a shutdown that loses nothing.
+//!
+//! ```sh
+//! cargo run --example receiver
+//! ```
+//!
+//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address. README.md
+//! shows deliveries made with `openssl` and `curl`. Ctrl-C or SIGTERM ends it once the runs under way have ended.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::{Answer, Change, Event, EventData, MemoryStore, Number, Receiver, Secret};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+/// A row of the data model `Orders`. Its columns are named as people see them.
+#[derive(Deserialize)]
+struct Order {
+    #[serde(rename = "Customer")]
+    customer: String,
+    /// Keeps the digits that were sent: 12.50 stays 12.50.
+    #[serde(rename = "Total")]
+    total: Number,
+}
+
+/// What may have changed of it.
+#[derive(Deserialize)]
+struct OrderChanges {
+    #[serde(rename = "Total")]
+    total: Option<Change<Number>>,
+}
+
+async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
+    let (id, event_type) = (&event.id, event.event_type());
+    let text = match &event.data {
+        EventData::RowCreated(row) => format!(
+            "{} ordered for {} ({}, entered by {})",
+            row.properties.customer,
+            row.properties.total.as_str(),
+            row.row_id,
+            row.created_by.name,
+        ),
+        EventData::RowUpdated(row) => {
+            // A column that was renamed or retyped: 500, so that the sender retries what a mended receiver can take.
+            let changes: OrderChanges = row
+                .changes
+                .to()
+                .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+            match changes.total {
+                Some(total) => format!(
+                    "total {} became {} ({}, changed by {})",
+                    total.before.as_str(),
+                    total.after.as_str(),
+                    row.row_id,
+                    row.updated_by.name,
+                ),
+                None => format!("total unchanged ({})", row.row_id),
+            }
+        }
+        EventData::RowDeleted(row) => format!("{} deleted by {}", row.row_id, row.deleted_by.name),
+        // page.*, member.* and what the service may yet invent come as raw JSON.
+        EventData::Other(other) => other.data.as_str().to_owned(),
+        _ => "of a newer kind".to_owned(),
+    };
+    println!("{id} {event_type}: {text}");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The sender learns a status; the operator learns why.
+fn print_answer(answer: &Answer) {
+    let mut text = format!("{} {}", answer.status, answer.outcome.name());
+    let mut reason = answer.reason.as_ref().map(|reason| &**reason as &dyn Error);
+    while let Some(error) = reason {
+        text = format!("{text}: {error}");
+        reason = error.source();
+    }
+    println!("{text}");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = TcpListener::bind(address).await?;
+    let receiver = Receiver::builder()
+        .secret(secret(&listener)?)
+        .store(MemoryStore::default())
+        .on_answer(print_answer)
+        .build()?;
+    let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
+
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app)
+        .with_graceful_shutdown(told_to_stop())
+        .await?;
+    // No connection is left. Runs that outlived their request get ten seconds to end.
+    let drained = receiver.drain(Duration::from_secs(10)).await;
+    println!("stopped, {} runs aborted", drained.aborted());
+    Ok(())
+}
+
+fn secret(listener: &TcpListener) -> Result<Secret, Box<dyn Error>> {
+    if env::var_os("WEBHOOK_SECRET").is_some() {
+        return Ok(Secret::from_env("WEBHOOK_SECRET")?);
+    }
+    if !listener.local_addr()?.ip().is_loopback() {
+        return Err("set WEBHOOK_SECRET: the made-up one is for this machine alone".into());
+    }
+    let made_up = "whsec_made_up_for_local_tries";
+    println!("WEBHOOK_SECRET is not set, so the secret is {made_up}");
+    Ok(Secret::new(made_up)?)
+}
+
+async fn told_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut told) => told.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
+}

@@ -1,0 +1,93 @@
+//! Events and deliveries from JSON, for unit tests of what takes them.
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use super::signer::made_up;
+use crate::clock::UnixSeconds;
+use crate::delivery::Delivery;
+use crate::error::EventError;
+use crate::event::{Event, EventHead};
+use crate::verify::{DeliveryHeaders, Verified, Verifier};
+
+/// When these deliveries were signed and received: 2025-11-21T01:53:20Z.
+const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
+
+/// A typed event, minted by the real verifier.
+///
+/// A handler takes an [`Event`], and an event comes from verified bytes alone. So that its unit test needs no server, this
+/// signs the JSON with a made-up secret and lets the real verifier check it: what comes out is what would have come out of a
+/// request, refusals included.
+///
+/// # Errors
+/// What a handler's [`Event<R>`] argument would be refused for: no well-formed event, or one that does not fit `R`.
+///
+/// ```
+/// use hookgate::{Event, EventData};
+/// use hookgate::testing::event;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Order {
+///     #[serde(rename = "Total")]
+///     total: f64,
+/// }
+///
+/// /// What is tested.
+/// fn is_large(event: &Event<Order>) -> bool {
+///     matches!(&event.data, EventData::RowCreated(row) if row.properties.total > 1_000.0)
+/// }
+///
+/// let event = event::<Order>(
+///     r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
+///         "data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Total":1250},
+///         "createdBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#,
+/// )?;
+/// assert!(is_large(&event));
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+///
+/// Where the JSON is no event, the test learns what the operator would:
+///
+/// ```
+/// use hookgate::EventErrorKind;
+/// use hookgate::testing::event;
+///
+/// let error = event::<hookgate::Properties>(r#"{"id":"evt_1"}"#).unwrap_err();
+/// assert_eq!(error.kind(), EventErrorKind::Missing);
+/// ```
+pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, EventError> {
+    Event::from_verified(&verified(json.as_ref()))
+}
+
+/// A recognised delivery, minted by the real verifier, for what takes a [`Delivery`] or its raw bytes.
+///
+/// # Errors
+/// What the layer would answer 400 for: no usable id and type at the head of a JSON object.
+///
+/// ```
+/// use hookgate::testing::delivery;
+///
+/// let delivery = delivery(r#"{"id":"evt_1","type":"page.created"}"#)?;
+/// assert_eq!((delivery.event_id(), delivery.event_type()), ("evt_1", "page.created"));
+/// assert_eq!(delivery.verified().scope(), "default");
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
+    let verified = verified(json.as_ref());
+    let head = EventHead::of(&verified)?;
+    Ok(Delivery::new(verified, head, MOMENT))
+}
+
+fn verified(json: &[u8]) -> Verified {
+    let (signer, secret) = made_up();
+    let headers = signer.at(MOMENT).headers(json);
+    // Signed a line above with the key that checks it, at the moment that it is checked.
+    #[allow(clippy::expect_used)]
+    DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (*name, value.as_str())))
+        .ok()
+        .and_then(|headers| {
+            let body = Bytes::copy_from_slice(json);
+            Verifier::new(secret).verify(&headers, body, MOMENT).ok()
+        })
+        .expect("the signer signs what the verifier takes")
+}

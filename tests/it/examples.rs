@@ -1,0 +1,304 @@
+//! Each example is started as a process, delivered to over TCP, and does what its header says.
+
+use crate::process::{Example, row_created, signed};
+
+#[cfg(all(feature = "axum", feature = "testing"))]
+#[path = "../../examples/custom_store/store.rs"]
+mod store;
+
+const SECRET: &str = "whsec_made_up_for_the_examples";
+
+/// What any of them does, whatever it is built on: one run, no second one, no run for what is not authentic.
+fn check_the_rules(example: &mut Example, id: &str) {
+    let body = row_created(id, "{}");
+    assert_eq!(example.deliver(SECRET, &body).status, 204);
+    example.line_with(id);
+    assert_eq!(example.deliver(SECRET, &body).status, 200);
+
+    let changed = body.replace("row_1", "row_2");
+    let headers = signed(SECRET, &body, 0);
+    let changed = example.send("POST", "/webhooks", &headers, &changed);
+    assert_eq!(changed.status, 401);
+    let stale = example.send("POST", "/webhooks", &signed(SECRET, &body, 301), &body);
+    assert_eq!(stale.status, 401);
+    assert_eq!(stale.body, changed.body);
+    assert_eq!(
+        example.deliver("whsec_made_up_and_another", &body).status,
+        401
+    );
+    assert_eq!(example.send("GET", "/webhooks", &[], "").status, 405);
+}
+
+#[test]
+fn custom_server_takes_the_walk_over_plain_tcp() {
+    let mut example = Example::start("custom_server", &[("WEBHOOK_SECRET", SECRET)]);
+    check_the_rules(&mut example, "evt_custom");
+    let announced = [("Content-Length", "1048577".to_owned())];
+    let mut headers = signed(SECRET, "", 0);
+    headers.extend(announced);
+    assert_eq!(example.send("POST", "/webhooks", &headers, "").status, 413);
+}
+
+#[cfg(feature = "tower")]
+#[test]
+fn hyper_server_guards_a_plain_tower_service() {
+    let mut example = Example::start("hyper_server", &[("WEBHOOK_SECRET", SECRET)]);
+    check_the_rules(&mut example, "evt_hyper");
+    let again = example.deliver(SECRET, &row_created("evt_hyper", "{}"));
+    assert!(again.is_replay(), "{again:?}");
+}
+
+#[cfg(feature = "axum")]
+mod axum {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A path in a directory that cargo keeps for tests.
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("{name}-{}", std::process::id());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_file(&path);
+        path
+    }
+
+    #[test]
+    fn secret_rotation_takes_old_and_new_without_a_restart() {
+        let (old, new) = ("whsec_made_up_secret_old1", "whsec_made_up_secret_new2");
+        let file = scratch("secrets");
+        std::fs::write(&file, format!("{old}\n")).unwrap();
+        let mut example = Example::start(
+            "secret_rotation",
+            &[("SECRETS_FILE", file.to_str().unwrap())],
+        );
+        let body = |n: u32| row_created(&format!("evt_{n}"), "{}");
+        assert_eq!(example.deliver(old, &body(1)).status, 204);
+        assert_eq!(example.deliver(new, &body(2)).status, 401);
+
+        std::fs::write(&file, format!("{new}\n{old}\n")).unwrap();
+        example.line_with("live keys: …new2, …old1");
+        assert_eq!(example.deliver(new, &body(2)).status, 204);
+        assert_eq!(example.deliver(old, &body(3)).status, 204);
+        // Rotation changes nothing about what is remembered.
+        assert!(example.deliver(new, &body(1)).is_replay());
+
+        std::fs::write(&file, "half-writ").unwrap();
+        example.line_with("kept the old secrets");
+        assert_eq!(example.deliver(old, &body(4)).status, 204);
+
+        std::fs::write(&file, format!("{new}\n")).unwrap();
+        while example.count_lines_with("live keys: …new2") < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(example.deliver(old, &body(5)).status, 401);
+        assert_eq!(example.deliver(new, &body(5)).status, 204);
+        let _ = std::fs::remove_file(file);
+    }
+
+    #[test]
+    fn custom_store_remembers_across_a_restart() {
+        let file = scratch("handled");
+        let variables = [
+            ("STORE_FILE", file.to_str().unwrap()),
+            ("WEBHOOK_SECRET", SECRET),
+        ];
+        let mut example = Example::start("custom_store", &variables);
+        check_the_rules(&mut example, "evt_store");
+        drop(example);
+
+        let example = Example::start("custom_store", &variables);
+        let again = example.deliver(SECRET, &row_created("evt_store", "{}"));
+        assert!(again.is_replay(), "{again:?}");
+        assert_eq!(
+            example.deliver(SECRET, &row_created("evt_2", "{}")).status,
+            204
+        );
+        let _ = std::fs::remove_file(file);
+    }
+
+    /// The store itself, under the suite that every store passes.
+    #[cfg(feature = "testing")]
+    mod store_of_ones_own {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU32, Ordering};
+        use std::time::Duration;
+
+        use hookgate::testing::{StoreConformance, StoreUnderTest};
+        use hookgate::{Capacity, DedupeStore, ManualClock, UnixSeconds};
+
+        struct Files {
+            clock: ManualClock,
+            opened: AtomicU32,
+        }
+
+        impl StoreUnderTest for Files {
+            async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+                if capacity.is_some() {
+                    return None; // it keeps whatever it is given
+                }
+                let number = self.opened.fetch_add(1, Ordering::Relaxed);
+                let file = super::scratch(&format!("store-{number}"));
+                let store =
+                    crate::examples::store::FileStore::open(&file, self.clock.clone()).unwrap();
+                std::fs::remove_file(file).unwrap(); // open files outlive their names
+                Some(Arc::new(store))
+            }
+
+            async fn pass(&self, time: Duration) {
+                self.clock.advance(time);
+            }
+
+            fn races(&self) -> usize {
+                16
+            }
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn custom_store_keeps_the_contract() {
+            let files = Files {
+                clock: ManualClock::at(UnixSeconds::new(1_763_690_000)),
+                opened: AtomicU32::new(0),
+            };
+            StoreConformance::new(files).run().await.assert_kept();
+        }
+    }
+
+    #[cfg(all(feature = "moka", unix))]
+    #[test]
+    fn receiver_prints_typed_events_and_ends_gracefully() {
+        let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
+        let created = row_created("evt_1", r#"{"Customer":"Ada","Total":12.50}"#);
+        assert_eq!(example.deliver(SECRET, &created).status, 204);
+        example.line_with("evt_1 row.created: Ada ordered for 12.50 (row_1, entered by Bo)");
+        assert!(example.deliver(SECRET, &created).is_replay());
+        example.line_with("200 replayed");
+        let other = r#"{"id":"evt_2","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
+        assert_eq!(example.deliver(SECRET, other).status, 204);
+        example.line_with(r#"evt_2 page.created: {"title":"Plans"}"#);
+        let misfit = row_created("evt_3", r#"{"Customer":"Ada","Total":"much"}"#);
+        assert_eq!(example.deliver(SECRET, &misfit).status, 422);
+        example.line_with("Total does not fit");
+        assert!(example.terminate());
+        example.line_with("stopped, 0 runs aborted");
+    }
+
+    #[cfg(feature = "moka")]
+    mod conformance {
+        use serde_json::{Value, json};
+
+        use super::*;
+
+        const OTHER: &str = "another-form-of-secret";
+
+        fn start() -> Example {
+            Example::start(
+                "conformance",
+                &[("SECRET", SECRET), ("SECRET2", OTHER), ("MAX_BODY", "2000")],
+            )
+        }
+
+        fn deliver(example: &Example, subscription: &str, secret: &str, body: &str) -> u16 {
+            let mut headers = signed(secret, body, 0);
+            headers.push(("X-Service-Webhook-Id", subscription.to_owned()));
+            example.send("POST", "/webhooks", &headers, body).status
+        }
+
+        fn count(example: &Example, query: &str) -> Value {
+            let reply = example.get(&format!("/count{query}"));
+            assert_eq!(reply.status, 200);
+            serde_json::from_str(&reply.body).unwrap()
+        }
+
+        #[test]
+        fn counts_runs_by_the_id_in_the_body() {
+            let example = start();
+            assert_eq!(count(&example, ""), json!({"total": 0}));
+            assert_eq!(
+                count(&example, "?id=evt_1"),
+                json!({"total": 0, "effects": 0, "starts": 0, "type": null})
+            );
+            let body = row_created("evt_1", "{}");
+            assert_eq!(deliver(&example, "wh_1", SECRET, &body), 204);
+            assert_eq!(deliver(&example, "wh_1", SECRET, &body), 200);
+            assert_eq!(
+                count(&example, "?id=evt_1"),
+                json!({"total": 1, "effects": 1, "starts": 1, "type": "row.created"})
+            );
+            // Another subscription has a scope of its own; its run counts under the same id.
+            assert_eq!(deliver(&example, "wh_2", OTHER, &body), 204);
+            assert_eq!(count(&example, "?id=evt_1")["effects"], 2);
+            assert_eq!(count(&example, ""), json!({"total": 2}));
+            assert_eq!(deliver(&example, "wh_1", OTHER, &body), 401);
+            assert_eq!(deliver(&example, "wh_3", SECRET, &body), 401);
+            assert_eq!(
+                example.deliver(SECRET, &body).status,
+                401,
+                "which of the two?"
+            );
+
+            let odd = row_created("evt ä/?&", "{}");
+            assert_eq!(deliver(&example, "wh_1", SECRET, &odd), 204);
+            assert_eq!(count(&example, "?id=evt%20%C3%A4%2F%3F%26")["effects"], 1);
+        }
+
+        #[test]
+        fn obeys_the_probe() {
+            let example = start();
+            let run = |id: &str, probe: &str| {
+                let body = row_created(id, &format!(r#"{{"probe":"{probe}"}}"#));
+                deliver(&example, "wh_1", SECRET, &body)
+            };
+            let statuses = |id, probe| [(); 4].map(|()| run(id, probe));
+            assert_eq!(statuses("evt_fail", "fail=2"), [500, 500, 204, 200]);
+            assert_eq!(statuses("evt_panic", "panic=1"), [500, 204, 200, 200]);
+            assert_eq!(statuses("evt_both", "panic=1;fail=2"), [500, 500, 204, 200]);
+            assert_eq!(count(&example, "?id=evt_both")["starts"], 3);
+
+            let started = std::time::Instant::now();
+            assert_eq!(run("evt_sleep", "sleep=300;fail=1"), 500);
+            assert!(started.elapsed().as_millis() >= 300);
+            assert_eq!(run("evt_sleep", "sleep=300;fail=1"), 204);
+        }
+
+        #[test]
+        fn copies_at_one_moment_run_once() {
+            let example = start();
+            let body = row_created("evt_race", r#"{"probe":"sleep=200"}"#);
+            let statuses: Vec<u16> = std::thread::scope(|scope| {
+                let copies: Vec<_> = (0..4)
+                    .map(|_| scope.spawn(|| deliver(&example, "wh_1", SECRET, &body)))
+                    .collect();
+                copies
+                    .into_iter()
+                    .map(|copy| copy.join().unwrap())
+                    .collect()
+            });
+            assert_eq!(count(&example, "?id=evt_race")["starts"], 1, "{statuses:?}");
+            assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1);
+        }
+
+        #[test]
+        fn keeps_the_limit_that_it_is_given() {
+            let example = start();
+            let of_length = |id: &str, length: usize| {
+                let empty = row_created(id, r#"{"pad":""}"#).len();
+                let pad = "x".repeat(length - empty);
+                row_created(id, &format!(r#"{{"pad":"{pad}"}}"#))
+            };
+            let exact = of_length("evt_exact", 2_000);
+            assert_eq!(deliver(&example, "wh_1", SECRET, &exact), 204);
+            let above = of_length("evt_above", 2_001);
+            assert_eq!(deliver(&example, "wh_1", SECRET, &above), 413);
+            assert_eq!(example.get("/webhooks").status, 405);
+            assert!(example.get("/webhooks").has("allow: post"));
+        }
+
+        #[test]
+        fn one_subscription_needs_no_name() {
+            let example = Example::start("conformance", &[("SECRET", SECRET)]);
+            let body = row_created("evt_1", "{}");
+            assert_eq!(example.deliver(SECRET, &body).status, 204);
+            assert_eq!(deliver(&example, "wh_2", SECRET, &body), 401);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What ARCHITECTURE.md says is absent, looked for.
+
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A file of `src`, without its comments.
+struct Source {
+    /// Below `src`, with `/`.
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// Its lines of code, each without what follows `//`. A `//` in a text cuts that line short, which hides nothing that is
+    /// looked for here.
+    fn code(&self) -> impl Iterator<Item = &str> {
+        self.text
+            .lines()
+            .map(|line| line.split("//").next().unwrap())
+    }
+
+    fn names(&self, path: &str) -> bool {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        self.code().any(|line| {
+            line.match_indices(path)
+                .any(|(at, _)| !line[..at].ends_with(word))
+        })
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let src = Path::new(ROOT).join("src");
+    let mut sources = Vec::new();
+    let mut folders = vec![src.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(&src).unwrap().to_str().unwrap();
+                sources.push(Source {
+                    name: name.replace('\\', "/"),
+                    text: std::fs::read_to_string(&path).unwrap(),
+                });
+            }
+        }
+    }
+    assert!(sources.len() > 30);
+    sources
+}
+
+/// The names of the files that name any of these paths.
+fn who_names(paths: &[&str]) -> Vec<String> {
+    let named = |source: &Source| paths.iter().any(|path| source.names(path));
+    let mut names: Vec<_> = sources()
+        .into_iter()
+        .filter(named)
+        .map(|source| source.name)
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn crypto_is_named_in_one_file() {
+    let crates = ["hmac::", "sha2::", "subtle::", "hex::", "digest::"];
+    assert_eq!(who_names(&crates), ["verify/signature.rs"]);
+}
+
+#[test]
+fn the_clock_is_read_in_one_file() {
+    assert_eq!(who_names(&["SystemTime::now"]), ["clock.rs"]);
+    // The layer's deadlines are timers of tokio, which can be paused in tests; they decide on no delivery's age.
+    for name in who_names(&["Instant::now", "Instant::", ".elapsed()"]) {
+        assert!(name == "clock.rs" || name.starts_with("layer/"), "{name}");
+    }
+    for source in sources().iter().filter(|source| source.name != "clock.rs") {
+        let std_instant = |line: &str| line.contains("std::time") && line.contains("Instant");
+        assert!(!source.code().any(std_instant), "{}", source.name);
+    }
+}
+
+#[test]
+fn json_is_parsed_after_verification_only() {
+    let parsers = who_names(&["serde_json::"]);
+    for name in parsers {
+        let after = name.starts_with("event/") || name.starts_with("testing/");
+        assert!(after || name == "error/event.rs", "{name}");
+    }
+}
+
+#[test]
+fn frameworks_stay_in_their_folders() {
+    for name in who_names(&["tower_layer::", "tower_service::", "http_body::"]) {
+        assert!(name.starts_with("layer/"), "{name}");
+    }
+    for name in who_names(&["axum_core::", "axum::"]) {
+        assert!(name.starts_with("extract/"), "{name}");
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden() {
+    let library = sources().into_iter().find(|source| source.name == "lib.rs");
+    assert!(
+        library
+            .unwrap()
+            .text
+            .contains("\n#![forbid(unsafe_code)]\n")
+    );
+}
+
+#[test]
+fn no_file_is_long() {
+    for source in sources() {
+        let code = source.text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let lines = code.lines().count();
+        assert!(
+            lines <= 350,
+            "{}: {lines} lines before its tests",
+            source.name
+        );
+    }
+}
+
+/// What cargo says of the dependencies. Asked where every feature is on, since only then everything that it has to look at is
+/// there without a network; counted on Linux, since other systems compile other packages.
+#[cfg(all(
+    target_os = "linux",
+    feature = "axum",
+    feature = "chrono",
+    feature = "jiff",
+    feature = "moka",
+    feature = "testing",
+    feature = "time",
+    feature = "tracing"
+))]
+mod packages {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::process::Command;
+
+    use super::ROOT;
+
+    type Package = (String, String);
+
+    fn cargo(arguments: &[&str]) -> String {
+        let output = Command::new(env!("CARGO"))
+            .current_dir(ROOT)
+            .args(arguments)
+            .args(["--locked", "--offline"])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Name and version of every package that these features compile, this one included.
+    fn tree(features: &[&str]) -> BTreeSet<Package> {
+        let tree = ["tree", "--edges", "normal", "--prefix", "none"];
+        cargo(&[&tree, features].concat())
+            .lines()
+            .map(|line| {
+                let mut words = line.split(' ');
+                let mut word = || words.next().unwrap().to_owned();
+                (word(), word().trim_start_matches('v').to_owned())
+            })
+            .collect()
+    }
+
+    fn rust_versions() -> BTreeMap<Package, (u32, u32)> {
+        let about = Command::new(env!("CARGO")).arg("-vV").output().unwrap();
+        let about = String::from_utf8(about.stdout).unwrap();
+        let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+        let metadata = ["metadata", "--format-version=1", "--all-features"];
+        let filter = ["--filter-platform", host.unwrap()];
+        let metadata: serde_json::Value =
+            serde_json::from_str(&cargo(&[metadata.as_slice(), &filter].concat())).unwrap();
+        let mut versions = BTreeMap::new();
+        for package in metadata["packages"].as_array().unwrap() {
+            let text = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
+            let rust = text("rust_version");
+            let mut numbers = rust.split('.').map_while(|number| number.parse().ok());
+            let rust = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+            versions.insert((text("name"), text("version")), rust);
+        }
+        versions
+    }
+
+    /// README's rows and what to ask cargo for.
+    const ROWS: [(&str, &[&str]); 11] = [
+        ("none", &["--no-default-features"]),
+        ("`tower`", &["--no-default-features", "--features=tower"]),
+        ("`axum`", &["--no-default-features", "--features=axum"]),
+        ("`moka`", &["--no-default-features", "--features=moka"]),
+        (
+            "`tracing`",
+            &["--no-default-features", "--features=tracing"],
+        ),
+        (
+            "`testing`",
+            &["--no-default-features", "--features=testing"],
+        ),
+        ("`chrono`", &["--no-default-features", "--features=chrono"]),
+        ("`jiff`", &["--no-default-features", "--features=jiff"]),
+        ("`time`", &["--no-default-features", "--features=time"]),
+        ("default", &[]),
+        ("all", &["--all-features"]),
+    ];
+
+    #[test]
+    fn readme_counts_packages_right() {
+        let readme = include_str!("../../README.md");
+        let rust_versions = rust_versions();
+        for (row, features) in ROWS {
+            let packages = tree(features);
+            let newest = packages.iter().map(|package| rust_versions[package]).max();
+            let (major, minor) = newest.unwrap();
+            let end = format!("| {} | {major}.{minor} |", packages.len());
+            let line = readme
+                .lines()
+                .find(|line| line.starts_with(&format!("| {row} |")));
+            let line = line.unwrap_or_else(|| panic!("no row for {row}"));
+            assert!(line.ends_with(&end), "{line} should end in {end}");
+        }
+    }
+
+    #[test]
+    fn packages_stay_few() {
+        assert!(tree(&["--no-default-features"]).len() <= 30);
+        assert!(tree(&[]).len() <= 64);
+    }
+
+    #[test]
+    fn core_knows_no_framework() {
+        for (name, _) in tree(&["--no-default-features"]) {
+            let foreign = ["http", "tokio", "tower", "axum", "hyper", "moka"];
+            assert!(
+                !foreign.iter().any(|prefix| name.starts_with(prefix)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn serde_json_is_not_changed_for_the_whole_program() {
+        let format = [
+            "tree",
+            "--edges=normal",
+            "--prefix=none",
+            "--format={p} {f}",
+        ];
+        let tree = cargo(&[format.as_slice(), &["--all-features"]].concat());
+        let line = tree.lines().find(|line| line.starts_with("serde_json "));
+        let line = line.expect("serde_json with its features");
+        assert!(line.contains("raw_value"), "{line}");
+        assert!(!line.contains("arbitrary_precision") && !line.contains("preserve_order"));
+    }
+
+    #[test]
+    fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
+        let rust_versions = rust_versions();
+        let of = |package: &Package| rust_versions[package];
+        let packages = tree(&["--all-features"]);
+        let own = packages
+            .iter()
+            .find(|(name, _)| name == "hookgate")
+            .unwrap();
+        for package in &packages {
+            assert!(
+                of(package) <= of(own),
+                "{package:?} asks for {:?}",
+                of(package)
+            );
+        }
+    }
+}

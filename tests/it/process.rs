@@ -1,0 +1,208 @@
+//! Examples as processes of their own, and deliveries to them over plain TCP.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
+
+/// Far more than anything here takes, so that a busy machine fails no test.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running example; ended with its own process id when it goes out of scope.
+pub(crate) struct Example {
+    child: Child,
+    /// Behind a lock only so that deliveries can be made from several threads.
+    lines: Mutex<mpsc::Receiver<String>>,
+    seen: Vec<String>,
+    /// HOST:PORT, as it printed.
+    pub(crate) address: String,
+}
+
+impl Example {
+    /// Starts an example on a port that the system chooses, and waits for the line that tells it.
+    pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(binary(name));
+        for inherited in ["ADDR", "WEBHOOK_SECRET", "SECRET", "SECRET2", "MAX_BODY"] {
+            command.env_remove(inherited);
+        }
+        let mut child = command
+            .env("ADDR", "127.0.0.1:0")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let mut example = Self {
+            child,
+            lines: Mutex::new(lines),
+            seen: Vec::new(),
+            address: String::new(),
+        };
+        let line = example.line_with("listening on http://");
+        let rest = line.split("http://").nth(1).unwrap();
+        example.address = rest.split('/').next().unwrap().to_owned();
+        example
+    }
+
+    /// Waits for a printed line that contains `text`; earlier ones count too.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.get_mut().unwrap().recv_timeout(left) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("no line with {text:?} in {:#?}", self.seen)
+                }
+            }
+        }
+    }
+
+    /// All lines printed so far that contain `text`.
+    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
+    pub(crate) fn count_lines_with(&mut self, text: &str) -> usize {
+        self.seen.extend(self.lines.get_mut().unwrap().try_iter());
+        self.seen.iter().filter(|line| line.contains(text)).count()
+    }
+
+    /// Asks the process to end, by its own id, and waits for it. Says whether it ended well.
+    #[cfg(unix)]
+    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
+    pub(crate) fn terminate(&mut self) -> bool {
+        let kill = format!("kill -TERM {}", self.child.id());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &kill])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    pub(crate) fn deliver(&self, secret: &str, body: &str) -> Reply {
+        self.send("POST", "/webhooks", &signed(secret, body, 0), body)
+    }
+
+    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], "")
+    }
+
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: &str,
+    ) -> Reply {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n",
+            self.address,
+            body.len()
+        );
+        for (name, value) in headers {
+            write!(head, "{name}: {value}\r\n").unwrap();
+        }
+        // A server that refuses on the head may close before it has taken all of the body.
+        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        Reply::parse(&String::from_utf8(text).unwrap())
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    fn parse(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
+        Self {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    pub(crate) fn is_replay(&self) -> bool {
+        self.status == 200 && self.has("idempotent-replayed: true")
+    }
+
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    pub(crate) fn has(&self, header: &str) -> bool {
+        self.head.lines().any(|line| line == header)
+    }
+}
+
+/// The headers of a delivery signed `age` seconds ago.
+pub(crate) fn signed(secret: &str, body: &str, age: i64) -> Vec<(&'static str, String)> {
+    let secret = Secret::new(secret).or_else(|_| Secret::of_other_form(secret));
+    let at = UnixSeconds::new(SystemClock.now().as_i64() - age);
+    let timestamp = Timestamp::at(at).unwrap();
+    let signature = Signature::sign(&secret.unwrap(), &timestamp, body.as_bytes());
+    vec![
+        ("Content-Type", "application/json".to_owned()),
+        ("X-Service-Timestamp", timestamp.as_str().to_owned()),
+        ("X-Service-Signature", signature.to_header_value()),
+    ]
+}
+
+/// `cargo test` builds the examples beside the tests; `cargo test --test it` alone does not.
+pub(crate) fn binary(name: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    let profile = this.parent().and_then(|deps| deps.parent()).unwrap();
+    let path = profile
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        path.exists(),
+        "{} is not built: run `cargo test`, or `cargo build --examples` first",
+        path.display()
+    );
+    path
+}
+
+/// A row.created with this id and these properties.
+pub(crate) fn row_created(id: &str, properties: &str) -> String {
+    format!(
+        r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{properties},"createdBy":{{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}}}}"#
+    )
+}

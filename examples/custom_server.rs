@@ -12,13 +12,15 @@
 use std::env;
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
 use hookgate::{Admission, LocalStore, Receiver, Refusal, RequestHead, Secret, block_on};
 
 /// The most bytes of a request's line and headers.
 const MAX_HEAD: u64 = 16 * 1024;
+/// The most bytes of a refused body that are read for the sake of the answer.
+const MAX_UNREAD: u64 = 64 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::builder()
@@ -47,13 +49,17 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
         Err(refusal) => {
             // The reason is for the operator; the sender is told a status.
             println!("{refusal}");
-            refusal.kind().status().to_string()
+            format!("{} Refused", refusal.kind().status())
         }
     };
     write!(
         stream,
         "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-    )
+    )?;
+    // Closing over unread bytes would reset the connection and could cost the sender its answer.
+    stream.shutdown(Shutdown::Write)?;
+    io::copy(&mut reader.take(MAX_UNREAD), &mut io::sink())?;
+    Ok(())
 }
 
 /// The walk: open on the head, push the body, recognise, admit, handle, commit.

@@ -87,7 +87,7 @@ fn the_shell_lines_do_what_readme_says() {
             receiver.line_with(promised);
         }
     }
-    receiver.line_with("lies 301 s before");
+    receiver.line_with("the delivery is stale");
     // Three runs, whatever was delivered.
     assert_eq!(receiver.count_lines_with("row_1"), 3);
 }

@@ -65,7 +65,13 @@ fn who_names(paths: &[&str]) -> Vec<String> {
 
 #[test]
 fn crypto_is_named_in_one_file() {
-    let crates = ["hmac::", "sha2::", "subtle::", "digest::", "crypto_common::"];
+    let crates = [
+        "hmac::",
+        "sha2::",
+        "subtle::",
+        "digest::",
+        "crypto_common::",
+    ];
     assert_eq!(who_names(&crates), ["verify/signature.rs"]);
 }
 

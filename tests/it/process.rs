@@ -36,15 +36,12 @@ impl Example {
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
+        collect(child.stdout.take().unwrap(), sender.clone());
+        collect(child.stderr.take().unwrap(), sender);
         let mut example = Self {
             child,
             lines: Mutex::new(lines),
@@ -74,7 +71,7 @@ impl Example {
         }
     }
 
-    /// All lines printed so far that contain `text`.
+    /// How many lines printed so far contain `text`.
     #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn count_lines_with(&mut self, text: &str) -> usize {
         self.seen.extend(self.lines.get_mut().unwrap().try_iter());
@@ -135,6 +132,14 @@ impl Example {
         let _ = stream.read_to_end(&mut text);
         Reply::parse(&String::from_utf8(text).unwrap())
     }
+}
+
+/// Sends lines as they are printed.
+fn collect(output: impl Read + Send + 'static, sender: mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        lines.for_each(|line| drop(sender.send(line)));
+    });
 }
 
 impl Drop for Example {

@@ -111,3 +111,8 @@ pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,
     SignedBytes, Timestamp, Verified, Verifier, Window,
 };
+
+/// README's Rust, compiled. It uses the features that it needs.
+#[cfg(all(doctest, feature = "axum", feature = "moka", feature = "testing"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,6 +8,10 @@
 //! one for each way in which real ones have failed: check and insert in two steps, a retention that duplicates extend, a release
 //! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
 
+mod event;
+mod signer;
 mod store;
 
+pub use event::{delivery, event};
+pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};

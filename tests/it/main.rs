@@ -7,6 +7,7 @@
 #[cfg(feature = "axum")]
 mod bodies;
 mod events;
+mod examples;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
@@ -14,6 +15,7 @@ mod fuzz;
 mod harness;
 #[cfg(feature = "axum")]
 mod http2;
+mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
@@ -22,6 +24,8 @@ mod once;
 mod parsers;
 #[cfg(feature = "axum")]
 mod positions;
+mod process;
+mod readme;
 #[cfg(feature = "axum")]
 mod ready;
 #[cfg(feature = "axum")]

@@ -1,0 +1,389 @@
+//! Whatever the order of copies, failures, panics, hang-ups, late answers, lost leases and clock steps: each event is
+//! committed once, and none is lost while the sender still retries.
+//!
+//! A [`Plan`](plan::Plan) says what happens; it is played in virtual time, on one thread, against the real layer and a real store
+//! behind planned faults. The rules are checked where things happen:
+//!
+//! - [`ledger`]: the store's contract as plain code. Each call that takes effect must be answered as the ledger answers it.
+//! - [`world`]: what handler, requests and hooks may see, given the ledger; and what must be true in the end.
+//!
+//! `PROPTEST_CASES` sets the number of plans. A plan that fails is shrunk and kept in `tests/it/model.regressions`.
+
+#![allow(clippy::unwrap_used)]
+
+mod ledger;
+mod plan;
+mod store;
+mod world;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hookgate::layer::{ResponseBody, VerifiedBody};
+use hookgate::{
+    Answer, DeadLetter, DeadLettered, Delivery, HookError, LocalStore, Outcome, Receiver, Secret,
+    Signature, Timestamp, UnixSeconds,
+};
+use http::{Request, Response, StatusCode};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tower::util::BoxCloneService;
+use tower::{Layer, ServiceExt, service_fn};
+
+use self::plan::{ATTEMPTS, Does, Letter, Plan, RUN_LIMIT, SENDER_GIVES_UP, Store, plans};
+use self::store::WatchedStore;
+use self::world::{MAX_WAITING, RunEnd, SharedStore, StoreClock, Wall, World, event_id};
+use crate::harness::SECRET;
+
+type App = BoxCloneService<Request<String>, Response<ResponseBody<()>>, Infallible>;
+
+#[test]
+fn each_event_is_committed_once_and_none_is_lost() {
+    let defaults = Config::default();
+    let mut runner = TestRunner::new(Config {
+        cases: if defaults.cases == 256 {
+            400
+        } else {
+            defaults.cases
+        },
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "tests/it/model.regressions",
+        ))),
+        ..defaults
+    });
+    let played = runner.run(&plans(), |plan| {
+        let violations = Play::begin_and_end(plan).violations();
+        if violations.is_empty() {
+            return Ok(());
+        }
+        Err(TestCaseError::fail(violations.join("\n")))
+    });
+    if let Err(failure) = played {
+        panic!("{failure}");
+    }
+}
+
+/// The rules above say little if nothing happens. So this says what happens in a few hundred plans, always the same ones.
+#[test]
+fn the_plans_reach_what_they_are_about() {
+    let mut runner = TestRunner::deterministic();
+    let mut happened = BTreeMap::<String, usize>::new();
+    for _ in 0..200 {
+        let plan = plans().new_tree(&mut runner).unwrap().current();
+        let play = Play::begin_and_end(plan);
+        assert!(play.violations().is_empty(), "{:#?}", play.violations());
+        for what in play.happened() {
+            *happened.entry(what).or_default() += 1;
+        }
+    }
+    for expected in [
+        "heard handled",
+        "heard dead_lettered",
+        "heard replayed",
+        "heard runs_on",
+        "heard handler_status",
+        "heard panicked",
+        "heard dead_letter_failed",
+        "heard handled_claim_lost",
+        "heard handled_commit_failed",
+        "heard handled_commit_too_slow",
+        "heard not_authentic",
+        "heard still_running",
+        "heard too_many_waiting",
+        "heard store_unavailable",
+        "heard store_too_slow",
+        "settled handled",
+        "settled run_limit",
+        "settled handled_commit_too_slow",
+        "a claim or record was lost",
+        "two runs at a time",
+        "handled in a later attempt",
+        "given up by the sender",
+    ] {
+        assert!(
+            happened.contains_key(expected),
+            "never: {expected}; but {happened:#?}"
+        );
+    }
+}
+
+struct Play {
+    plan: Plan,
+    world: Arc<World>,
+    receiver: Receiver,
+    app: App,
+}
+
+impl Play {
+    /// Plays a plan from its first delivery to the end of its last run.
+    fn begin_and_end(plan: Plan) -> Arc<World> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap()
+            .block_on(async { Self::begin(plan).to_the_end().await })
+    }
+
+    fn begin(plan: Plan) -> Self {
+        let world = World::new(&plan.events);
+        let clock: Arc<dyn hookgate::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
+        let inner: SharedStore = match plan.store {
+            Store::Local => Arc::new(LocalStore::new(100).with_clock(clock)),
+            #[cfg(feature = "moka")]
+            Store::Memory => Arc::new(hookgate::MemoryStore::new(100).with_clock(clock)),
+            #[cfg(not(feature = "moka"))]
+            Store::Memory => Arc::new(LocalStore::new(100).with_clock(clock)),
+        };
+        let store = WatchedStore {
+            inner,
+            world: Arc::clone(&world),
+        };
+        let [settled, answered, letters, handling] = [(); 4].map(|()| Arc::clone(&world));
+        let receiver = Receiver::builder()
+            .secret(Secret::new(SECRET).unwrap())
+            .store(store)
+            .clock(Wall(Arc::clone(&world)))
+            .lease(Duration::from_millis(plan.lease))
+            .run_limit(Duration::from_millis(RUN_LIMIT))
+            .max_waiting(MAX_WAITING.0, MAX_WAITING.1)
+            .on_settled(move |run| settled.settled(run))
+            .on_answer(move |answer| answered.told(answer))
+            .dead_letters(move |letter| {
+                let kept = keep(&letters, &letter);
+                async { kept }
+            })
+            .build()
+            .unwrap();
+        let handler = service_fn(move |request| handle(&handling, &request));
+        let app = BoxCloneService::new(receiver.layer().layer(handler));
+        Self {
+            plan,
+            world,
+            receiver,
+            app,
+        }
+    }
+
+    async fn to_the_end(self) -> Arc<World> {
+        let mut tasks = JoinSet::new();
+        for (event, plan) in self.plan.events.iter().enumerate() {
+            let sender = self.sender(event, plan.first_attempt);
+            tasks.spawn(sender);
+            for &(at, hang_up) in &plan.copies {
+                let (app, world) = (self.app.clone(), Arc::clone(&self.world));
+                tasks.spawn(async move {
+                    sleep(Duration::from_millis(at)).await;
+                    deliver(app, world, event, hang_up).await;
+                });
+            }
+        }
+        for &(at, seconds) in &self.plan.wall_steps {
+            let world = Arc::clone(&self.world);
+            tasks.spawn(async move {
+                sleep(Duration::from_millis(at)).await;
+                world.skew.fetch_add(seconds, Ordering::SeqCst);
+            });
+        }
+        for &(at, millis) in &self.plan.store_jumps {
+            let world = Arc::clone(&self.world);
+            tasks.spawn(async move {
+                sleep(Duration::from_millis(at)).await;
+                world.jumps.fetch_add(1, Ordering::SeqCst);
+                world.jumped.fetch_add(millis, Ordering::SeqCst);
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            if let Err(panic) = task {
+                self.world
+                    .violation(format!("outside the handler: {panic}"));
+            }
+        }
+        self.all_runs_end().await;
+        self.world.check_the_end();
+        self.a_last_copy_is_taken().await;
+        self.all_places_are_free().await;
+        self.world.check_the_end();
+        self.world
+    }
+
+    /// The service: tries until it hears 2xx, hangs up after 5 s.
+    fn sender(&self, event: usize, first_attempt: u64) -> impl Future<Output = ()> + Send + use<> {
+        let (app, world) = (self.app.clone(), Arc::clone(&self.world));
+        async move {
+            let mut passed = 0;
+            for attempt in ATTEMPTS {
+                let due = first_attempt + attempt;
+                sleep(Duration::from_millis(due - passed)).await;
+                passed = due;
+                let began = tokio::time::Instant::now();
+                let status = deliver(app.clone(), Arc::clone(&world), event, SENDER_GIVES_UP).await;
+                if status.is_some_and(|status| status.is_success()) {
+                    if attempt > 0 {
+                        world.note("handled in a later attempt");
+                    }
+                    return;
+                }
+                passed += u64::try_from(began.elapsed().as_millis()).unwrap();
+            }
+            world.note("given up by the sender");
+        }
+    }
+
+    async fn all_runs_end(&self) {
+        // The longest run, and the slowest calls of the store after it.
+        sleep(Duration::from_millis(RUN_LIMIT) + Duration::from_secs(150)).await;
+        let runs = self.receiver.runs();
+        if runs != 0 {
+            self.world.violation(format!("{runs} runs have no end"));
+        }
+    }
+
+    /// With all faults over, a copy of each event is a replay if it is done, and handled if it is not.
+    async fn a_last_copy_is_taken(&self) {
+        self.world.calm();
+        for event in 0..self.plan.events.len() {
+            for _ in 0..2 {
+                let (app, world) = (self.app.clone(), Arc::clone(&self.world));
+                let status = deliver(app, world, event, SENDER_GIVES_UP).await;
+                if !status.is_some_and(|status| status.is_success()) {
+                    let violation = format!("a last copy of event {event} heard {status:?}");
+                    self.world.violation(violation);
+                }
+            }
+        }
+    }
+
+    /// As many copies can wait as at the beginning.
+    async fn all_places_are_free(&self) {
+        let mut tasks = JoinSet::new();
+        let (in_all, for_one) = MAX_WAITING;
+        for (id, waiting) in [("slow_1", for_one), ("slow_2", in_all - for_one)] {
+            for _ in 0..=waiting {
+                tasks.spawn(self.app.clone().oneshot(request(&self.world, id)));
+            }
+        }
+        while let Some(answer) = tasks.join_next().await {
+            let response = answer.unwrap().unwrap();
+            let outcome = outcome(&response);
+            // The hook was told of these as well.
+            self.world.heard(outcome);
+            if !response.status().is_success() {
+                self.world
+                    .violation(format!("a place to wait is missing: {outcome:?}"));
+            }
+        }
+    }
+}
+
+fn request(world: &World, id: &str) -> Request<String> {
+    let body = format!(r#"{{"id":"{id}","type":"row.deleted"}}"#);
+    let secret = Secret::new(SECRET).unwrap();
+    let timestamp = Timestamp::at(UnixSeconds::new(world.true_time())).unwrap();
+    let signature = Signature::sign(&secret, &timestamp, body.as_bytes());
+    Request::post("/webhooks")
+        .header("x-service-timestamp", timestamp.as_str())
+        .header("x-service-signature", signature.to_header_value())
+        .body(body)
+        .unwrap()
+}
+
+fn outcome(response: &Response<ResponseBody<()>>) -> Outcome {
+    response.extensions().get::<Answer>().unwrap().outcome
+}
+
+/// One delivery, given up after `hang_up` milliseconds. `None` where no answer was heard.
+async fn deliver(app: App, world: Arc<World>, event: usize, hang_up: u64) -> Option<StatusCode> {
+    let request = request(&world, &event_id(event));
+    // Nothing else runs between this look at the ledger and the request's own.
+    let arrival = world.arrives(event);
+    let Ok(answer) = timeout(Duration::from_millis(hang_up), app.oneshot(request)).await else {
+        world.hung_up(&arrival);
+        return None;
+    };
+    let response = match answer {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    world.answered(&arrival, response.status().as_u16(), outcome(&response));
+    Some(response.status())
+}
+
+/// The handler: does what the plan says for this run.
+fn handle(
+    world: &Arc<World>,
+    request: &Request<VerifiedBody>,
+) -> impl Future<Output = Result<Response<()>, Infallible>> + Send + use<> {
+    let delivery = request.extensions().get::<Delivery>().unwrap();
+    let begun = world
+        .event_of(delivery.key())
+        .map(|event| world.run_begins(event));
+    if let Some((run, Does::PanicsInCall)) = begun {
+        run.ends(RunEnd::Panicked);
+        // As a panic, without the noise of the panic hook.
+        resume_unwind(Box::new("made-up panic in the call"));
+    }
+    async move {
+        let Some((run, does)) = begun else {
+            sleep(Duration::from_secs(1)).await;
+            return Ok(answer(StatusCode::NO_CONTENT));
+        };
+        match does {
+            Does::Succeeds(millis) => {
+                last(millis).await;
+                run.ends(RunEnd::Succeeded);
+                Ok(answer(StatusCode::NO_CONTENT))
+            }
+            Does::Fails(millis) => {
+                last(millis).await;
+                run.ends(RunEnd::Failed);
+                Ok(answer(StatusCode::BAD_GATEWAY))
+            }
+            Does::PanicsInCall => unreachable!(),
+            Does::PanicsInPoll(millis) => {
+                last(millis).await;
+                run.ends(RunEnd::Panicked);
+                resume_unwind(Box::new("made-up panic in a poll"))
+            }
+            Does::GivesUp(millis, letter) => {
+                last(millis).await;
+                let reason = format!("{} {letter:?}", run.hands_over());
+                Ok(DeadLetter::new(reason).mark(Response::new(())))
+            }
+        }
+    }
+}
+
+async fn last(millis: u64) {
+    if millis > 0 {
+        sleep(Duration::from_millis(millis)).await;
+    }
+}
+
+fn answer(status: StatusCode) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    response
+}
+
+/// The dead-letter hook.
+fn keep(world: &World, letter: &DeadLettered) -> Result<(), HookError> {
+    let event = world.event_of(letter.delivery.key()).unwrap();
+    let (run, does) = letter.reason.split_once(' ').unwrap();
+    let ends = |end| world.run_ends(event, run.parse().unwrap(), end);
+    if does == format!("{:?}", Letter::IsKept) {
+        ends(RunEnd::LetterKept);
+        return Ok(());
+    }
+    ends(RunEnd::LetterNotKept);
+    if does == format!("{:?}", Letter::Panics) {
+        resume_unwind(Box::new("made-up panic in the hook"));
+    }
+    Err("made-up failure of the hook".into())
+}

@@ -1,0 +1,555 @@
+//! Everything that is known of a plan under way, and the rules that are checked where things happen.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use hookgate::{
+    Answer, Clock, DedupeStore, EventKey, Failure, Monotonic, Outcome, RefusalKind, Settled,
+    UnixSeconds,
+};
+use tokio::time::Instant;
+
+use super::ledger::{Ledger, State};
+use super::plan::{Call, Does, EventPlan, Fault, RUN_LIMIT};
+
+const BUDGET: Duration = Duration::from_millis(4_500);
+/// Tokio's timers tick once a millisecond.
+const TICK: Duration = Duration::from_millis(2);
+/// The longest time between two looks of a waiting copy.
+const LONGEST_WAIT: Duration = Duration::from_millis(402);
+/// How many copies may wait, in all and for one event.
+pub(super) const MAX_WAITING: (usize, usize) = (6, 4);
+
+#[derive(Debug)]
+pub(super) struct World {
+    start: Instant,
+    /// By how much the receiver's wall clock is off, in seconds.
+    pub(super) skew: AtomicI64,
+    /// By how much the store's clock has jumped ahead, in milliseconds.
+    pub(super) jumped: AtomicU64,
+    pub(super) jumps: AtomicUsize,
+    in_flight: AtomicUsize,
+    names: HashMap<EventKey, usize>,
+    events: Mutex<Vec<EventState>>,
+    violations: Mutex<Vec<String>>,
+    /// What the hook was told, and what the requests heard.
+    told: Mutex<Vec<Outcome>>,
+    heard: Mutex<Vec<Outcome>>,
+    notes: Mutex<Vec<&'static str>>,
+}
+
+#[derive(Debug)]
+pub(super) struct EventState {
+    plan: EventPlan,
+    pub(super) ledger: Ledger,
+    calls: [usize; 4],
+    pub(super) faults_met: usize,
+    pub(super) runs: Vec<RunState>,
+    pub(super) settled: Vec<Outcome>,
+    /// Requests that are waiting for their answer.
+    in_flight: usize,
+    pub heard_2xx: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct RunState {
+    began: Instant,
+    /// The ledger's losses when it began, its own claim's among them.
+    losses: usize,
+    pub(super) end: Option<RunEnd>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RunEnd {
+    Succeeded,
+    Failed,
+    Panicked,
+    LetterKept,
+    LetterNotKept,
+    CutOff,
+}
+
+impl RunEnd {
+    pub(super) fn is_success(self) -> bool {
+        matches!(self, Self::Succeeded | Self::LetterKept)
+    }
+
+    /// Whether a run that ended like this may settle like that.
+    fn settles_as(self, outcome: Outcome) -> bool {
+        match (self, outcome) {
+            (Self::Succeeded, Outcome::Handled)
+            | (Self::LetterKept, Outcome::DeadLettered)
+            | (Self::Succeeded | Self::LetterKept, Outcome::HandledUnrecorded(_)) => true,
+            (_, Outcome::Failed(failure)) => {
+                failure
+                    == match self {
+                        Self::Failed => Failure::Status(502),
+                        Self::Panicked => Failure::Panicked,
+                        Self::LetterNotKept => Failure::DeadLetterFailed,
+                        Self::CutOff => Failure::RunLimit,
+                        Self::Succeeded | Self::LetterKept => return false,
+                    }
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What was known when a request came in.
+pub(super) struct Arrival {
+    event: usize,
+    at: Instant,
+    fresh: bool,
+    state: State,
+    disturbances: usize,
+}
+
+impl World {
+    pub(super) fn new(events: &[EventPlan]) -> Arc<Self> {
+        let state = |plan: &EventPlan| EventState {
+            plan: plan.clone(),
+            ledger: Ledger::default(),
+            calls: [0; 4],
+            faults_met: 0,
+            runs: Vec::new(),
+            settled: Vec::new(),
+            in_flight: 0,
+            heard_2xx: false,
+        };
+        let name = |event| (EventKey::new("default", &event_id(event)), event);
+        Arc::new(Self {
+            start: Instant::now(),
+            skew: AtomicI64::new(0),
+            jumped: AtomicU64::new(0),
+            jumps: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            names: (0..events.len()).map(name).collect(),
+            events: Mutex::new(events.iter().map(state).collect()),
+            violations: Mutex::default(),
+            told: Mutex::default(),
+            heard: Mutex::default(),
+            notes: Mutex::default(),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<EventState>> {
+        self.events.lock().unwrap()
+    }
+
+    pub(super) fn violation(&self, what: String) {
+        let at = self.start.elapsed();
+        self.violations
+            .lock()
+            .unwrap()
+            .push(format!("{at:?}: {what}"));
+    }
+
+    fn check(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.violation(what());
+        }
+    }
+
+    pub(super) fn violations(&self) -> Vec<String> {
+        self.violations.lock().unwrap().clone()
+    }
+
+    pub(super) fn note(&self, what: &'static str) {
+        self.notes.lock().unwrap().push(what);
+    }
+
+    /// What happened, for a test of the plans.
+    pub(super) fn happened(&self) -> Vec<String> {
+        let mut happened: Vec<_> = self
+            .notes
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|it| (*it).into())
+            .collect();
+        let heard = self.heard.lock().unwrap();
+        happened.extend(
+            heard
+                .iter()
+                .map(|outcome| format!("heard {}", outcome.name())),
+        );
+        for state in self.lock().iter() {
+            let settled = state
+                .settled
+                .iter()
+                .map(|outcome| format!("settled {}", outcome.name()));
+            happened.extend(settled);
+            if state.ledger.losses > 0 {
+                happened.push("a claim or record was lost".into());
+            }
+        }
+        happened
+    }
+
+    pub(super) fn true_time(&self) -> i64 {
+        1_763_690_000 + self.start.elapsed().as_secs() as i64
+    }
+
+    pub(super) fn store_time(&self) -> Duration {
+        self.start.elapsed() + Duration::from_millis(self.jumped.load(Ordering::SeqCst))
+    }
+
+    pub(super) fn event_of(&self, key: &EventKey) -> Option<usize> {
+        self.names.get(key).copied()
+    }
+
+    /// The fault that this call of the store meets.
+    pub(super) fn fault(&self, event: usize, call: Call) -> Option<Fault> {
+        let state = &mut self.lock()[event];
+        let nth = state.calls[call as usize];
+        state.calls[call as usize] += 1;
+        let planned = state.plan.faults.iter().find(|fault| {
+            fault.call == call && (fault.nth..fault.nth + fault.times).contains(&nth)
+        })?;
+        state.faults_met += 1;
+        Some(planned.fault)
+    }
+
+    /// The faults are over.
+    pub(super) fn calm(&self) {
+        self.skew.store(0, Ordering::SeqCst);
+        for state in self.lock().iter_mut() {
+            state.plan.faults.clear();
+            state.plan.runs = vec![Does::Succeeds(0)];
+        }
+    }
+
+    /// Whether nothing but the handler and the sender could do harm to this event.
+    pub(super) fn undisturbed(&self, event: &EventState) -> bool {
+        event.faults_met == 0 && self.jumps.load(Ordering::SeqCst) == 0
+    }
+
+    // ---- runs
+
+    /// A run begins. No other may be under way or have succeeded, unless its claim was lost since.
+    pub(super) fn run_begins(self: &Arc<Self>, event: usize) -> (RunGuard, Does) {
+        let state = &mut self.lock()[event];
+        let losses = state.ledger.losses;
+        for (number, run) in state.runs.iter().enumerate() {
+            if run.end.is_none() {
+                self.note("two runs at a time");
+            }
+            let bars = run.end.is_none_or(RunEnd::is_success);
+            self.check(!bars || run.losses < losses, || {
+                format!("event {event} runs again beside or after its run {number}: {run:?}")
+            });
+        }
+        let number = state.runs.len();
+        let does = *state
+            .plan
+            .runs
+            .get(number)
+            .or(state.plan.runs.last())
+            .unwrap();
+        state.runs.push(RunState {
+            began: Instant::now(),
+            losses,
+            end: None,
+        });
+        let guard = RunGuard {
+            world: Arc::clone(self),
+            event,
+            number,
+            open: true,
+        };
+        (guard, does)
+    }
+
+    pub(super) fn run_ends(&self, event: usize, number: usize, end: RunEnd) {
+        let run = &mut self.lock()[event].runs[number];
+        run.end = Some(end);
+        let limit = Duration::from_millis(RUN_LIMIT);
+        let lasted = run.began.elapsed();
+        self.check(end != RunEnd::CutOff || lasted >= limit, || {
+            format!("run {number} of event {event} was cut off after {lasted:?}")
+        });
+        self.check(lasted <= limit + TICK, || {
+            format!("run {number} of event {event} lasted {lasted:?}")
+        });
+    }
+
+    /// A run settles: told as it ended, committed or given up.
+    pub(super) fn settled(&self, settled: &Settled) {
+        let Some(event) = self.event_of(settled.delivery.key()) else {
+            return;
+        };
+        let now = self.store_time();
+        let state = &mut self.lock()[event];
+        let outcome = settled.outcome;
+        state.settled.push(outcome);
+        self.check(
+            state
+                .runs
+                .iter()
+                .any(|run| run.end.is_some_and(|end| end.settles_as(outcome))),
+            || format!("a run of event {event} settled as {outcome:?}"),
+        );
+        match outcome {
+            Outcome::Handled | Outcome::DeadLettered => self
+                .check(state.ledger.commits > 0, || {
+                    format!("event {event} is said to be {outcome:?}, and was not committed")
+                }),
+            Outcome::HandledUnrecorded(_) => self.check(!self.undisturbed(state), || {
+                format!("a success of event {event} was not recorded, without a fault: {outcome:?}")
+            }),
+            _ => self.check(
+                !self.undisturbed(state) || state.ledger.state(now) != State::Running,
+                || format!("event {event} is not claimable after {outcome:?}"),
+            ),
+        }
+    }
+
+    // ---- requests
+
+    /// Call it right before the request is polled for the first time.
+    pub(super) fn arrives(&self, event: usize) -> Arrival {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let now = self.store_time();
+        let state = &mut self.lock()[event];
+        state.in_flight += 1;
+        Arrival {
+            event,
+            at: Instant::now(),
+            fresh: self.skew.load(Ordering::SeqCst).abs() <= 300,
+            state: state.ledger.state(now),
+            disturbances: state.faults_met + self.jumps.load(Ordering::SeqCst),
+        }
+    }
+
+    pub(super) fn told(&self, answer: &Answer) {
+        self.told.lock().unwrap().push(answer.outcome);
+    }
+
+    pub(super) fn heard(&self, outcome: Outcome) {
+        self.heard.lock().unwrap().push(outcome);
+    }
+
+    pub(super) fn hung_up(&self, arrival: &Arrival) {
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        self.lock()[arrival.event].in_flight -= 1;
+        self.check(arrival.at.elapsed() <= BUDGET + TICK, || {
+            format!("no answer after {:?}", arrival.at.elapsed())
+        });
+    }
+
+    pub(super) fn answered(&self, arrival: &Arrival, status: u16, outcome: Outcome) {
+        self.heard(outcome);
+        let total = self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        let now = self.store_time();
+        let event = arrival.event;
+        let state = &mut self.lock()[event];
+        let here = state.in_flight;
+        state.in_flight -= 1;
+        let elapsed = arrival.at.elapsed();
+        self.check(elapsed <= BUDGET + TICK, || {
+            format!("answered after {elapsed:?}")
+        });
+
+        if (200..300).contains(&status) {
+            state.heard_2xx = true;
+            let succeeded = state
+                .runs
+                .iter()
+                .any(|run| run.end.is_some_and(RunEnd::is_success));
+            self.check(succeeded, || {
+                format!(
+                    "a copy of event {event} heard {status} ({outcome:?}) before any run succeeded"
+                )
+            });
+        }
+        let refused = match outcome {
+            Outcome::Refused(kind) => Some(kind),
+            _ => None,
+        };
+        self.check(
+            arrival.fresh == (refused != Some(RefusalKind::NotAuthentic)),
+            || format!("{outcome:?} although the age was right: {}", arrival.fresh),
+        );
+        match outcome {
+            Outcome::Replayed { .. } => self.check(state.ledger.commits > 0, || {
+                format!("event {event} was replayed and never done")
+            }),
+            Outcome::RunsOn => self.check(state.runs.iter().any(|run| run.end.is_none()), || {
+                format!("event {event} is said to run on, and no run is under way")
+            }),
+            _ => {}
+        }
+
+        // From here on: what must be, where nothing but the handler stood in the way.
+        let disturbed =
+            state.faults_met + self.jumps.load(Ordering::SeqCst) != arrival.disturbances;
+        if disturbed || !arrival.fresh {
+            return;
+        }
+        let replayed = matches!(outcome, Outcome::Replayed { same_body: true });
+        match arrival.state {
+            State::Done => self.check(replayed, || {
+                format!("a copy of event {event}, which was done, heard {outcome:?}")
+            }),
+            State::Free => self.check(refused.is_none() && !replayed, || {
+                format!("a copy of event {event}, which was free, heard {outcome:?}")
+            }),
+            State::Running => match refused {
+                None => {}
+                Some(RefusalKind::StillRunning) => {
+                    let then = now.saturating_sub(LONGEST_WAIT);
+                    self.check(state.ledger.was_running_since(then, now), || {
+                        format!("a copy of event {event} did not see that it was free")
+                    });
+                }
+                Some(RefusalKind::TooManyWaiting) => self
+                    .check(here > MAX_WAITING.1 || total > MAX_WAITING.0, || {
+                        format!("{here} copies of event {event} of {total} in all are too many")
+                    }),
+                Some(other) => self.violation(format!("event {event} was refused: {other:?}")),
+            },
+        }
+    }
+
+    /// What must be true in the end.
+    pub(super) fn check_the_end(&self) {
+        for (event, state) in self.lock().iter().enumerate() {
+            let ends: Vec<_> = state.runs.iter().filter_map(|run| run.end).collect();
+            self.check(
+                ends.len() == state.runs.len() && state.settled.len() == state.runs.len(),
+                || {
+                    format!(
+                        "event {event}: {} runs, settled {:?}",
+                        state.runs.len(),
+                        state.settled
+                    )
+                },
+            );
+            let ended = |success| {
+                ends.iter()
+                    .filter(|end| end.is_success() == success)
+                    .count()
+            };
+            let settled =
+                |name: fn(&Outcome) -> bool| state.settled.iter().filter(|it| name(it)).count();
+            let failed = settled(|outcome| matches!(outcome, Outcome::Failed(_)));
+            self.check(failed == ended(false), || {
+                format!("event {event}: ended {ends:?}, settled {:?}", state.settled)
+            });
+            let recorded =
+                settled(|outcome| matches!(outcome, Outcome::Handled | Outcome::DeadLettered));
+            let commits = state.ledger.commits;
+            self.check(recorded <= commits && commits <= ended(true), || {
+                format!(
+                    "event {event}: {recorded} told, {commits} committed, {} succeeded",
+                    ended(true)
+                )
+            });
+            self.check(ended(true) <= 1 + state.ledger.losses, || {
+                format!(
+                    "event {event}: {ends:?} with {} losses",
+                    state.ledger.losses
+                )
+            });
+            // What succeeded is known to someone: the sender, who stops, or the store, which says so to the next copy.
+            let known = state.heard_2xx || commits > 0;
+            self.check(
+                ended(true) == 0 || known || !self.undisturbed(state),
+                || format!("event {event} was handled, and nobody knows"),
+            );
+            if self.undisturbed(state) {
+                let once = ended(true).min(1);
+                self.check(
+                    (ended(true), recorded, commits, state.ledger.losses) == (once, once, once, 0),
+                    || {
+                        format!(
+                            "event {event}, undisturbed: {:?}, {:?}",
+                            state.settled, state.ledger
+                        )
+                    },
+                );
+            }
+        }
+        let sorted = |list: &Mutex<Vec<Outcome>>| {
+            let mut names: Vec<_> = list
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|it| format!("{it:?}"))
+                .collect();
+            names.sort();
+            names
+        };
+        let (told, heard) = (sorted(&self.told), sorted(&self.heard));
+        self.check(told == heard, || format!("told {told:?}, heard {heard:?}"));
+        self.check(self.in_flight.load(Ordering::SeqCst) == 0, || {
+            "requests without an end".into()
+        });
+    }
+}
+
+pub(super) fn event_id(event: usize) -> String {
+    format!("evt_{event}")
+}
+
+/// A run of the handler. Dropped before its end, it was cut off.
+pub(super) struct RunGuard {
+    world: Arc<World>,
+    event: usize,
+    pub(super) number: usize,
+    open: bool,
+}
+
+impl RunGuard {
+    pub(super) fn ends(mut self, end: RunEnd) {
+        self.open = false;
+        self.world.run_ends(self.event, self.number, end);
+    }
+
+    /// The dead-letter hook ends it.
+    pub(super) fn hands_over(mut self) -> usize {
+        self.open = false;
+        self.number
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        if self.open {
+            self.world.run_ends(self.event, self.number, RunEnd::CutOff);
+        }
+    }
+}
+
+/// The receiver's clock: its wall can be wrong.
+#[derive(Debug)]
+pub(super) struct Wall(pub(super) Arc<World>);
+
+impl Clock for Wall {
+    fn now(&self) -> UnixSeconds {
+        UnixSeconds::new(self.0.true_time() + self.0.skew.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::new(self.0.start.elapsed())
+    }
+}
+
+/// The store's clock: it can jump ahead.
+#[derive(Debug)]
+pub(super) struct StoreClock(pub(super) Arc<World>);
+
+impl Clock for StoreClock {
+    fn now(&self) -> UnixSeconds {
+        UnixSeconds::new(self.0.true_time())
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::new(self.0.store_time())
+    }
+}
+
+/// Shared by the plan's driver and the store behind the faults.
+pub(super) type SharedStore = Arc<dyn DedupeStore>;

@@ -22,7 +22,8 @@ use super::response::Own;
 use super::settle::{Settling, settle};
 use super::supervise::{Handled, Watch, supervise};
 use super::trace::in_this_span;
-use crate::dedupe::Claim;
+use super::waiting::{Place, WaitingRoom};
+use crate::dedupe::{Claim, EventKey};
 use crate::delivery::Delivery;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 use crate::receiver::{Admission, Receiver};
@@ -81,6 +82,9 @@ struct Meeting<R, E> {
     phase: Phase,
     /// Whether the request has been answered, or its sender has hung up.
     alone: bool,
+    /// A copy's place among those that wait. Here, so that one that hangs up leaves it, even while it asks a store that
+    /// hangs.
+    place: Option<Place>,
     ended: Option<Ended<R, E>>,
 }
 
@@ -103,6 +107,7 @@ impl<R, E> Slot<R, E> {
         Self(Mutex::new(Meeting {
             phase: Phase::Claiming { since },
             alone: false,
+            place: None,
             ended: None,
         }))
     }
@@ -113,6 +118,20 @@ impl<R, E> Slot<R, E> {
 
     fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
+    }
+
+    /// Takes a place among the copies that wait, unless it has one.
+    fn queue(&self, room: &Arc<WaitingRoom>, event: EventKey) -> Result<(), RefusalKind> {
+        let mut meeting = self.lock();
+        if meeting.place.is_none() {
+            meeting.place = Some(room.enter(event)?);
+        }
+        Ok(())
+    }
+
+    /// Waits no more.
+    fn leave_queue(&self) {
+        self.lock().place = None;
     }
 
     /// Whether nobody waits for the answer any more.
@@ -233,6 +252,7 @@ impl<R, E> Drop for Attached<R, E> {
         let Some(run) = self.run.take() else { return };
         let mut meeting = self.slot.lock();
         meeting.alone = true;
+        meeting.place = None;
         let holds_nothing = matches!(meeting.phase, Phase::Waiting { .. });
         drop(meeting);
         if holds_nothing {
@@ -255,7 +275,9 @@ where
         mut inner,
         request,
     } = work;
-    let claim = match claim(&receiver, &delivery, &slot).await {
+    let claimed = claim(&receiver, &delivery, &slot).await;
+    slot.leave_queue();
+    let claim = match claimed {
         Ok(claim) => claim,
         Err(ended) => return slot.end(ended),
     };
@@ -282,7 +304,6 @@ async fn claim<R, E>(
     slot: &Slot<R, E>,
 ) -> Result<Claim, Ended<R, E>> {
     let mut wait = FIRST_WAIT;
-    let mut place = None;
     loop {
         let lease_left = match admit(receiver, delivery).await.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
@@ -295,10 +316,8 @@ async fn claim<R, E>(
         if slot.alone() {
             return Err(still_running(RefusalKind::StillRunning));
         }
-        if place.is_none() {
-            let room = &receiver.shared.layer.waiting;
-            place = Some(room.enter(*delivery.key()).map_err(still_running)?);
-        }
+        slot.queue(&receiver.shared.layer.waiting, *delivery.key())
+            .map_err(still_running)?;
         slot.enter(Phase::Waiting { lease_left });
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
         wait = (wait * 2).min(LONGEST_WAIT);

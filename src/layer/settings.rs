@@ -18,7 +18,7 @@ pub(crate) struct LayerSettings {
     pub(super) budget: Duration,
     pub(super) body_deadline: Duration,
     pub(super) run_limit: Duration,
-    pub(super) waiting: WaitingRoom,
+    pub(super) waiting: Arc<WaitingRoom>,
     pub(super) hooks: Hooks,
 }
 
@@ -28,7 +28,7 @@ impl Default for LayerSettings {
             budget: Duration::from_millis(4_500),
             body_deadline: Duration::from_secs(2),
             run_limit: Duration::from_secs(600),
-            waiting: WaitingRoom::new(64, 4),
+            waiting: Arc::new(WaitingRoom::new(64, 4)),
             hooks: Hooks::default(),
         }
     }
@@ -108,7 +108,7 @@ impl ReceiverBuilder {
 
     /// The most copies that wait for a running one, in all and for one event. Beyond it: 503. Default: 64 and 4.
     pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
-        self.layer.waiting = WaitingRoom::new(in_all, for_one_event);
+        self.layer.waiting = Arc::new(WaitingRoom::new(in_all, for_one_event));
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dedupe::EventKey;
 use crate::outcome::RefusalKind;
@@ -31,7 +31,7 @@ impl WaitingRoom {
     }
 
     /// A place, held until it is dropped.
-    pub(super) fn enter(&self, event: EventKey) -> Result<Place<'_>, RefusalKind> {
+    pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<Place, RefusalKind> {
         let mut taken = self.lock();
         let here = taken.by_event.get(&event).copied().unwrap_or(0);
         if taken.in_all >= self.places || here >= self.places_per_event {
@@ -39,7 +39,11 @@ impl WaitingRoom {
         }
         taken.in_all += 1;
         taken.by_event.insert(event, here + 1);
-        Ok(Place { room: self, event })
+        drop(taken);
+        Ok(Place {
+            room: Arc::clone(self),
+            event,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -48,12 +52,12 @@ impl WaitingRoom {
 }
 
 /// A place in the waiting room.
-pub(super) struct Place<'a> {
-    room: &'a WaitingRoom,
+pub(super) struct Place {
+    room: Arc<WaitingRoom>,
     event: EventKey,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.room.lock();
         taken.in_all = taken.in_all.saturating_sub(1);
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn places_are_bounded_in_all_and_by_event() {
-        let room = WaitingRoom::new(3, 2);
+        let room = Arc::new(WaitingRoom::new(3, 2));
         let [one, two] = ["evt_1", "evt_2"].map(|id| EventKey::new("default", id));
         let full = |event| room.enter(event).err() == Some(RefusalKind::TooManyWaiting);
         let places = [room.enter(one), room.enter(one)];

@@ -36,7 +36,10 @@ use tokio::time::{sleep, timeout};
 use tower::util::BoxCloneService;
 use tower::{Layer, ServiceExt, service_fn};
 
-use self::plan::{ATTEMPTS, Does, Letter, Plan, RUN_LIMIT, SENDER_GIVES_UP, Store, plans};
+use self::plan::{
+    ATTEMPTS, Call, Does, EventPlan, Fault, Letter, Plan, RUN_LIMIT, SENDER_GIVES_UP, Store,
+    StoreFault, plans,
+};
 use self::store::WatchedStore;
 use self::world::{MAX_WAITING, RunEnd, SharedStore, StoreClock, Wall, World, event_id};
 use crate::harness::SECRET;
@@ -67,6 +70,32 @@ fn each_event_is_committed_once_and_none_is_lost() {
     if let Err(failure) = played {
         panic!("{failure}");
     }
+}
+
+/// Hung up while it asked a store that hung, a waiting copy kept its place for as long as the call was given.
+#[test]
+fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
+    let mut copies = vec![(1, 30)];
+    copies.extend([(4_510, SENDER_GIVES_UP); MAX_WAITING.1]);
+    let plan = Plan {
+        store: Store::Local,
+        lease: 30_000,
+        events: vec![EventPlan {
+            first_attempt: 0,
+            copies,
+            runs: vec![Does::Succeeds(8_000)],
+            faults: vec![StoreFault {
+                call: Call::Claim,
+                nth: 2,
+                times: 1,
+                fault: Fault::Hangs,
+            }],
+        }],
+        wall_steps: Vec::new(),
+        store_jumps: Vec::new(),
+    };
+    let violations = Play::begin_and_end(plan).violations();
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
 /// The rules above say little if nothing happens. So this says what happens in a few hundred plans, always the same ones.

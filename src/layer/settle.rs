@@ -11,6 +11,7 @@ use super::hooks::{DeadLettered, Reason, Settled};
 use super::response::Own;
 use super::run::{End, Ended, LATE_STORE_CALL, Slot};
 use super::supervise::{Handled, Watch, supervise};
+use super::trace;
 use crate::dedupe::{Claim, Ownership};
 use crate::delivery::Delivery;
 use crate::error::EventError;
@@ -142,13 +143,15 @@ pub(super) async fn settle<R, E>(
         outcome
     };
     slot.settled(outcome);
-    receiver.shared.layer.hooks.settled(&Settled {
+    let settled = Settled {
         outcome,
         delivery: delivery.clone(),
         reason: reason.clone(),
         elapsed,
         late,
-    });
+    };
+    trace::ended(&settled);
+    receiver.shared.layer.hooks.settled(&settled);
     if let Outcome::Failed(_) = outcome {
         receiver.report_failure(delivery.verified(), Some(&delivery), outcome, reason);
     }

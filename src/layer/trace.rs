@@ -4,10 +4,10 @@
 //! `messaging.message.id`, `messaging.message.body.size`. The rest is under `hookgate.`.
 
 #[cfg(feature = "tracing")]
-pub(super) use on::{Trace, in_this_span};
+pub(super) use on::{Trace, ended, in_this_span};
 
 #[cfg(not(feature = "tracing"))]
-pub(super) use off::{Trace, in_this_span};
+pub(super) use off::{Trace, ended, in_this_span};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -18,7 +18,7 @@ mod on {
     use tracing::{Instrument, Span};
 
     use crate::delivery::Delivery;
-    use crate::layer::hooks::Answer;
+    use crate::layer::hooks::{Answer, Settled};
     use crate::outcome::Outcome;
 
     #[derive(Clone)]
@@ -83,6 +83,21 @@ mod on {
         }
     }
 
+    /// A run that outlived its request tells its end here, since no answer does. Called inside its span.
+    pub(crate) fn ended(run: &Settled) {
+        if !run.late {
+            return;
+        }
+        let name = run.outcome.name();
+        match (&run.reason, run.outcome) {
+            (None, Outcome::Handled) => tracing::debug!(outcome = name, "run ended late"),
+            (None, _) => tracing::warn!(outcome = name, "run ended late"),
+            (Some(reason), _) => {
+                tracing::warn!(outcome = name, reason = chain(&**reason), "run ended late");
+            }
+        }
+    }
+
     /// Takes the current span along when a future moves to another task.
     pub(crate) fn in_this_span<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
         future.in_current_span()
@@ -104,7 +119,7 @@ mod on {
 #[cfg(not(feature = "tracing"))]
 mod off {
     use crate::delivery::Delivery;
-    use crate::layer::hooks::Answer;
+    use crate::layer::hooks::{Answer, Settled};
 
     #[derive(Clone)]
     pub(crate) struct Trace;
@@ -123,6 +138,8 @@ mod off {
             future
         }
     }
+
+    pub(crate) fn ended(_: &Settled) {}
 
     pub(crate) fn in_this_span<F>(future: F) -> F {
         future

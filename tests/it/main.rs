@@ -20,6 +20,8 @@ mod invariants;
 mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
+mod model;
+#[cfg(feature = "axum")]
 mod once;
 mod parsers;
 #[cfg(feature = "axum")]
@@ -33,6 +35,8 @@ mod refusals;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(feature = "axum", feature = "tracing"))]
+mod tracing;
 mod ui;
 mod vectors;
 #[cfg(feature = "axum")]

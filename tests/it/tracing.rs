@@ -1,0 +1,491 @@
+//! What the log says of a delivery, and what neither the log nor anything else may say.
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use hookgate::{
+    Answer, DeadLetter, Delivery, Event, Failed, KeyRing, LocalStore, Reason, Receiver, Secret,
+    Signature, Timestamp,
+};
+use http::StatusCode;
+use tokio::time::sleep;
+use tower::ServiceExt;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::harness::{Harness, SECRET, Sent, TokioClock, pass};
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+
+/// What was recorded on this thread. Each test has its own, and each runs on one.
+#[derive(Default)]
+struct Log {
+    spans: Vec<SpanSeen>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Debug)]
+struct SpanSeen {
+    name: &'static str,
+    fields: Fields,
+    open: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    fields: Fields,
+    /// The spans it lies in, by their number.
+    within: Vec<usize>,
+}
+
+type Fields = BTreeMap<String, String>;
+
+thread_local! {
+    static LOG: RefCell<Log> = RefCell::default();
+}
+
+/// Writes down everything. Installed for the whole process, since a subscriber of one thread can miss call sites that another
+/// thread meets first.
+struct Recorder;
+
+struct Number(usize);
+
+struct Writer<'a>(&'a mut Fields);
+
+impl Visit for Writer<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().into(), format!("{value:?}"));
+    }
+}
+
+impl<S: tracing::Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::new();
+        attributes.record(&mut Writer(&mut fields));
+        let number = LOG.with_borrow_mut(|log| {
+            log.spans.push(SpanSeen {
+                name: attributes.metadata().name(),
+                fields,
+                open: true,
+            });
+            log.spans.len() - 1
+        });
+        let span = context.span(id).unwrap();
+        span.extensions_mut().insert(Number(number));
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let number = number(&context.span(id).unwrap());
+        LOG.with_borrow_mut(|log| values.record(&mut Writer(&mut log.spans[number].fields)));
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::new();
+        event.record(&mut Writer(&mut fields));
+        let scope = context.event_scope(event).into_iter().flatten();
+        let within = scope.map(|span| number(&span)).collect();
+        LOG.with_borrow_mut(|log| log.lines.push(Line { fields, within }));
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let number = number(&context.span(&id).unwrap());
+        // A span can outlive the log, at the end of its thread.
+        let _ = LOG.try_with(|log| {
+            if let Some(span) = log.borrow_mut().spans.get_mut(number) {
+                span.open = false;
+            }
+        });
+    }
+}
+
+fn number<'s, R: LookupSpan<'s>>(span: &tracing_subscriber::registry::SpanRef<'s, R>) -> usize {
+    span.extensions().get::<Number>().unwrap().0
+}
+
+fn record() {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        tracing::subscriber::set_global_default(Registry::default().with(Recorder)).unwrap();
+    });
+    LOG.set(Log::default());
+}
+
+fn spans() -> Vec<SpanSeen> {
+    LOG.with_borrow(|log| log.spans.clone())
+}
+
+fn lines() -> Vec<Line> {
+    LOG.with_borrow(|log| log.lines.clone())
+}
+
+/// The last delivery's fields, beside those that are always the same.
+fn last_fields() -> Fields {
+    let span = spans().pop().unwrap();
+    assert_eq!(span.name, "webhook delivery");
+    let mut fields = span.fields;
+    for (name, value) in [
+        ("otel.kind", "consumer"),
+        ("http.request.method", "POST"),
+        ("messaging.operation.type", "process"),
+    ] {
+        assert_eq!(fields.remove(name).as_deref(), Some(value), "{name}");
+    }
+    fields
+}
+
+fn fields<'a>(expected: impl IntoIterator<Item = (&'a str, &'a str)>) -> Fields {
+    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    expected.into_iter().map(own).collect()
+}
+
+/// The fields of a delivery that was recognised.
+fn recognised(sent: &Sent, more: &[(&str, &str)]) -> Fields {
+    let size = sent.body.len().to_string();
+    let known = [
+        ("messaging.message.id", "evt_1"),
+        ("messaging.message.body.size", &*size),
+        ("hookgate.event.type", "row.deleted"),
+        ("hookgate.scope", "default"),
+        ("hookgate.key.name", "primary"),
+    ];
+    fields(known.into_iter().chain(more.iter().copied()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_is_one_span_that_says_what_became_of_it() {
+    record();
+    let harness = Harness::of(|_, run| async move {
+        assert_ne!(run, 2, "made-up panic");
+        if run == 1 {
+            StatusCode::BAD_GATEWAY
+        } else {
+            OK
+        }
+    });
+    let sent = Sent::event("evt_1");
+    for (status, outcome, failed) in [
+        ("502", "handler_status", true),
+        ("500", "panicked", true),
+        ("204", "handled", false),
+        ("200", "replayed", false),
+    ] {
+        harness.send(&sent).await;
+        let mut expected = recognised(
+            &sent,
+            &[
+                ("http.response.status_code", status),
+                ("hookgate.outcome", outcome),
+            ],
+        );
+        if failed {
+            expected.insert("error.type".into(), outcome.into());
+        }
+        assert_eq!(last_fields(), expected);
+    }
+    let forged = Sent {
+        secret: "whsec_made_up_by_somebody_else",
+        ..sent
+    };
+    harness.send(&forged).await;
+    // Nothing that a forger wrote.
+    assert_eq!(
+        last_fields(),
+        fields([
+            ("http.response.status_code", "401"),
+            ("hookgate.outcome", "not_authentic"),
+            ("error.type", "not_authentic"),
+        ])
+    );
+    let spans = spans();
+    assert_eq!(spans.len(), 5);
+    assert!(spans.iter().all(|span| !span.open));
+    // One line each, inside its span; of a refusal it says the exact reason.
+    let lines = lines();
+    let within: Vec<_> = lines.iter().map(|line| line.within.clone()).collect();
+    assert_eq!(within, [[0], [1], [2], [3], [4]]);
+    let reason = &lines[4].fields["reason"];
+    assert!(reason.contains("signature"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_stays_in_its_span_when_it_outlives_its_request() {
+    let harness = Harness::of(|_, _| async {
+        tracing::info!("the handler begins");
+        sleep(Duration::from_secs(7)).await;
+        tracing::info!("the handler goes on");
+        StatusCode::BAD_GATEWAY
+    });
+    for hangs_up in [false, true] {
+        record();
+        let request = harness.begin(&Sent::event("evt_1")).await;
+        if hangs_up {
+            request.abort();
+        } else {
+            assert_eq!(request.await.unwrap().status(), 503);
+        }
+        pass(100).await;
+        assert!(spans()[0].open);
+        pass(10_000).await;
+        assert_eq!(spans().len(), 1);
+        assert!(!spans()[0].open, "the span ends with its run");
+        let (answered, lines) = (!hangs_up, lines());
+        let messages: Vec<_> = lines.iter().map(|line| &*line.fields["message"]).collect();
+        let expected = [
+            Some("the handler begins"),
+            answered.then_some("delivery answered"),
+            Some("the handler goes on"),
+            Some("run ended late"),
+        ];
+        assert_eq!(messages, expected.into_iter().flatten().collect::<Vec<_>>());
+        assert!(lines.iter().all(|line| line.within == [0]), "{lines:?}");
+        assert_eq!(lines.last().unwrap().fields["outcome"], "handler_status");
+        let outcome = answered.then_some("runs_on");
+        assert_eq!(
+            spans()[0]
+                .fields
+                .get("hookgate.outcome")
+                .map(String::as_str),
+            outcome
+        );
+    }
+}
+
+// ---- leaks
+
+const MARKER: &str = "marker-of-the-body-7f3a9c";
+
+#[derive(serde::Deserialize)]
+struct Order {
+    #[serde(rename = "Total")]
+    _total: f64,
+}
+
+/// Everything that is said, in one text.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<String>>);
+
+impl Said {
+    fn debug(&self, what: &(impl Debug + ?Sized)) {
+        writeln!(self.0.lock().unwrap(), "{what:?}\n{what:#?}").unwrap();
+    }
+
+    fn reason(&self, reason: Option<&Reason>) {
+        let mut next = reason.map(|reason| &**reason as &(dyn std::error::Error + 'static));
+        while let Some(error) = next {
+            self.debug(error);
+            writeln!(self.0.lock().unwrap(), "{error}\n{error:#}").unwrap();
+            next = error.source();
+        }
+    }
+
+    fn failed(&self, failed: &Failed) {
+        self.debug(failed);
+        self.reason(failed.reason.as_ref());
+    }
+
+    fn answer(&self, answer: &Answer) {
+        self.debug(answer);
+        self.reason(answer.reason.as_ref());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_tells_a_secret_a_mac_or_a_body() {
+    record();
+    let said = Said::default();
+    let clock = TokioClock::start();
+    let [answers, settled, failed, letters] = [(); 4].map(|()| said.clone());
+    let secret = || Secret::new(SECRET).unwrap();
+    let ring = KeyRing::named(
+        "new",
+        Secret::new("whsec_made_up_successor_secret").unwrap(),
+    )
+    .unwrap()
+    .with_key("old", secret())
+    .unwrap();
+    said.debug(&ring);
+    said.debug(&secret());
+    let builder = Receiver::builder()
+        .secrets(ring)
+        .store(LocalStore::default().with_clock(clock.clone()))
+        .clock(clock.clone())
+        .on_answer(move |answer| answers.answer(answer))
+        .on_settled(move |run| {
+            settled.debug(run);
+            settled.reason(run.reason.as_ref());
+        })
+        .on_failed(move |failure| failed.failed(failure))
+        .dead_letters(move |letter| {
+            letters.debug(&letter);
+            async { Err("made-up failure of the hook".into()) }
+        });
+    said.debug(&builder);
+    let receiver = builder.build().unwrap();
+
+    let seen = said.clone();
+    let handled = move |delivery: Delivery| {
+        seen.debug(&delivery);
+        seen.debug(delivery.key());
+        tracing::info!(?delivery, "as a handler may log it");
+        async { OK }
+    };
+    let guarded = |route| -> Router { Router::new().route("/webhooks", route) };
+    let layer = || receiver.layer();
+    let panics = async |_: Delivery| -> StatusCode { panic!("made-up panic") };
+    let apps = [
+        ("good", guarded(post(handled.clone()).layer(layer()))),
+        (
+            "misfit",
+            guarded(post(async |_: Event<Order>| OK).layer(layer())),
+        ),
+        ("panic", guarded(post(panics).layer(layer()))),
+        (
+            "dead letter",
+            guarded(post(async |_: Delivery| DeadLetter::new("never")).layer(layer())),
+        ),
+        (
+            "failure",
+            guarded(post(async |_: Delivery| StatusCode::BAD_GATEWAY).layer(layer())),
+        ),
+        (
+            "slow",
+            guarded(
+                post(async |_: Delivery| {
+                    sleep(Duration::from_secs(9)).await;
+                    StatusCode::BAD_GATEWAY
+                })
+                .layer(layer()),
+            ),
+        ),
+        // No layer: no event.
+        ("unguarded", guarded(post(handled))),
+    ];
+
+    let mut forbidden = needles("the secret", SECRET.as_bytes());
+    forbidden.extend(needles(
+        "the secret",
+        SECRET.trim_start_matches("whsec_").as_bytes(),
+    ));
+    forbidden.extend(needles("the body", MARKER.as_bytes()));
+    for (number, (name, app)) in apps.into_iter().enumerate() {
+        for (wrong, age, by) in [
+            ("nothing", 0, SECRET),
+            ("nothing, again", 0, SECRET),
+            ("stale", 301, SECRET),
+            ("ahead", -301, SECRET),
+            ("forged", 0, "whsec_made_up_by_somebody_else"),
+        ] {
+            let sent = Sent {
+                body: body(number),
+                age,
+                secret: by,
+                ..Sent::event("")
+            };
+            let mut request = sent.request(&clock);
+            if name == "failure" {
+                // A header that differs from the body may be named, not the body.
+                let differs = "x-service-event-type".parse::<http::HeaderName>().unwrap();
+                request
+                    .headers_mut()
+                    .insert(differs, "row.moved".parse().unwrap());
+            }
+            let timestamp = request.headers()["x-service-timestamp"].as_bytes();
+            let timestamp = Timestamp::parse(timestamp).unwrap();
+            let mac =
+                Signature::sign(&secret(), &timestamp, sent.body.as_bytes()).to_header_value();
+            let mac = hex::decode(mac.trim_start_matches("sha256=")).unwrap();
+            forbidden.extend(needles("the computed MAC", &mac));
+            let response = app.clone().oneshot(request).await.unwrap();
+            let good = name == "good" && wrong.starts_with("nothing");
+            assert_eq!(response.status().is_success(), good, "{name}, {wrong}");
+            said.debug(&response);
+            if let Some(answer) = response.extensions().get::<Answer>() {
+                said.answer(answer);
+            }
+            let body = axum::body::to_bytes(response.into_body(), 10_000)
+                .await
+                .unwrap();
+            writeln!(said.0.lock().unwrap(), "{}", body.escape_ascii()).unwrap();
+        }
+    }
+    pass(20_000).await;
+    said.debug(&receiver);
+    said.debug(&spans());
+    said.debug(&lines());
+
+    let said = said.0.lock().unwrap();
+    // It did listen.
+    for expected in [
+        "not authentic",
+        "evt_0",
+        "webhook delivery",
+        "as a handler may log it",
+        "run ended late",
+    ] {
+        assert!(said.contains(expected), "nothing says {expected}");
+    }
+    for (what, needle) in forbidden {
+        let Some(at) = said.find(&needle) else {
+            continue;
+        };
+        let from = said[..at]
+            .char_indices()
+            .rev()
+            .nth(300)
+            .map_or(0, |(at, _)| at);
+        panic!("{what} is told, as {needle}, after: …{}", &said[from..at]);
+    }
+}
+
+fn body(number: usize) -> String {
+    format!(
+        r#"{{"id":"evt_{number}","type":"row.created","createdAt":"2025-11-21T01:53:20Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{{"Total":"{MARKER}"}},"createdBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
+    )
+}
+
+/// The ways in which bytes are told.
+fn needles(what: &'static str, bytes: &[u8]) -> Vec<(&'static str, String)> {
+    let lower = hex::encode(bytes);
+    let listed = format!("{bytes:?}");
+    let base64 = base64(bytes);
+    let mut forms = vec![
+        lower.to_uppercase(),
+        lower,
+        // A part of a list, so that a longer one is found as well.
+        listed.trim_matches(['[', ']']).to_owned(),
+        base64.replace('+', "-").replace('/', "_"),
+        base64,
+        bytes.escape_ascii().to_string(),
+    ];
+    forms.extend(String::from_utf8(bytes.to_vec()));
+    forms.into_iter().map(|form| (what, form)).collect()
+}
+
+/// Without padding and without the last digit, which what follows would change.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let bits: Vec<_> = bits.collect();
+    let digit = |six: &[u8]| {
+        let value = six
+            .iter()
+            .fold(0_usize, |value, bit| value << 1 | usize::from(*bit));
+        char::from(DIGITS[value])
+    };
+    bits.chunks_exact(6).map(digit).collect()
+}

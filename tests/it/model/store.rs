@@ -86,12 +86,20 @@ impl DedupeStore for WatchedStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        self.call(
+        let answer = self.call(
             Call::Claim,
             key,
             move |store, key| block_on(store.claim(key, token, lease)),
             move |ledger, now| ledger.claim(token, lease, now),
-        )
+        );
+        StoreFuture::boxed(async move {
+            let answer = answer.await;
+            // An error means that it may be a claim.
+            if matches!(answer, Ok(Claimed::Fresh) | Err(_)) {
+                self.world.owes(token);
+            }
+            answer
+        })
     }
 
     fn renew<'a>(
@@ -114,6 +122,7 @@ impl DedupeStore for WatchedStore {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
+        self.world.pays(token);
         self.call(
             Call::Commit,
             key,
@@ -123,6 +132,7 @@ impl DedupeStore for WatchedStore {
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.world.pays(token);
         self.call(
             Call::Release,
             key,

@@ -1,13 +1,13 @@
 //! Everything that is known of a plan under way, and the rules that are checked where things happen.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hookgate::{
-    Answer, Clock, DedupeStore, EventKey, Failure, Monotonic, Outcome, RefusalKind, Settled,
-    UnixSeconds,
+    Answer, ClaimToken, Clock, DedupeStore, EventKey, Failure, Monotonic, Outcome, RefusalKind,
+    Settled, UnixSeconds,
 };
 use tokio::time::Instant;
 
@@ -38,6 +38,8 @@ pub(super) struct World {
     told: Mutex<Vec<Outcome>>,
     heard: Mutex<Vec<Outcome>>,
     notes: Mutex<Vec<&'static str>>,
+    /// Claims that were granted, or may have been, and that nobody has asked to commit or release.
+    owed: Mutex<HashSet<ClaimToken>>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,7 @@ impl World {
             told: Mutex::default(),
             heard: Mutex::default(),
             notes: Mutex::default(),
+            owed: Mutex::default(),
         })
     }
 
@@ -210,6 +213,16 @@ impl World {
         })?;
         state.faults_met += 1;
         Some(planned.fault)
+    }
+
+    /// Someone was told that the claim may be his.
+    pub(super) fn owes(&self, token: ClaimToken) {
+        self.owed.lock().unwrap().insert(token);
+    }
+
+    /// He asks to commit or release it.
+    pub(super) fn pays(&self, token: ClaimToken) {
+        self.owed.lock().unwrap().remove(&token);
     }
 
     /// The faults are over.
@@ -352,7 +365,18 @@ impl World {
             format!("answered after {elapsed:?}")
         });
 
-        if (200..300).contains(&status) {
+        let success = (200..300).contains(&status);
+        let done = matches!(
+            outcome,
+            Outcome::Handled
+                | Outcome::HandledUnrecorded(_)
+                | Outcome::DeadLettered
+                | Outcome::Replayed { .. }
+        );
+        self.check(success == done, || {
+            format!("a copy of event {event} heard {status} for {outcome:?}")
+        });
+        if success {
             state.heard_2xx = true;
             let succeeded = state
                 .runs
@@ -472,6 +496,10 @@ impl World {
                 );
             }
         }
+        let owed = self.owed.lock().unwrap().len();
+        self.check(owed == 0, || {
+            format!("{owed} claims were neither committed nor released")
+        });
         let sorted = |list: &Mutex<Vec<Outcome>>| {
             let mut names: Vec<_> = list
                 .lock()

@@ -1,0 +1,102 @@
+//! What became of a delivery, and the status that answers it: the outcomes table as code.
+//!
+//! The sender retries every answer but 2xx, a few times over a day, and then discards the event. So a 2xx is given only
+//! where the outcome is known, and anything else only where a retry could help or someone must look.
+
+mod refusal;
+
+pub use refusal::{Refusal, RefusalKind};
+
+/// What became of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Answered without a run.
+    Refused(RefusalKind),
+    /// The event was done already: 200, no second run.
+    Replayed {
+        /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender, and
+        /// still a duplicate.
+        same_body: bool,
+    },
+    /// The handler answered 2xx and the claim was committed.
+    Handled,
+    /// The handler answered 2xx, but the claim was not committed: a retry may run again.
+    HandledUnrecorded(Unrecorded),
+    /// The handler could never succeed; the dead-letter hook took the delivery and the claim was committed: 200.
+    DeadLettered,
+    /// The run failed and its claim was released: a retry runs again.
+    Failed(Failure),
+    /// The budget ended before the run: 503. The run goes on and settles at its end.
+    RunsOn,
+}
+
+/// How a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The handler answered with this status, which is none of 2xx.
+    Status(u16),
+    /// The body is no well-formed event, or its data does not fit the type that the handler asks for: 422.
+    Misfit,
+    /// The handler panicked: 500.
+    Panicked,
+    /// The inner service failed instead of answering.
+    ServiceError,
+    /// The run exceeded its own limit and was aborted.
+    RunLimit,
+    /// The run was aborted because the receiver was drained.
+    Drained,
+    /// The handler answered `DeadLetter`, and the dead-letter hook failed: 500.
+    DeadLetterFailed,
+    /// The handler answered `DeadLetter`, and no dead-letter hook is set: 500.
+    DeadLetterHookMissing,
+}
+
+/// Why a success was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unrecorded {
+    /// The claim was lost to its lease's end.
+    Lost,
+    /// The store failed.
+    StoreFailed,
+    /// The store had not answered when the answer was due.
+    TooSlow,
+}
+
+impl Outcome {
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused(kind) => kind.name(),
+            Self::Replayed { same_body: true } => "replayed",
+            Self::Replayed { same_body: false } => "replayed_with_other_body",
+            Self::Handled => "handled",
+            Self::HandledUnrecorded(Unrecorded::Lost) => "handled_claim_lost",
+            Self::HandledUnrecorded(Unrecorded::StoreFailed) => "handled_commit_failed",
+            Self::HandledUnrecorded(Unrecorded::TooSlow) => "handled_commit_too_slow",
+            Self::DeadLettered => "dead_lettered",
+            Self::Failed(failure) => failure.name(),
+            Self::RunsOn => "runs_on",
+        }
+    }
+}
+
+impl Failure {
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status(_) => "handler_status",
+            Self::Misfit => "misfit",
+            Self::Panicked => "panicked",
+            Self::ServiceError => "service_error",
+            Self::RunLimit => "run_limit",
+            Self::Drained => "drained",
+            Self::DeadLetterFailed => "dead_letter_failed",
+            Self::DeadLetterHookMissing => "dead_letter_hook_missing",
+        }
+    }
+}

@@ -11,8 +11,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod clock;
 mod ledger;
 mod plan;
+mod run;
 mod store;
 mod world;
 
@@ -25,8 +27,8 @@ use std::time::Duration;
 
 use hookgate::layer::{ResponseBody, VerifiedBody};
 use hookgate::{
-    Answer, DeadLetter, DeadLettered, Delivery, HookError, LocalStore, Outcome, Receiver, Secret,
-    Signature, Timestamp, UnixSeconds,
+    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, HookError, LocalStore, Outcome,
+    Receiver, Secret, Signature, Timestamp, UnixSeconds,
 };
 use http::{Request, Response, StatusCode};
 use proptest::strategy::{Strategy, ValueTree};
@@ -36,12 +38,14 @@ use tokio::time::{sleep, timeout};
 use tower::util::BoxCloneService;
 use tower::{Layer, ServiceExt, service_fn};
 
+use self::clock::{StoreClock, Wall};
 use self::plan::{
     ATTEMPTS, Call, Does, EventPlan, Fault, Letter, Plan, RUN_LIMIT, SENDER_GIVES_UP, Store,
     StoreFault, plans,
 };
+use self::run::RunEnd;
 use self::store::WatchedStore;
-use self::world::{MAX_WAITING, RunEnd, SharedStore, StoreClock, Wall, World, event_id};
+use self::world::{MAX_WAITING, World, event_id};
 use crate::harness::SECRET;
 
 type App = BoxCloneService<Request<String>, Response<ResponseBody<()>>, Infallible>;
@@ -157,13 +161,13 @@ impl Play {
             .start_paused(true)
             .build()
             .unwrap()
-            .block_on(async { Self::begin(plan).to_the_end().await })
+            .block_on(async { Self::begin(plan).end().await })
     }
 
     fn begin(plan: Plan) -> Self {
         let world = World::new(&plan.events);
         let clock: Arc<dyn hookgate::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
-        let inner: SharedStore = match plan.store {
+        let inner: Arc<dyn DedupeStore> = match plan.store {
             Store::Local => Arc::new(LocalStore::new(100).with_clock(clock)),
             #[cfg(feature = "moka")]
             Store::Memory => Arc::new(hookgate::MemoryStore::new(100).with_clock(clock)),
@@ -200,7 +204,7 @@ impl Play {
         }
     }
 
-    async fn to_the_end(self) -> Arc<World> {
+    async fn end(self) -> Arc<World> {
         let mut tasks = JoinSet::new();
         for (event, plan) in self.plan.events.iter().enumerate() {
             let sender = self.sender(event, plan.first_attempt);

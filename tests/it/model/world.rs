@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use hookgate::{
-    Answer, ClaimToken, Clock, DedupeStore, EventKey, Failure, Monotonic, Outcome, RefusalKind,
-    Settled, UnixSeconds,
-};
+use hookgate::{Answer, ClaimToken, EventKey, Outcome, RefusalKind, Settled};
 use tokio::time::Instant;
 
 use super::ledger::{Ledger, State};
 use super::plan::{Call, Does, EventPlan, Fault, RUN_LIMIT};
+use super::run::{RunEnd, RunGuard, RunState};
 
 const BUDGET: Duration = Duration::from_millis(4_500);
 /// Tokio's timers tick once a millisecond.
@@ -53,50 +51,6 @@ pub(super) struct EventState {
     /// Requests that are waiting for their answer.
     in_flight: usize,
     pub heard_2xx: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct RunState {
-    began: Instant,
-    /// The ledger's losses when it began, its own claim's among them.
-    losses: usize,
-    pub(super) end: Option<RunEnd>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum RunEnd {
-    Succeeded,
-    Failed,
-    Panicked,
-    LetterKept,
-    LetterNotKept,
-    CutOff,
-}
-
-impl RunEnd {
-    pub(super) fn is_success(self) -> bool {
-        matches!(self, Self::Succeeded | Self::LetterKept)
-    }
-
-    /// Whether a run that ended like this may settle like that.
-    fn settles_as(self, outcome: Outcome) -> bool {
-        match (self, outcome) {
-            (Self::Succeeded, Outcome::Handled)
-            | (Self::LetterKept, Outcome::DeadLettered)
-            | (Self::Succeeded | Self::LetterKept, Outcome::HandledUnrecorded(_)) => true,
-            (_, Outcome::Failed(failure)) => {
-                failure
-                    == match self {
-                        Self::Failed => Failure::Status(502),
-                        Self::Panicked => Failure::Panicked,
-                        Self::LetterNotKept => Failure::DeadLetterFailed,
-                        Self::CutOff => Failure::RunLimit,
-                        Self::Succeeded | Self::LetterKept => return false,
-                    }
-            }
-            _ => false,
-        }
-    }
 }
 
 /// What was known when a request came in.
@@ -189,6 +143,10 @@ impl World {
             }
         }
         happened
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
     }
 
     pub(super) fn true_time(&self) -> i64 {
@@ -521,63 +479,3 @@ impl World {
 pub(super) fn event_id(event: usize) -> String {
     format!("evt_{event}")
 }
-
-/// A run of the handler. Dropped before its end, it was cut off.
-pub(super) struct RunGuard {
-    world: Arc<World>,
-    event: usize,
-    pub(super) number: usize,
-    open: bool,
-}
-
-impl RunGuard {
-    pub(super) fn ends(mut self, end: RunEnd) {
-        self.open = false;
-        self.world.run_ends(self.event, self.number, end);
-    }
-
-    /// The dead-letter hook ends it.
-    pub(super) fn hands_over(mut self) -> usize {
-        self.open = false;
-        self.number
-    }
-}
-
-impl Drop for RunGuard {
-    fn drop(&mut self) {
-        if self.open {
-            self.world.run_ends(self.event, self.number, RunEnd::CutOff);
-        }
-    }
-}
-
-/// The receiver's clock: its wall can be wrong.
-#[derive(Debug)]
-pub(super) struct Wall(pub(super) Arc<World>);
-
-impl Clock for Wall {
-    fn now(&self) -> UnixSeconds {
-        UnixSeconds::new(self.0.true_time() + self.0.skew.load(Ordering::SeqCst))
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        Monotonic::new(self.0.start.elapsed())
-    }
-}
-
-/// The store's clock: it can jump ahead.
-#[derive(Debug)]
-pub(super) struct StoreClock(pub(super) Arc<World>);
-
-impl Clock for StoreClock {
-    fn now(&self) -> UnixSeconds {
-        UnixSeconds::new(self.0.true_time())
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        Monotonic::new(self.0.store_time())
-    }
-}
-
-/// Shared by the plan's driver and the store behind the faults.
-pub(super) type SharedStore = Arc<dyn DedupeStore>;

@@ -8,11 +8,14 @@ use hookgate::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
     block_on,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::ledger::Ledger;
 use super::plan::{Call, Fault};
 use super::world::World;
+
+/// How long a call is listened to when nobody waits for its delivery any more.
+const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct WatchedStore {
@@ -93,7 +96,13 @@ impl DedupeStore for WatchedStore {
             move |ledger, now| ledger.claim(token, lease, now),
         );
         StoreFuture::boxed(async move {
+            let mut asking = Asking {
+                world: &self.world,
+                since: Instant::now(),
+                answered: false,
+            };
             let answer = answer.await;
+            asking.answered = true;
             // An error means that it may be a claim.
             if matches!(answer, Ok(Claimed::Fresh) | Err(_)) {
                 self.world.owes(token);
@@ -139,5 +148,22 @@ impl DedupeStore for WatchedStore {
             move |store, key| block_on(store.release(key, token)),
             move |ledger, now| ledger.release(token, now),
         )
+    }
+}
+
+/// A claim that is asked for. Who stops listening before the call's time is up can't give back what he was granted.
+struct Asking<'a> {
+    world: &'a World,
+    since: Instant,
+    answered: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let listened = self.since.elapsed();
+        if !self.answered && listened < LATE_STORE_CALL {
+            let violation = format!("a claim was abandoned after {listened:?}");
+            self.world.violation(violation);
+        }
     }
 }

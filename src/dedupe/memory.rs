@@ -46,19 +46,13 @@ use crate::error::{StoreError, StoreErrorKind};
 /// # Caveats
 /// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a finished event runs
 ///   again.
-/// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled has
-///   taken effect all the same.
+/// - **The work is done when the method is called**: a call whose future is never polled has taken effect all the same.
 /// - moka does its housekeeping inside some commits, and one that outruns it by far sleeps for 50 µs at a time until it has caught up.
-/// - **Monotonic time only**, from this store's clock and never moka's. A stepped wall clock neither frees a running claim nor
-///   forgets a finished one.
-/// - Clones share their records.
+/// - **Monotonic time only**, from this store's clock and never moka's. Clones share their records.
 ///
 /// # Example
 /// ```
-/// use hookgate::{Capacity, MemoryStore, WhenFull};
-///
-/// let store = MemoryStore::default();
-/// assert_eq!(store.capacity(), Capacity::default());
+/// use hookgate::{MemoryStore, WhenFull};
 ///
 /// // Ten events a second for 48 h, and rather a 503 than a forgotten event.
 /// let store = MemoryStore::new(10 * 48 * 3600).with_when_full(WhenFull::Refuse);

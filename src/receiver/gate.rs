@@ -101,6 +101,12 @@ mod tests {
         assert!(gate.enter().is_ok());
         drop(second);
         assert_eq!(gate.runs(), 0);
+    }
+
+    #[cfg(feature = "tower")]
+    #[test]
+    fn a_shut_gate_lets_nothing_in() {
+        let gate = Arc::new(Gate::new(2));
         gate.shut();
         assert_eq!(gate.enter().err(), Some(RefusalKind::ShuttingDown));
         assert_eq!(gate.runs(), 0);

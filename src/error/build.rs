@@ -73,9 +73,6 @@ impl BuildErrorKind {
                 given.as_secs(),
                 needed.as_secs()
             ),
-            Self::OutOfRange { setting, most } if *most == Duration::MAX => {
-                format!("{setting} must be longer than zero")
-            }
             Self::OutOfRange { setting, most } => format!(
                 "{setting} must be longer than zero and at most {} ms",
                 most.as_millis()

@@ -91,8 +91,12 @@ struct Meeting<R, E> {
 /// What a run is waiting for.
 #[derive(Clone, Copy)]
 enum Phase {
-    /// The store, about the claim. Whether it holds one is unknown.
-    Claiming { since: Instant },
+    /// The store, about the claim. Whether it holds one is unknown. A copy that has waited for another one knows what
+    /// was left of that one's lease.
+    Claiming {
+        since: Instant,
+        lease_left: Option<Duration>,
+    },
     /// Another copy's run. It holds nothing.
     Waiting { lease_left: Duration },
     /// The handler. It holds a claim.
@@ -105,7 +109,10 @@ impl<R, E> Slot<R, E> {
     fn new() -> Self {
         let since = Instant::now();
         Self(Mutex::new(Meeting {
-            phase: Phase::Claiming { since },
+            phase: Phase::Claiming {
+                since,
+                lease_left: None,
+            },
             alone: false,
             place: None,
             ended: None,
@@ -220,7 +227,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         context: &mut Context<'_>,
     ) -> Poll<()> {
         let due = match self.slot.lock().phase {
-            Phase::Claiming { since } | Phase::Settling { since } => {
+            Phase::Claiming { since, .. } | Phase::Settling { since } => {
                 budget_ends.min(since + STORE_CALL)
             }
             Phase::Waiting { .. } | Phase::Handling => budget_ends,
@@ -238,8 +245,14 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
             return ended;
         }
         match meeting.phase {
-            Phase::Claiming { .. } => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
-            Phase::Waiting { lease_left } => Ended::refused(
+            Phase::Claiming {
+                lease_left: None, ..
+            } => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
+            Phase::Waiting { lease_left }
+            | Phase::Claiming {
+                lease_left: Some(lease_left),
+                ..
+            } => Ended::refused(
                 Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease_left),
             ),
             Phase::Handling | Phase::Settling { .. } => Ended::own(Own::RunsOn, Outcome::RunsOn),
@@ -321,8 +334,10 @@ async fn claim<R, E>(
         slot.enter(Phase::Waiting { lease_left });
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
-        let since = Instant::now();
-        slot.enter(Phase::Claiming { since });
+        slot.enter(Phase::Claiming {
+            since: Instant::now(),
+            lease_left: Some(lease_left),
+        });
     }
 }
 

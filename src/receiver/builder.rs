@@ -219,12 +219,17 @@ impl ReceiverBuilder {
     }
 }
 
+/// No deadline or lease is longer than this.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
+
 /// A duration that is neither zero nor longer than `most`.
 pub(crate) fn in_range(
     setting: &'static str,
     value: Duration,
     most: Duration,
 ) -> Result<(), BuildError> {
+    // Far beyond any use, and far from where adding it to a reading of a clock would overflow.
+    let most = most.min(LONGEST);
     if value.is_zero() || value > most {
         return Err(BuildError::new(Kind::OutOfRange { setting, most }));
     }

@@ -33,6 +33,75 @@ fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
     }
 }
 
+/// A body whose every value but ids and type is a needle: those are told to the operator on purpose, the rest is not.
+const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-created","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"LEAKED-model","rowId":"row_1","properties":{"Name":"LEAKED-name"},"createdBy":{"id":"usr_1","name":"LEAKED-actor","email":"LEAKED@example.org"},"x":"LEAKED-extra"}}"#;
+
+#[test]
+fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
+    use hookgate::{Admission, LocalStore, Receiver, RequestHead, block_on};
+
+    let secret = || Secret::new(SECRET).unwrap();
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let receiver = Receiver::builder()
+        .secret(secret())
+        .clock(ManualClock::at(NOW))
+        .store(LocalStore::default());
+    let mut shown = Shown(Vec::new());
+    shown.debug(&receiver);
+    shown.error(&Receiver::builder().build().unwrap_err());
+    let receiver = receiver.build().unwrap();
+    shown.debug(&receiver);
+
+    let recognised = |shown: &mut Shown, body: &'static str, id: Option<&str>| {
+        let signature = Signature::sign(&secret(), &timestamp, body.as_bytes()).to_header_value();
+        let mut headers = vec![
+            ("x-service-signature", signature.as_str()),
+            ("x-service-timestamp", timestamp.as_str()),
+        ];
+        headers.extend(id.map(|id| ("x-service-event-id", id)));
+        let head = RequestHead::new("POST", headers.iter().copied());
+        shown.debug(&head.clone().announcing(9));
+        let mut intake = receiver.open(&head).unwrap();
+        intake.push(Bytes::from_static(body.as_bytes())).unwrap();
+        receiver.recognise(intake, &head)
+    };
+    let delivery = recognised(&mut shown, TYPED, None).unwrap();
+    shown.debug(&delivery);
+    shown.debug(delivery.verified());
+    shown.debug(&delivery.event::<hookgate::Properties>().unwrap().data);
+    shown.error(&delivery.event::<Vec<u8>>().map(|_| ()).unwrap_err());
+    let admission = block_on(receiver.admit(&delivery)).unwrap();
+    shown.debug(&admission);
+    let Admission::Fresh(claim) = admission else {
+        panic!("not fresh")
+    };
+    shown.debug(&claim);
+    shown.debug(&block_on(claim.commit()).unwrap());
+    shown.debug(&block_on(receiver.admit(&delivery)).unwrap());
+    for refusal in [
+        recognised(&mut shown, TYPED, Some("evt_LEAKED")).unwrap_err(),
+        recognised(&mut shown, r#"{"id":"LEAKED","id":7}"#, None).unwrap_err(),
+        recognised(&mut shown, r#"["LEAKED"]"#, None).unwrap_err(),
+        receiver
+            .open(&RequestHead::new("GET", [("x-service-signature", SECRET)]))
+            .unwrap_err(),
+        receiver
+            .open(&RequestHead::new("POST", [("x-service-signature", SECRET)]))
+            .unwrap_err(),
+    ] {
+        shown.debug(&refusal.kind());
+        shown.error(&refusal);
+    }
+    let mut needles = needles();
+    needles.push("LEAKED".into());
+    for text in shown.0 {
+        for needle in &needles {
+            let leaks = text.to_lowercase().contains(&needle.to_lowercase());
+            assert!(!leaks, "{needle:?} shows in {text:?}");
+        }
+    }
+}
+
 #[test]
 fn the_search_finds_what_leaks() {
     let needles = needles();

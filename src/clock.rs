@@ -50,6 +50,7 @@ pub struct UnixSeconds(i64);
 impl UnixSeconds {
     /// From seconds since 1970-01-01T00:00:00Z.
     #[must_use]
+    #[inline]
     pub const fn new(seconds: i64) -> Self {
         Self(seconds)
     }
@@ -70,6 +71,7 @@ impl UnixSeconds {
     /// assert_eq!(a.since(b), None);
     /// ```
     #[must_use]
+    #[inline]
     pub fn since(self, earlier: Self) -> Option<Duration> {
         u64::try_from(self.0.saturating_sub(earlier.0))
             .ok()

@@ -162,6 +162,7 @@ impl<'h> Found<'h> {
         (once(self.event_id), once(self.event_type))
     }
 
+    #[inline]
     pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, HeaderError> {
         Ok(DeliveryHeaders {
             signature: self.signature.parse(SIGNATURE, Signature::parse)?,
@@ -174,6 +175,7 @@ impl<'h> Found<'h> {
 }
 
 impl<'h> Slot<'h> {
+    #[inline]
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {
             Self::Absent => Self::Once(value),
@@ -181,6 +183,7 @@ impl<'h> Slot<'h> {
         };
     }
 
+    #[inline]
     fn at_most_once(self, name: &'static str) -> Result<Option<&'h [u8]>, HeaderError> {
         match self {
             Self::Absent => Ok(None),
@@ -189,6 +192,7 @@ impl<'h> Slot<'h> {
         }
     }
 
+    #[inline]
     fn parse<T>(
         self,
         name: &'static str,

@@ -45,6 +45,7 @@ impl BodyTooLarge {
 impl Intake {
     /// Keeps at most `limit` bytes; exactly `limit` is accepted.
     #[must_use]
+    #[inline]
     pub fn new(check: Check, limit: usize) -> Self {
         Self {
             check,

@@ -234,6 +234,7 @@ impl Keys {
     }
 
     /// The ring that a delivery is to be checked with. An unknown subscription gets the ring of nobody.
+    #[inline]
     pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, HeaderError> {
         let table = self.0.table.read().unwrap_or_else(PoisonError::into_inner);
         let map = match &*table {

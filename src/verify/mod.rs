@@ -52,7 +52,7 @@ use std::sync::Arc;
 use crate::UnixSeconds;
 use crate::error::{VerifyError, VerifyErrorKind as Kind};
 use keyring::{Ring, Selected};
-use signature::MacState;
+use signature::Macs;
 
 /// Checks deliveries: the keys that are live and the window that is accepted.
 ///
@@ -135,6 +135,7 @@ impl Verifier {
     /// # Errors
     /// `Stale`, `Ahead`, or `Header` where the subscription id is required and missing. A subscription that is unknown
     /// ends only in [`Check::finish`], after the same work as a known one.
+    #[inline]
     pub fn begin(
         &self,
         head: &DeliveryHeaders<'_>,
@@ -154,14 +155,11 @@ impl Verifier {
         self.start(head, Some(stale))
     }
 
+    #[inline]
     fn start(&self, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Result<Check, VerifyError> {
         let Selected { ring, known } = self.keys.select(head.webhook_id())?;
-        let mut states = [const { None }; KeyRing::MAX_KEYS];
-        for (state, key) in states.iter_mut().zip(&ring.keys) {
-            *state = Some(key.mac.begin(&head.timestamp));
-        }
         Ok(Check {
-            states,
+            macs: Macs::begin(ring.keys.iter().map(|key| &key.mac), &head.timestamp),
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring,
@@ -188,8 +186,7 @@ impl Verifier {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Check {
-    /// One MAC a live key, inline: a ring of four allocates no more than a ring of one.
-    states: [Option<MacState>; KeyRing::MAX_KEYS],
+    macs: Macs,
     signature: Signature,
     timestamp: Timestamp,
     ring: Arc<Ring>,
@@ -206,9 +203,7 @@ enum Doom {
 impl Check {
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
-        for state in self.states.iter_mut().flatten() {
-            state.update(chunk);
-        }
+        self.macs.update(chunk);
     }
 
     /// Compares, with every live key. The proof says "authentic" of the bytes that were passed to
@@ -216,22 +211,16 @@ impl Check {
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
+    #[inline]
     pub fn finish(mut self) -> Result<Proof, VerifyError> {
-        let mut matched = None;
-        // No early exit: how many keys were tried must not show which of them matched.
-        for (index, state) in self.states.iter_mut().enumerate() {
-            if let Some(state) = state.take()
-                && state.matches(&self.signature)
-            {
-                matched = Some(index);
-            }
-        }
+        let matched = self.macs.matched(&self.signature);
         let key = self.doom.verdict(matched)?;
         Ok(Proof::new(self.timestamp, self.ring, key))
     }
 }
 
 impl Doom {
+    #[inline]
     fn of(known: bool, stale: Option<Kind>) -> Self {
         match (known, stale) {
             (false, _) => Self::Unknown,
@@ -241,6 +230,7 @@ impl Doom {
     }
 
     /// The key that matched, if that makes the delivery authentic and fresh.
+    #[inline]
     fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
         let kind = match (self, matched) {
             (Self::Unknown, _) => Kind::UnknownSubscription,

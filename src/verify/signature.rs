@@ -6,10 +6,15 @@
 //! signature pass in a well-known crate (RUSTSEC-2024-0010).
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::KeyInit;
+use hmac::block_api::HmacCore;
+use hmac::digest::block_api::{Buffer, FixedOutputCore, UpdateCore};
+use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
 
+use super::keyring::KeyRing;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
 use crate::error::Malformed;
@@ -38,18 +43,21 @@ impl Signature {
     /// assert!(Signature::parse(format!("sha256={}", "0A".repeat(32)).as_bytes()).is_err());
     /// assert!(Signature::parse(b"sha256=").is_err());
     /// ```
+    #[inline]
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
         let digits: &[u8; HEX_DIGITS] = header
             .strip_prefix(PREFIX)
             .and_then(|digits| digits.try_into().ok())
             .ok_or(Malformed)?;
-        let nibbles = digits.map(nibble);
-        if nibbles.iter().fold(0, |all, nibble| all | nibble) > 0xf {
-            return Err(Malformed);
-        }
         let mut bytes = [0; 32];
-        for (byte, [high, low]) in bytes.iter_mut().zip(nibbles.as_chunks().0) {
+        let mut all = 0;
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks().0) {
+            let [high, low] = pair.map(nibble);
             *byte = high << 4 | low;
+            all |= high | low;
+        }
+        if all > 0xf {
+            return Err(Malformed);
         }
         Ok(Self(bytes))
     }
@@ -68,9 +76,14 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn sign(secret: &Secret, timestamp: &Timestamp, body: &[u8]) -> Self {
-        let mut mac = MacKey::new(secret).begin(timestamp);
-        mac.update(body);
-        Self(mac.0.finalize().into_bytes().into())
+        let key = MacKey::new(secret);
+        Self(key.tag(timestamp, body).into_bytes().into())
+    }
+
+    /// In the form that is compared in constant time. Not wiped: it came over the wire.
+    #[inline]
+    fn tag(&self) -> ManuallyDrop<CtOutput<Core>> {
+        ManuallyDrop::new(CtOutput::new(self.0.into()))
     }
 
     /// The header's value, for a sender or a test.
@@ -85,6 +98,7 @@ impl Signature {
 
 /// The value of a lower-case hex digit, more than 15 for any other byte. Without branches, so that all 64 are decoded
 /// side by side. Upper case is refused: one signature has one spelling.
+#[inline]
 fn nibble(byte: u8) -> u8 {
     let digit = byte.wrapping_sub(b'0');
     let letter = byte.wrapping_sub(b'a');
@@ -103,8 +117,11 @@ impl fmt::Debug for Signature {
     }
 }
 
+/// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form carries along: one buffer serves all keys.
+type Core = HmacCore<Sha256>;
+
 /// A secret, keyed once: the two compressed pads, cloned for each delivery.
-pub(super) struct MacKey(Hmac<Sha256>);
+pub(super) struct MacKey(Core);
 
 impl MacKey {
     pub(super) fn new(secret: &Secret) -> Self {
@@ -113,58 +130,102 @@ impl MacKey {
 
     fn of_bytes(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        Self(Hmac::new_from_slice(key).expect("HMAC takes keys of any length"))
+        Self(Core::new_from_slice(key).expect("HMAC takes keys of any length"))
     }
 
     /// A key that belongs to nobody, so that an unknown subscription costs what a known one costs.
     pub(super) fn nobody() -> Self {
-        Self(Hmac::new(&[0; 64].into()))
+        Self(Core::new(&[0; 64].into()))
     }
 
     /// Whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.0.clone().finalize() == other.0.clone().finalize()
+        let tag = |key: &Self| finalize(&mut key.0.clone(), &mut Buffer::<Core>::default());
+        tag(self) == tag(other)
     }
 
-    /// Whether the signature is this key's over the whole delivery. The same as [`begin`](Self::begin) and what follows,
-    /// without moving a state about.
+    /// Whether the signature is this key's over the whole delivery: as [`Macs`] finds, without a state to move about.
+    #[inline]
     pub(super) fn verifies(
         &self,
         timestamp: &Timestamp,
         body: &[u8],
         signature: &Signature,
     ) -> bool {
-        let mut mac = self.0.clone();
-        mac.update(timestamp.signed_prefix());
-        mac.update(body);
-        mac.verify((&signature.0).into()).is_ok()
+        self.tag(timestamp, body) == *signature.tag()
     }
 
-    /// Starts the signed string: the timestamp's bytes and the dot.
-    pub(super) fn begin(&self, timestamp: &Timestamp) -> MacState {
-        let mut state = self.start();
-        state.update(timestamp.signed_prefix());
-        state
-    }
-
-    fn start(&self) -> MacState {
-        MacState(self.0.clone())
+    #[inline]
+    fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
+        let mut core = self.0.clone();
+        let mut buffer = signed_prefix(timestamp);
+        buffer.digest_blocks(body, |blocks| core.update_blocks(blocks));
+        finalize(&mut core, &mut buffer)
     }
 }
 
-/// A MAC under way, wiped on drop.
-#[derive(Clone)]
-pub(super) struct MacState(Hmac<Sha256>);
+/// The MACs of one delivery under way, one for each key, wiped on drop.
+pub(super) struct Macs {
+    /// Inline: a ring of four allocates no more than a ring of one.
+    cores: [Option<Core>; KeyRing::MAX_KEYS],
+    /// Bytes that do not fill a block yet. All keys sign the same bytes, so there is one.
+    buffer: Buffer<Core>,
+}
 
-impl MacState {
-    pub(super) fn update(&mut self, body: &[u8]) {
-        self.0.update(body);
+impl Macs {
+    /// Starts the signed string: the timestamp's bytes and the dot.
+    #[inline]
+    pub(super) fn begin<'k>(keys: impl Iterator<Item = &'k MacKey>, timestamp: &Timestamp) -> Self {
+        Self::of(keys, signed_prefix(timestamp))
     }
 
-    /// Compares in constant time.
-    pub(super) fn matches(self, signature: &Signature) -> bool {
-        self.0.verify((&signature.0).into()).is_ok()
+    #[inline]
+    fn of<'k>(keys: impl Iterator<Item = &'k MacKey>, buffer: Buffer<Core>) -> Self {
+        let mut cores = [const { None }; KeyRing::MAX_KEYS];
+        for (core, key) in cores.iter_mut().zip(keys) {
+            *core = Some(key.0.clone());
+        }
+        Self { cores, buffer }
     }
+
+    pub(super) fn update(&mut self, chunk: &[u8]) {
+        let cores = &mut self.cores;
+        self.buffer.digest_blocks(chunk, |blocks| {
+            for core in cores.iter_mut().flatten() {
+                core.update_blocks(blocks);
+            }
+        });
+    }
+
+    /// The key that signed this, by its place. Compares in constant time, and with every key: how many were tried must not
+    /// show which of them matched. What comes after this has no meaning.
+    pub(super) fn matched(&mut self, signature: &Signature) -> Option<usize> {
+        let mut matched = None;
+        for (index, core) in self.cores.iter_mut().enumerate() {
+            if let Some(core) = core
+                && finalize(core, &mut self.buffer.clone()) == *signature.tag()
+            {
+                matched = Some(index);
+            }
+        }
+        matched
+    }
+}
+
+/// A buffer that holds what the signed string starts with.
+#[inline]
+fn signed_prefix(timestamp: &Timestamp) -> Buffer<Core> {
+    let (block, length) = timestamp.signed_prefix();
+    let mut buffer = Buffer::<Core>::default();
+    buffer.set(block.into(), length);
+    buffer
+}
+
+#[inline]
+fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
+    let mut tag = Output::<Core>::default();
+    core.finalize_fixed_core(rest, &mut tag);
+    tag.into()
 }
 
 /// 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts share their bytes.
@@ -193,12 +254,13 @@ mod tests {
         let Ok(signature) = Signature::parse(header.as_bytes()) else {
             return false;
         };
-        let mut state = MacKey::of_bytes(key).start();
+        let key = MacKey::of_bytes(key);
+        let mut macs = Macs::of([&key].into_iter(), Buffer::<Core>::default());
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
-        state.update(first);
-        state.update(rest);
-        state.matches(&signature)
+        macs.update(first);
+        macs.update(rest);
+        macs.matched(&signature).is_some()
     }
 
     #[test]

@@ -35,19 +35,29 @@ impl Timestamp {
     ///     assert!(Timestamp::parse(bad.as_bytes()).is_err(), "{bad}");
     /// }
     /// ```
+    #[inline]
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
+        // Ten digits from 2001 to 2286: with the length known, what follows has neither loop nor call.
+        match <&[u8; 10]>::try_from(header) {
+            Ok(ten) => Self::of_digits(ten),
+            Err(_) => Self::of_digits(header),
+        }
+    }
+
+    #[inline(always)]
+    fn of_digits(header: &[u8]) -> Result<Self, Malformed> {
         if header.is_empty() || header.len() > MAX_DIGITS || header[0] == b'0' {
             return Err(Malformed);
         }
-        let mut prefix = [0; MAX_DIGITS + 1];
         let mut seconds: i64 = 0;
-        for (slot, &byte) in prefix.iter_mut().zip(header) {
-            if !byte.is_ascii_digit() {
-                return Err(Malformed);
-            }
-            *slot = byte;
-            seconds = seconds * 10 + i64::from(byte - b'0');
+        for byte in header {
+            seconds = seconds * 10 + i64::from(byte & 0xf);
         }
+        if !header.iter().all(u8::is_ascii_digit) {
+            return Err(Malformed);
+        }
+        let mut prefix = [0; MAX_DIGITS + 1];
+        prefix[..header.len()].copy_from_slice(header);
         prefix[header.len()] = b'.';
         Ok(Self {
             prefix,
@@ -77,9 +87,12 @@ impl Timestamp {
         &self.prefix[..usize::from(self.digits)]
     }
 
-    /// What the signed string starts with: the same bytes and the dot.
-    pub(super) fn signed_prefix(&self) -> &[u8] {
-        &self.prefix[..=usize::from(self.digits)]
+    /// What the signed string starts with: the same bytes and the dot, and how many they are, in a block of SHA-256.
+    #[inline]
+    pub(super) fn signed_prefix(&self) -> ([u8; 64], usize) {
+        let mut block = [0; 64];
+        block[..=MAX_DIGITS].copy_from_slice(&self.prefix);
+        (block, usize::from(self.digits) + 1)
     }
 
     /// The same as text.

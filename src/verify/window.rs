@@ -64,6 +64,7 @@ impl Window {
         self.ahead
     }
 
+    #[inline]
     pub(super) fn check(
         &self,
         timestamp: UnixSeconds,

@@ -28,6 +28,7 @@ mod body;
 mod headers;
 mod intake;
 mod keyring;
+mod keys;
 mod secret;
 pub(crate) mod signature;
 mod timestamp;
@@ -37,7 +38,8 @@ mod window;
 pub use body::SignedBytes;
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
-pub use keyring::{KeyRing, Keys};
+pub use keyring::KeyRing;
+pub use keys::Keys;
 pub use secret::Secret;
 pub use signature::Signature;
 pub use timestamp::Timestamp;
@@ -51,7 +53,8 @@ use std::sync::Arc;
 
 use crate::UnixSeconds;
 use crate::error::{VerifyError, VerifyErrorKind as Kind};
-use keyring::{Ring, Selected};
+use keyring::Ring;
+use keys::Selected;
 use signature::Macs;
 
 /// Checks deliveries: the keys that are live and the window that is accepted.

@@ -3,6 +3,7 @@
 mod capacity;
 mod probe;
 mod race;
+mod retention;
 mod steps;
 mod table;
 
@@ -160,12 +161,12 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             StoreRule::ReleaseReopens => steps::release_reopens(&probe).await,
             StoreRule::RenewalHolds => steps::renewal_holds(harness, &probe).await,
             StoreRule::RepeatedCalls => steps::repeated_calls(harness, &probe).await,
-            StoreRule::RetentionEnds => steps::retention_ends(harness, &probe).await,
+            StoreRule::RetentionEnds => retention::retention_ends(harness, &probe).await,
             StoreRule::DuplicatesExtendNothing => {
-                steps::duplicates_extend_nothing(harness, &probe).await
+                retention::duplicates_extend_nothing(harness, &probe).await
             }
             StoreRule::RetentionIsEachRecords => {
-                steps::retention_is_each_records(harness, &probe).await
+                retention::retention_is_each_records(harness, &probe).await
             }
             StoreRule::ScopesApart => steps::scopes_apart(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,

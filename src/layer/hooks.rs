@@ -87,8 +87,50 @@ pub struct DeadLettered {
     pub reason: String,
 }
 
+/// In one line: the status, the outcome, and why.
+///
+/// ```text
+/// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key
+/// ```
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status, self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
+/// In one line: the outcome, and why.
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
+fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Result {
+    match reason {
+        Some(reason) => write!(f, ": {}", Chain(reason)),
+        None => Ok(()),
+    }
+}
+
+/// An error and what lies below it, in one line.
+pub(super) struct Chain<'a>(pub(super) &'a Reason);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut below = self.0.source();
+        while let Some(error) = below {
+            write!(f, ": {error}")?;
+            below = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// What the receiver was told to call.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Hooks {
     pub(super) answer: Option<Hook<Answer>>,
     pub(super) settled: Option<Hook<Settled>>,
@@ -140,11 +182,5 @@ impl Receiver {
                 attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
             }
         });
-    }
-}
-
-impl fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hooks")
     }
 }

@@ -5,7 +5,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::error::EventError;
-use crate::layer::{FailureReason, envelope};
+use crate::layer::{FailureReason, MISFIT, envelope};
 
 /// Why a handler got no [`Event`](crate::Event).
 #[derive(Debug, thiserror::Error)]
@@ -78,12 +78,7 @@ impl IntoResponse for LayerMissing {
 
 impl IntoResponse for EventMisfit {
     fn into_response(self) -> Response {
-        let message = "the delivery is no event that is handled here";
-        let response = answer(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "VALIDATION_ERROR",
-            message,
-        );
+        let response = answer(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", MISFIT);
         FailureReason::new(self.error).mark(response)
     }
 }

@@ -14,8 +14,9 @@ use super::catch::caught;
 use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::delivery::Delivery;
+use crate::error::{VerifyError, VerifyErrorKind};
 use crate::event::created_at;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refusal};
 use crate::receiver::Receiver;
 use crate::verify::Verified;
 
@@ -85,6 +86,23 @@ pub struct DeadLettered {
     pub delivery: Delivery,
     /// What the handler said.
     pub reason: String,
+}
+
+impl Answer {
+    /// In which way the delivery was not authentic, where that was the reason.
+    #[must_use]
+    pub fn verify_error(&self) -> Option<&VerifyError> {
+        let refusal = self.reason.as_ref()?.downcast_ref::<Refusal>()?;
+        refusal.verify_error()
+    }
+
+    /// Whether the delivery was refused as stale although its signature is right: the one sign that the sender's retries
+    /// carry their first timestamp. Looked for at most once a second, so count it as a sign and not as a number.
+    #[must_use]
+    pub fn is_stale_but_authentic(&self) -> bool {
+        let kind = self.verify_error().map(VerifyError::kind);
+        matches!(kind, Some(VerifyErrorKind::StaleButAuthentic { .. }))
+    }
 }
 
 /// In one line: the status, the outcome, and why.

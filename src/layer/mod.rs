@@ -111,7 +111,7 @@ pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 
 #[cfg(feature = "axum")]
-pub(crate) use response::envelope;
+pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;
 
 use crate::receiver::Receiver;

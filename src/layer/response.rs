@@ -11,6 +11,9 @@ use super::catch::caught;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::receiver::Receiver;
 
+/// What the sender is told of a delivery that does not fit.
+pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
+
 /// Marks the answer to an event that was done already.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -28,6 +31,8 @@ pub(super) enum Own {
     DeadLettered,
     /// The run failed without an answer.
     Failed,
+    /// The delivery did not fit what the handler asked for.
+    Misfit,
     /// The run was aborted; a retry finds its event free.
     Aborted,
     /// The run goes on beyond the budget.
@@ -122,15 +127,20 @@ impl From<&Own> for OwnAnswer {
             Own::Refused(refusal) => refused(refusal),
             Own::Replayed => done(true),
             Own::DeadLettered => done(false),
+            Own::Misfit => Self {
+                status: StatusCode::UNPROCESSABLE_ENTITY,
+                error: Some(("VALIDATION_ERROR", MISFIT)),
+                retry_after: None,
+                replayed: false,
+            },
             Own::Failed => Self {
                 status: StatusCode::INTERNAL_SERVER_ERROR,
                 error: Some(("INTERNAL_ERROR", "the delivery could not be handled")),
                 retry_after: None,
                 replayed: false,
             },
-            // To the sender, a run that goes on and one that was cut off look like any other "not now".
-            Own::RunsOn => refused(&Refusal::new(RefusalKind::StillRunning)),
-            Own::Aborted => refused(&Refusal::new(RefusalKind::ShuttingDown)),
+            // To the sender, a run that goes on and one that was cut off look alike: not now.
+            Own::RunsOn | Own::Aborted => refused(&Refusal::new(RefusalKind::StillRunning)),
         }
     }
 }

@@ -179,8 +179,12 @@ impl Delivering {
         let delivery = answer.delivery.as_ref();
         let verified = delivery.map(Delivery::verified).or(refusal.authentic());
         // A copy that found another one running is no failure: the other one tells its own end.
+        let beside_a_run = matches!(
+            kind,
+            RefusalKind::StillRunning | RefusalKind::TooManyWaiting
+        );
         if let Some(verified) = verified
-            && kind != RefusalKind::StillRunning
+            && !beside_a_run
         {
             self.receiver
                 .report_failure(verified, delivery, answer.outcome, answer.reason.clone());

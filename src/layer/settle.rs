@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
+use http::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::dead_letter::DeadLetter;
@@ -63,8 +63,15 @@ fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
         Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
+    // The extractor's own 422 is an answer of ours, and shaped like them; a handler's own words stay its own.
+    let end = match outcome {
+        Outcome::Failed(Failure::Misfit) if status == StatusCode::UNPROCESSABLE_ENTITY => {
+            End::Own(Own::Misfit)
+        }
+        _ => End::Response(response),
+    };
     Ended {
-        end: End::Response(response),
+        end,
         outcome,
         reason: reason.map(FailureReason::into_inner),
     }

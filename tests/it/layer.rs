@@ -146,6 +146,8 @@ async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
     }
     assert!(first.await.unwrap().status() == OK && last.await.unwrap().status() == OK);
     assert_eq!(harness.runs(), 17);
+    // Each of them stood beside a run that tells its own end: nothing was lost here.
+    assert!(harness.told.failed.lock().unwrap().is_empty());
     // All places are free again.
     let again = harness.begin(&Sent::event("evt_18")).await;
     assert!(replayed(&harness.send(&Sent::event("evt_18")).await));
@@ -1153,4 +1155,52 @@ async fn the_source_of_a_refusal_can_be_downcast() {
     *store.claim.lock().unwrap() = Fault::Fails(1);
     let sent = Sent::event("evt_1");
     assert_eq!(source(&harness.send(&sent).await), (false, false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_copy_asks_after_25_ms_doubling_to_400() {
+    let (harness, store) = {
+        let mut store = None;
+        let harness = Harness::new(
+            |builder, clock| {
+                let faulty = Faulty::new(clock);
+                store = Some(Arc::clone(&faulty));
+                builder.store(faulty)
+            },
+            |_, _| async {
+                sleep(Duration::from_secs(60)).await;
+                OK
+            },
+        );
+        (harness, store.unwrap())
+    };
+    let _first = harness.begin(&Sent::event("evt_1")).await;
+    let _copy = harness.begin(&Sent::event("evt_1")).await;
+    let asked = || store.calls.load(Ordering::SeqCst) - 1;
+    let mut at = Vec::new();
+    for millis in 0..2_000 {
+        while at.len() < asked() {
+            at.push(millis);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(at.len(), 9, "{at:?}");
+    for (asked, expected) in at
+        .iter()
+        .zip([0, 25, 75, 175, 375, 775, 1_175, 1_575, 1_975])
+    {
+        assert!((expected..expected + 12).contains(asked), "{at:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_without_a_limit_waits_for_as_long_as_it_takes() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(300)).await;
+        OK
+    });
+    harness.send(&Sent::event("evt_1")).await;
+    let drained = harness.receiver.drain(Duration::MAX).await;
+    assert_eq!(drained.aborted(), 0);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
 }

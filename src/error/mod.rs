@@ -17,7 +17,7 @@ pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
 pub use store::{StoreError, StoreErrorKind};
-pub use verify::{HeaderError, HeaderErrorKind, VerifyError, VerifyErrorKind};
+pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 
 /// A value that is not written the one way the service writes it. What was wrong is deliberately not repeated: the
 /// value came from outside.

@@ -92,7 +92,7 @@ pub use delivery::Delivery;
 pub use error::{
     BuildError, BuildErrorKind, EventError, EventErrorKind, HeaderError, HeaderErrorKind,
     KeysError, KeysErrorKind, Malformed, SecretError, SecretErrorKind, StoreError, StoreErrorKind,
-    VerifyError, VerifyErrorKind,
+    Times, VerifyError, VerifyErrorKind,
 };
 pub use event::{
     Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,

@@ -41,6 +41,13 @@ impl Default for Capacity {
     }
 }
 
+/// So many records, evicting the oldest when full.
+impl From<usize> for Capacity {
+    fn from(records: usize) -> Self {
+        Self::new(records)
+    }
+}
+
 impl Capacity {
     /// How many records a store holds unless told otherwise: 2<sup>18</sup>, or 48 h of 1.5 events a second.
     pub const DEFAULT_RECORDS: usize = 262_144;

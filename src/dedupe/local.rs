@@ -29,15 +29,10 @@ use crate::error::{StoreError, StoreErrorKind};
 /// ```
 /// # use std::time::Duration;
 /// use std::sync::Arc;
-/// use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership, UnixSeconds};
+/// use hookgate::{
+///     ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership, UnixSeconds, block_on,
+/// };
 ///
-/// # fn block_on<T: Unpin>(f: hookgate::StoreFuture<'_, T>) -> Result<T, hookgate::StoreError> {
-/// #     match std::pin::pin!(f).as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
-/// #         std::task::Poll::Ready(answer) => answer,
-/// #         std::task::Poll::Pending => unreachable!(),
-/// #     }
-/// # }
-/// # use std::future::Future;
 /// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
 /// let store = LocalStore::default().with_clock(clock.clone());
 ///
@@ -78,10 +73,10 @@ impl Default for LocalStore {
 }
 
 impl LocalStore {
-    /// Holds up to `records` done records, at least one. See [`Capacity`] for how to size it.
+    /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
-    pub fn new(records: usize) -> Self {
-        Self::with(Capacity::new(records), Arc::new(SystemClock))
+    pub fn new(capacity: impl Into<Capacity>) -> Self {
+        Self::with(capacity.into(), Arc::new(SystemClock))
     }
 
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {

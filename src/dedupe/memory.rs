@@ -40,7 +40,7 @@ use crate::error::{StoreError, StoreErrorKind};
 ///
 /// # Memory
 /// About 340 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
-/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 90 MiB once it is full.
+/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 85 MiB once it is full.
 /// Size it by `rate × retention`: see [`Capacity`].
 ///
 /// # Caveats
@@ -81,10 +81,10 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// Holds up to `records` done records, at least one. See [`Capacity`] for how to size it.
+    /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
-    pub fn new(records: usize) -> Self {
-        Self::with(Capacity::new(records), Arc::new(SystemClock))
+    pub fn new(capacity: impl Into<Capacity>) -> Self {
+        Self::with(capacity.into(), Arc::new(SystemClock))
     }
 
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {

@@ -1,11 +1,12 @@
 //! Why a receiver could not be built.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::KeysError;
 
 /// Why the settings of a receiver were refused. The message says what to change.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct BuildError {
     kind: BuildErrorKind,
@@ -60,6 +61,12 @@ impl BuildError {
     #[must_use]
     pub fn kind(&self) -> BuildErrorKind {
         self.kind
+    }
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::write_readably(f, "BuildError", &self.kind, self)
     }
 }
 

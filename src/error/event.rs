@@ -58,13 +58,13 @@ pub enum EventErrorKind {
     NumberOutOfRange,
     /// JSON, but no object.
     NotAnObject,
-    /// A field that must be there is not.
+    /// A field that must be present is not.
     Missing,
-    /// A field stands there more than once, so two readers could see two values.
+    /// A field appears more than once, so two readers could see two values.
     Doubled,
     /// An id or type that is empty, blank, longer than 256 bytes or has control characters.
     Unusable,
-    /// A value is there and is not of the kind that was asked for.
+    /// A value is present and not of the kind that was asked for.
     Misfit,
     /// The keys are pinned to a workspace, and the body names another or none. Not an error of form: the delivery is
     /// not authentic for these keys.
@@ -200,7 +200,7 @@ impl EventErrorKind {
             Self::NumberOutOfRange => "holds a number beyond the range of a 64-bit float",
             Self::NotAnObject => "is no JSON object",
             Self::Missing => "is missing",
-            Self::Doubled => "stands there more than once",
+            Self::Doubled => "appears more than once",
             Self::Unusable => {
                 "can't be used: 1 to 256 bytes are expected, not blank, without control characters"
             }

@@ -1,7 +1,9 @@
 //! Why a set of keys was refused.
 
+use std::fmt;
+
 /// Why a ring of keys or a map of rings was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct KeysError {
     kind: KeysErrorKind,
@@ -44,14 +46,20 @@ impl KeysError {
     }
 }
 
+impl fmt::Debug for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::write_readably(f, "KeysError", &self.kind, self)
+    }
+}
+
 impl KeysErrorKind {
     fn message(&self) -> String {
         match self {
             Self::TooManyKeys => "a ring holds at most 4 live keys: retire one first".into(),
             Self::NameTaken(name) => format!("two keys of one ring are named {name:?}"),
-            Self::SecretTwiceInRing => "the same secret stands twice in one ring".into(),
+            Self::SecretTwiceInRing => "the same secret appears more than once in one ring".into(),
             Self::SecretInTwoScopes => {
-                "the same secret stands under two scopes: give each subscription its own, or let them share a scope on purpose".into()
+                "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose".into()
             }
             Self::SubscriptionTaken(id) => format!("two rings for the subscription {id:?}"),
             Self::UnusableName => {

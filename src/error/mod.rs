@@ -4,6 +4,9 @@
 //! says this level only; what lies below is in [`source()`](std::error::Error::source). The wording is for people
 //! and no contract: match on the kind. No error holds a secret, a computed MAC or a byte of a body.
 
+use std::error::Error;
+use std::fmt;
+
 mod build;
 mod event;
 mod keys;
@@ -17,10 +20,59 @@ pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
 pub use store::{StoreError, StoreErrorKind};
-pub use verify::{HeaderError, HeaderErrorKind, VerifyError, VerifyErrorKind};
+pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 
 /// A value that is not written the one way the service writes it. What was wrong is deliberately not repeated: the
 /// value came from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not written as the service writes it")]
 pub struct Malformed;
+
+/// `Debug` of the errors that end a program as it starts: a `main` that returns one prints it so, and what to change must
+/// not be missing there.
+fn write_readably(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    kind: &dyn fmt::Debug,
+    error: &dyn Error,
+) -> fmt::Result {
+    write!(f, "{name}({kind:?}): {error}")?;
+    let mut below = error.source();
+    while let Some(source) = below {
+        write!(f, ": {source}")?;
+        below = source.source();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_main_prints_says_what_to_change() {
+        let error = SecretError::new(SecretErrorKind::ApiKey).with_origin("WEBHOOK_SECRET".into());
+        assert_eq!(
+            format!("{error:?}"),
+            "SecretError(ApiKey): WEBHOOK_SECRET: this is an API key: paste the subscription's secret, which starts with whsec_"
+        );
+        let error = SecretError::new(SecretErrorKind::Unreadable)
+            .caused_by(std::io::Error::other("no such file"));
+        assert_eq!(
+            format!("{error:?}"),
+            "SecretError(Unreadable): the secret's file can't be read: no such file"
+        );
+        let error = KeysError::new(KeysErrorKind::NameTaken("a".into()));
+        assert_eq!(
+            format!("{error:?}"),
+            r#"KeysError(NameTaken("a")): two keys of one ring are named "a""#
+        );
+        let error = BuildError::new(BuildErrorKind::Keys).caused_by(error);
+        assert_eq!(
+            format!("{error:?}"),
+            r#"BuildError(Keys): the subscriptions' keys can't be used together: two keys of one ring are named "a""#
+        );
+        let error = BuildError::new(BuildErrorKind::NoStore);
+        assert!(format!("{error:?}").contains(".without_deduplication()"));
+    }
+}

@@ -1,10 +1,10 @@
 //! Why a secret was refused.
 
-use std::io;
+use std::{fmt, io};
 
 /// Why [`Secret`](crate::Secret) refused what it was given. The message says what to paste instead and never repeats
 /// the text.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{}{}", origin_prefix(.origin), .kind.message())]
 pub struct SecretError {
     kind: SecretErrorKind,
@@ -23,12 +23,16 @@ pub enum SecretErrorKind {
     Blank,
     /// White space before or after the secret, often a line break that was pasted along.
     SurroundedByWhiteSpace,
+    /// White space, a line break or a control character inside the secret, as where a file holds two.
+    ContainsWhiteSpace,
     /// Quotes around the secret, often kept from a settings file.
     Quoted,
     /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
     ApiKey,
     /// No `whsec_` in front.
     WithoutPrefix,
+    /// `whsec_` twice in front.
+    PrefixTwice,
     /// `whsec_` and nothing after it.
     PrefixOnly,
     /// Fewer than 16 characters after the prefix.
@@ -68,6 +72,12 @@ impl SecretError {
     }
 }
 
+impl fmt::Debug for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::write_readably(f, "SecretError", &self.kind, self)
+    }
+}
+
 impl SecretErrorKind {
     fn message(self) -> &'static str {
         match self {
@@ -78,12 +88,18 @@ impl SecretErrorKind {
             Self::SurroundedByWhiteSpace => {
                 "white space around the secret: paste it without spaces or line breaks"
             }
+            Self::ContainsWhiteSpace => {
+                "white space, a line break or a control character inside the secret: one secret, on one line"
+            }
             Self::Quoted => "quotes around the secret: paste it without them",
             Self::ApiKey => {
                 "this is an API key: paste the subscription's secret, which starts with whsec_"
             }
             Self::WithoutPrefix => {
                 "the secret does not start with whsec_: paste it whole, prefix included (Secret::of_other_form takes another form)"
+            }
+            Self::PrefixTwice => {
+                "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front"
             }
             Self::PrefixOnly => {
                 "the secret ends after its prefix whsec_: paste the whole text of the subscription"

@@ -16,9 +16,9 @@ pub struct HeaderError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HeaderErrorKind {
-    /// A header that must be there is not.
+    /// A header that must be present is not.
     Missing,
-    /// It stands there more than once.
+    /// It appears more than once.
     Doubled,
     /// It is not written as the service writes it.
     Malformed,
@@ -46,7 +46,7 @@ impl HeaderErrorKind {
     fn message(self) -> &'static str {
         match self {
             Self::Missing => "is missing",
-            Self::Doubled => "stands there more than once",
+            Self::Doubled => "appears more than once",
             Self::Malformed => "is not written as the service writes it",
         }
     }
@@ -70,39 +70,44 @@ pub enum VerifyErrorKind {
     /// A header is missing, doubled or malformed; [`source()`](std::error::Error::source) names it.
     Header,
     /// The timestamp is older than the window allows.
-    Stale {
-        /// The delivery's timestamp.
-        timestamp: UnixSeconds,
-        /// What the receiver's clock said.
-        now: UnixSeconds,
-        /// The greatest age that is accepted.
-        limit: Duration,
-    },
+    Stale(Times),
     /// Stale, and its signature is right. The one sign that retries carry their first timestamp; checked at most once a
     /// second, by a [`Receiver`](crate::Receiver) only.
-    StaleButAuthentic {
-        /// The delivery's timestamp.
-        timestamp: UnixSeconds,
-        /// What the receiver's clock said.
-        now: UnixSeconds,
-        /// The greatest age that is accepted.
-        limit: Duration,
-    },
+    StaleButAuthentic(Times),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
-    Ahead {
-        /// The delivery's timestamp.
-        timestamp: UnixSeconds,
-        /// What the receiver's clock said.
-        now: UnixSeconds,
-        /// The furthest ahead that is accepted.
-        limit: Duration,
-    },
+    Ahead(Times),
     /// `X-Service-Webhook-Id` names no subscription that has keys here.
     UnknownSubscription,
     /// No live key of the ring gives this signature over these bytes.
     SignatureMismatch,
     /// The ring is pinned to a workspace, and the signed body names another or none.
     WorkspaceMismatch,
+}
+
+/// A timestamp that does not lie in the window, and what it was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Times {
+    /// The delivery's timestamp.
+    pub timestamp: UnixSeconds,
+    /// What the receiver's clock said.
+    pub now: UnixSeconds,
+    /// The greatest age, or the furthest ahead, that is accepted.
+    pub limit: Duration,
+}
+
+/// So many seconds ahead is no clock's error any more: milliseconds taken for seconds lie fifty millennia ahead.
+const CENTURY: u64 = 100 * 365 * 24 * 3600;
+
+impl Times {
+    /// Seconds since the timestamp; zero where it is ahead.
+    fn age(&self) -> u64 {
+        self.now.since(self.timestamp).unwrap_or_default().as_secs()
+    }
+
+    /// Seconds until the timestamp; zero where it is past.
+    fn lead(&self) -> u64 {
+        self.timestamp.since(self.now).unwrap_or_default().as_secs()
+    }
 }
 
 impl VerifyError {
@@ -127,18 +132,28 @@ impl From<HeaderError> for VerifyError {
 }
 
 impl VerifyErrorKind {
+    /// A short name for logs and metrics, in snake case. Stable.
+    ///
+    /// ```
+    /// assert_eq!(hookgate::VerifyErrorKind::SignatureMismatch.name(), "signature_mismatch");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Stale(_) => "stale",
+            Self::StaleButAuthentic(_) => "stale_but_authentic",
+            Self::Ahead(_) => "ahead",
+            Self::UnknownSubscription => "unknown_subscription",
+            Self::SignatureMismatch => "signature_mismatch",
+            Self::WorkspaceMismatch => "workspace_mismatch",
+        }
+    }
+
     /// The same finding once the signature has turned out right.
     pub(crate) fn but_authentic(self) -> Self {
         match self {
-            Self::Stale {
-                timestamp,
-                now,
-                limit,
-            } => Self::StaleButAuthentic {
-                timestamp,
-                now,
-                limit,
-            },
+            Self::Stale(times) => Self::StaleButAuthentic(times),
             other => other,
         }
     }
@@ -146,27 +161,28 @@ impl VerifyErrorKind {
     fn message(&self) -> String {
         match self {
             Self::Header => "the delivery's headers can't be used".into(),
-            Self::Stale {
-                timestamp,
-                now,
-                limit,
-            } => format!(
-                "the delivery is stale: its timestamp {timestamp} lies {} s before the clock's {now}, at most {} s are accepted",
-                now.since(*timestamp).unwrap_or_default().as_secs(),
-                limit.as_secs()
+            Self::Stale(times) => format!(
+                "the delivery is stale: its timestamp {} lies {} s before the clock's {}, at most {} s are accepted",
+                times.timestamp,
+                times.age(),
+                times.now,
+                times.limit.as_secs()
             ),
-            Self::StaleButAuthentic { timestamp, now, .. } => format!(
-                "the delivery is stale, yet authentic: signed {} s ago; do retries carry their first timestamp?",
-                now.since(*timestamp).unwrap_or_default().as_secs()
+            Self::StaleButAuthentic(times) => format!(
+                "the delivery is stale but authentic: signed {} s ago; do retries carry their first timestamp?",
+                times.age()
             ),
-            Self::Ahead {
-                timestamp,
-                now,
-                limit,
-            } => format!(
-                "the delivery is ahead of its time: its timestamp {timestamp} lies {} s after the clock's {now}, at most {} s are accepted",
-                timestamp.since(*now).unwrap_or_default().as_secs(),
-                limit.as_secs()
+            Self::Ahead(times) => format!(
+                "the delivery is ahead of its time: its timestamp {} lies {} s after the clock's {}, at most {} s are accepted{}",
+                times.timestamp,
+                times.lead(),
+                times.now,
+                times.limit.as_secs(),
+                if times.lead() > CENTURY {
+                    "; is it written in milliseconds?"
+                } else {
+                    ""
+                }
             ),
             Self::UnknownSubscription => {
                 "x-service-webhook-id names no subscription that has keys here".into()
@@ -178,5 +194,43 @@ impl VerifyErrorKind {
                 "the signed body is not from the workspace that the keys are pinned to".into()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(timestamp: i64) -> Times {
+        Times {
+            timestamp: UnixSeconds::new(timestamp),
+            now: UnixSeconds::new(1_763_690_000),
+            limit: Duration::from_secs(300),
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_guessed_only_where_no_clock_is_that_wrong() {
+        let guesses = |timestamp| {
+            let error = VerifyError::new(VerifyErrorKind::Ahead(times(timestamp)));
+            error.to_string().contains("is it written in milliseconds?")
+        };
+        assert!(guesses(1_763_690_000_000));
+        assert!(!guesses(1_763_690_301));
+        assert!(!guesses(1_763_690_000 + 50 * 365 * 24 * 3600));
+    }
+
+    #[test]
+    fn a_stale_delivery_that_was_authentic_says_so() {
+        let kind = VerifyErrorKind::Stale(times(1_763_680_000));
+        assert_eq!(kind.name(), "stale");
+        let kind = kind.but_authentic();
+        assert_eq!(kind.name(), "stale_but_authentic");
+        let told = VerifyError::new(kind).to_string();
+        assert!(
+            told.contains("stale but authentic: signed 10000 s ago"),
+            "{told}"
+        );
+        assert_eq!(VerifyErrorKind::Header.but_authentic().name(), "header");
     }
 }

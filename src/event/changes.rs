@@ -26,7 +26,7 @@ pub struct Change<T> {
 /// The changes of a `row.updated`, by property name.
 ///
 /// Each is an object with `before` and `after`. A side that is not there is told apart from one that is `null`, since a
-/// sender may leave out what did not exist before. Where a name stands there twice, both are kept and the last is read.
+/// sender may leave out what did not exist before. Where a name appears more than once, all are kept and the last is read.
 ///
 /// ```
 /// use hookgate::{Change, Changes};

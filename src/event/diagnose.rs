@@ -81,10 +81,8 @@ pub(super) fn fit<'a, T: Deserialize<'a>>(
 
 /// Adds a name to a path, escaped and cut off where the path gets too long.
 pub(super) fn push_name(path: &mut String, name: &str) {
-    if !path.is_empty() {
-        path.push('.');
-    }
-    push_capped(path, name.escape_debug());
+    let dot = (!path.is_empty()).then_some('.');
+    push_capped(path, dot.into_iter().chain(name.escape_debug()));
 }
 
 fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
@@ -362,6 +360,13 @@ mod tests {
         assert_eq!(path.chars().count(), 256);
         assert!(path.ends_with('…'));
         push_name(&mut path, "more");
-        assert!(path.chars().count() <= 257);
+        assert_eq!(path.chars().count(), 256);
+        // The dot counts too, wherever it falls.
+        for length in 250..260 {
+            let mut path = "d".repeat(length.min(255));
+            push_name(&mut path, &"n".repeat(length));
+            push_name(&mut path, "more");
+            assert_eq!(path.chars().count(), 256, "{length}");
+        }
     }
 }

@@ -38,6 +38,12 @@ macro_rules! id {
             }
         }
 
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.into_string()
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
@@ -241,6 +247,12 @@ impl PartialEq<&str> for EventType {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_lead_back_to_their_text() {
+        assert_eq!(String::from(EventId::parse("evt_1").unwrap()), "evt_1");
+        assert_eq!(String::from(RowId::from("row_1")), "row_1");
+    }
 
     #[test]
     fn usable_means_1_to_256_bytes_that_show() {

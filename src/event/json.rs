@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Json {
 /// Names and their JSON values, in the order they were written in.
 ///
 /// What an object has beyond the fields that this crate knows is kept in one, so that nothing is lost when it is written
-/// again. A name that stands there twice is kept twice; [`Fields::find`] and everything built on it take the last one, as
+/// again. A name that appears twice is kept twice; [`Fields::find`] and everything built on it take the last one, as
 /// nearly every JSON reader does.
 #[derive(Clone, Default)]
 pub struct Fields(Vec<(Box<str>, Json)>);

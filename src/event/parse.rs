@@ -139,7 +139,7 @@ impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
 
 impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::new("properties", "createdBy"))?;
+        let row = json.deserialize_map(RowVisitor::new(Some("properties"), "createdBy"))?;
         Ok(Self(RowCreated {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -153,7 +153,7 @@ impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
 
 impl<'de> Deserialize<'de> for Wire<RowUpdated> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::new("changes", "updatedBy"))?;
+        let row = json.deserialize_map(RowVisitor::new(Some("changes"), "updatedBy"))?;
         Ok(Self(RowUpdated {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -167,11 +167,7 @@ impl<'de> Deserialize<'de> for Wire<RowUpdated> {
 
 impl<'de> Deserialize<'de> for Wire<RowDeleted> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let visitor = RowVisitor::<()> {
-            content_key: None,
-            ..RowVisitor::new("", "deletedBy")
-        };
-        let row = json.deserialize_map(visitor)?;
+        let row = json.deserialize_map(RowVisitor::<()>::new(None, "deletedBy"))?;
         Ok(Self(RowDeleted {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -199,9 +195,9 @@ struct RowVisitor<C> {
 }
 
 impl<C> RowVisitor<C> {
-    fn new(content_key: &'static str, actor_key: &'static str) -> Self {
+    fn new(content_key: Option<&'static str>, actor_key: &'static str) -> Self {
         Self {
-            content_key: Some(content_key),
+            content_key,
             actor_key,
             content: PhantomData,
         }

@@ -20,7 +20,7 @@ const PATH: &str = "data.properties";
 /// The properties of a row, by name: what `row.created` carries where no type of your own is asked for.
 ///
 /// Values stay as they were written until a getter reads one, so a property of an unexpected kind troubles only who
-/// asks for it. Where a name stands there twice, both are kept and the last one is read. (A struct of your own as row type
+/// asks for it. Where a name appears more than once, all are kept and the last one is read. (A struct of your own as row type
 /// refuses a doubled name, since serde's derive does.)
 ///
 /// ```
@@ -53,7 +53,7 @@ impl Properties {
         Required(self)
     }
 
-    /// Whether the name is there, be it with `null`.
+    /// Whether the name is present, be it with `null`.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.find(name).is_some()

@@ -73,7 +73,7 @@ pub struct Actor {
     pub email: Option<String>,
     /// Fields that the specification does not name.
     pub extra: Fields,
-    /// Whether the address is there as `null`, so that the actor is written again as it was read.
+    /// Whether the address is present as `null`, so that the actor is written again as it was read.
     pub(super) email_is_null: bool,
 }
 

@@ -26,9 +26,9 @@ use crate::error::{EventError, EventErrorKind};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<T> {
-    /// The name is not there.
+    /// The name is not present.
     Absent,
-    /// The name is there with `null`.
+    /// The name is present, with `null`.
     Null,
     /// A value of the kind that was asked for.
     Present(T),

@@ -205,10 +205,10 @@ impl Receiver {
         error: VerifyError,
     ) -> Result<Check, Refusal> {
         let kind = error.kind();
-        let VerifyErrorKind::Stale { timestamp, now, .. } = kind else {
+        let VerifyErrorKind::Stale(times) = kind else {
             return Err(error.into());
         };
-        let could_be_a_retry = now.since(timestamp).is_some_and(|age| {
+        let could_be_a_retry = times.now.since(times.timestamp).is_some_and(|age| {
             age <= self.shared.schedule.horizon() + self.shared.verifier.window().past()
         });
         let second = self.shared.clock.monotonic().since_start().as_secs() + 1;

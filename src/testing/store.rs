@@ -61,9 +61,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// impl StoreUnderTest for Local {
 ///     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
 ///         let capacity = capacity.unwrap_or_default();
-///         let store = LocalStore::new(capacity.records())
-///             .with_when_full(capacity.when_full())
-///             .with_clock(self.0.clone());
+///         let store = LocalStore::new(capacity).with_clock(self.0.clone());
 ///         Some(Arc::new(store))
 ///     }
 ///

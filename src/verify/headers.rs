@@ -17,7 +17,7 @@ pub const EVENT_TYPE: &str = "x-service-event-type";
 
 /// The headers that a delivery is checked by, borrowed from the request.
 ///
-/// Signature and timestamp are there exactly once and well-formed, or there is no such value. The other three are
+/// Signature and timestamp are present exactly once and well-formed, or there is no such value. The other three are
 /// **not signed**: whoever carries the delivery can change them. They are hints, compared with the signed body later on
 /// and never trusted.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl<'h> DeliveryHeaders<'h> {
     /// Picks the delivery's headers out of all of a request's. Names are compared without regard to case.
     ///
     /// # Errors
-    /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers there more than once.
+    /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers more than once.
     ///
     /// # Security
     /// Pass **all** headers as they came, doubled ones too: a map that keeps one of two values hides an attack.
@@ -153,7 +153,7 @@ impl<'h> Found<'h> {
         }
     }
 
-    /// `X-Service-Event-Id` and `X-Service-Event-Type`, each where it stands there once.
+    /// `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
         let once = |slot| match slot {
             Slot::Once(value) => Some(value),

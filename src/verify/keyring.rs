@@ -40,11 +40,7 @@ impl KeyRing {
 
     /// A ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
-        Self {
-            keys: vec![Key::new(FIRST_KEY.into(), secret)],
-            scope: None,
-            workspace: None,
-        }
+        Self::of(FIRST_KEY.into(), secret)
     }
 
     /// A ring of one key with a name of its own. The name is reported with each delivery that the key verifies.
@@ -52,11 +48,7 @@ impl KeyRing {
     /// # Errors
     /// `UnusableName`.
     pub fn named(name: &str, secret: Secret) -> Result<Self, KeysError> {
-        Ok(Self {
-            keys: vec![Key::new(usable_name(name)?, secret)],
-            scope: None,
-            workspace: None,
-        })
+        Ok(Self::of(usable_name(name)?, secret))
     }
 
     /// Adds a live key.
@@ -102,6 +94,14 @@ impl KeyRing {
     pub fn key_names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &*key.name)
     }
+
+    fn of(name: Arc<str>, secret: Secret) -> Self {
+        Self {
+            keys: vec![Key::new(name, secret)],
+            scope: None,
+            workspace: None,
+        }
+    }
 }
 
 impl From<Secret> for KeyRing {
@@ -132,6 +132,11 @@ impl Ring {
             workspace: ring.workspace,
             subscription,
         }
+    }
+
+    /// In a map: its scope is the subscription's id, unless the ring names one.
+    pub(super) fn of_subscription(id: &Arc<str>, ring: KeyRing) -> Self {
+        Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 
     pub(super) fn succeeded_by(&self, mut ring: KeyRing) -> Self {

@@ -50,7 +50,7 @@ impl Keys {
         Self::of(Table::Single(Arc::new(ring)))
     }
 
-    /// A ring for each subscription id, as it stands in `X-Service-Webhook-Id`. The header is required once there is
+    /// A ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required once there is
     /// more than one.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Keys {
         let mut map = HashMap::new();
         for (id, ring) in rings {
             let id = usable_name(id.as_ref())?;
-            let ring = Ring::new(ring.into(), Arc::clone(&id), Some(Arc::clone(&id)));
+            let ring = Ring::of_subscription(&id, ring.into());
             refuse_shared_secret(&map, &id, &ring)?;
             match map.entry(id) {
                 Entry::Vacant(free) => free.insert(Arc::new(ring)),
@@ -111,7 +111,7 @@ impl Keys {
         };
         let ring = match map.get(&id) {
             Some(current) => current.succeeded_by(ring.into()),
-            None => Ring::new(ring.into(), Arc::clone(&id), Some(Arc::clone(&id))),
+            None => Ring::of_subscription(&id, ring.into()),
         };
         refuse_shared_secret(map, &id, &ring)?;
         map.insert(id, Arc::new(ring));

@@ -40,8 +40,8 @@ impl Secret {
     /// Takes the text as the service shows it at the creation of a subscription.
     ///
     /// # Errors
-    /// Empty, blank, white space or quotes around it, an API key, no `whsec_` in front, nothing or fewer than 16
-    /// characters after it: see [`SecretErrorKind`](crate::SecretErrorKind).
+    /// Empty, blank, white space or quotes around it, white space or control characters inside, an API key, no `whsec_`
+    /// in front or two of them, nothing or fewer than 16 characters after it: see [`SecretErrorKind`](crate::SecretErrorKind).
     pub fn new(text: &str) -> Result<Self, SecretError> {
         refuse_pasting_mistakes(text)?;
         let random = text
@@ -49,6 +49,9 @@ impl Secret {
             .ok_or_else(|| SecretError::new(Kind::WithoutPrefix))?;
         if random.is_empty() {
             return Err(SecretError::new(Kind::PrefixOnly));
+        }
+        if random.starts_with(PREFIX) {
+            return Err(SecretError::new(Kind::PrefixTwice));
         }
         Self::of_length(text, random)
     }
@@ -128,6 +131,12 @@ fn refuse_pasting_mistakes(text: &str) -> Result<(), SecretError> {
         .any(|prefix| text.starts_with(prefix))
     {
         Kind::ApiKey
+    } else if text
+        .chars()
+        .any(|char| char.is_whitespace() || char.is_control())
+    {
+        // Last, since what is said above of such a text says more.
+        Kind::ContainsWhiteSpace
     } else {
         return Ok(());
     };
@@ -174,6 +183,15 @@ mod tests {
             ("mcp_0123456789abcdef", Kind::ApiKey),
             ("0123456789abcdef0123", Kind::WithoutPrefix),
             ("v1,whsec_0123456789abcdef", Kind::WithoutPrefix),
+            ("whsec_0123456789 abcdef", Kind::ContainsWhiteSpace),
+            (
+                "whsec_0123456789abcdef\nwhsec_0123456789abcdeg",
+                Kind::ContainsWhiteSpace,
+            ),
+            ("whsec_0123456789\u{a0}abcdef", Kind::ContainsWhiteSpace),
+            ("whsec_0123456789abcdef\0", Kind::ContainsWhiteSpace),
+            ("whsec_\t0123456789abcdef", Kind::ContainsWhiteSpace),
+            ("whsec_whsec_0123456789abcdef", Kind::PrefixTwice),
             ("whsec_", Kind::PrefixOnly),
             ("whsec_0123456789abcde", Kind::TooShort),
         ] {
@@ -192,6 +210,8 @@ mod tests {
             ("0123456789abcde", Kind::TooShort),
             ("whsec_0123456789", Kind::TooShort),
             ("tk_live_0123456789abcdef", Kind::ApiKey),
+            ("0123456789 abcdef", Kind::ContainsWhiteSpace),
+            ("0123456789\r\nabcdef", Kind::ContainsWhiteSpace),
             ("", Kind::Empty),
         ] {
             assert_eq!(Secret::of_other_form(text).unwrap_err().kind(), kind);
@@ -208,6 +228,10 @@ mod tests {
             (
                 b"whsec_0123456789abcdef\n\n",
                 Some(Kind::SurroundedByWhiteSpace),
+            ),
+            (
+                b"whsec_0123456789abcdef\nwhsec_0123456789abcdef\n",
+                Some(Kind::ContainsWhiteSpace),
             ),
             (b"\xff\xfe", Some(Kind::NotText)),
             (&[b'a'; 5_000], Some(Kind::Unreadable)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::UnixSeconds;
-use crate::error::{VerifyError, VerifyErrorKind};
+use crate::error::{Times, VerifyError, VerifyErrorKind};
 
 /// The ages that are accepted: two limits, since a clock that runs ahead is another fault than a delivery that was kept.
 ///
@@ -70,18 +70,15 @@ impl Window {
         timestamp: UnixSeconds,
         now: UnixSeconds,
     ) -> Result<(), VerifyError> {
+        let times = |limit| Times {
+            timestamp,
+            now,
+            limit,
+        };
         let kind = if now.since(timestamp).is_some_and(|age| age > self.past) {
-            VerifyErrorKind::Stale {
-                timestamp,
-                now,
-                limit: self.past,
-            }
+            VerifyErrorKind::Stale(times(self.past))
         } else if timestamp.since(now).is_some_and(|ahead| ahead > self.ahead) {
-            VerifyErrorKind::Ahead {
-                timestamp,
-                now,
-                limit: self.ahead,
-            }
+            VerifyErrorKind::Ahead(times(self.ahead))
         } else {
             return Ok(());
         };

@@ -466,7 +466,7 @@ async fn a_stale_delivery_that_was_authentic_is_told_at_most_once_a_second() {
                 let reason = answer.reason.as_ref().unwrap();
                 let refusal = reason.downcast_ref::<hookgate::Refusal>().unwrap();
                 let kind = refusal.verify_error().unwrap().kind();
-                let authentic = matches!(kind, hookgate::VerifyErrorKind::StaleButAuthentic { .. });
+                let authentic = matches!(kind, hookgate::VerifyErrorKind::StaleButAuthentic(..));
                 told.lock().unwrap().push(authentic);
             })
         },

@@ -190,6 +190,8 @@ fn shown() -> Vec<String> {
         format!("'{SECRET}'"),
         SECRET.replace("whsec_", "tk_live_"),
         SECRET.replace("whsec_", ""),
+        format!("{SECRET}\n{OLD_SECRET}"),
+        format!("whsec_{SECRET}"),
     ] {
         let error = Secret::new(&text).unwrap_err();
         shown.error(&error);

@@ -642,8 +642,8 @@ async fn a_stale_delivery_that_is_authentic_is_told_apart_for_the_operator_alone
         matches!(
             kinds[..],
             [
-                VerifyErrorKind::StaleButAuthentic { .. },
-                VerifyErrorKind::Stale { .. }
+                VerifyErrorKind::StaleButAuthentic(..),
+                VerifyErrorKind::Stale(..)
             ]
         ),
         "{kinds:?}"

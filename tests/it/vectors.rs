@@ -266,8 +266,8 @@ fn refusal(error: &VerifyError) -> Verdict {
             };
             return refused(kind, Some(header.header()));
         }
-        VerifyErrorKind::Stale { .. } => "stale",
-        VerifyErrorKind::Ahead { .. } => "ahead",
+        VerifyErrorKind::Stale(..) => "stale",
+        VerifyErrorKind::Ahead(..) => "ahead",
         VerifyErrorKind::UnknownSubscription => "unknown-subscription",
         VerifyErrorKind::SignatureMismatch => "signature-mismatch",
         other => panic!("no vector kind for {other:?}"),

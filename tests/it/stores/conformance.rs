@@ -9,14 +9,12 @@ use hookgate::{Capacity, Clock, DedupeStore, LocalStore, ManualClock, SystemCloc
 pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore>;
 
 pub(super) fn local(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    let store = LocalStore::new(capacity.records()).with_when_full(capacity.when_full());
-    Arc::new(store.with_clock(clock))
+    Arc::new(LocalStore::new(capacity).with_clock(clock))
 }
 
 #[cfg(feature = "moka")]
 fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    let store = hookgate::MemoryStore::new(capacity.records()).with_when_full(capacity.when_full());
-    Arc::new(store.with_clock(clock))
+    Arc::new(hookgate::MemoryStore::new(capacity).with_clock(clock))
 }
 
 pub(super) struct InManualTime<F>(pub(super) F, pub(super) ManualClock);

@@ -102,8 +102,8 @@ pub use event::{
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
-    Answer, DeadLetter, DeadLettered, Drained, Failed, HookError, OwnAnswer, Reason, Settled,
-    WebhookLayer,
+    Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
+    Settled, WebhookLayer,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};

@@ -30,15 +30,20 @@ pub enum BuildErrorKind {
         /// What was set.
         given: Duration,
     },
-    /// A duration is zero or longer than it may be.
+    /// A duration is too short or too long.
     OutOfRange {
         /// The builder's method.
         setting: &'static str,
+        /// It must be longer than this.
+        least: Duration,
         /// The longest that is accepted.
         most: Duration,
     },
-    /// `max_runs` is zero: nothing could ever be handled.
-    NoRuns,
+    /// A limit is zero: nothing could ever be handled.
+    Zero {
+        /// The builder's method.
+        setting: &'static str,
+    },
 }
 
 impl BuildError {
@@ -73,11 +78,16 @@ impl BuildErrorKind {
                 given.as_secs(),
                 needed.as_secs()
             ),
-            Self::OutOfRange { setting, most } => format!(
-                "{setting} must be longer than zero and at most {} ms",
+            Self::OutOfRange {
+                setting,
+                least,
+                most,
+            } => format!(
+                "{setting} must be longer than {} ms and at most {} ms",
+                least.as_millis(),
                 most.as_millis()
             ),
-            Self::NoRuns => "max_runs must be at least 1".into(),
+            Self::Zero { setting } => format!("{setting} must be at least 1"),
         }
     }
 }

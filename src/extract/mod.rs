@@ -55,9 +55,7 @@ impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let delivery = delivery(parts)?;
-        delivery
-            .event()
-            .map_err(|error| EventMisfit::new(error).into())
+        delivery.event().map_err(EventRejection::from)
     }
 }
 

@@ -1,13 +1,11 @@
 //! What a handler's argument is refused with.
 
-use std::sync::Arc;
-
 use axum_core::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::error::EventError;
-use crate::layer::Misfit;
+use crate::layer::{FailureReason, MISFIT, envelope};
 
 /// Why a handler got no [`Event`](crate::Event).
 #[derive(Debug, thiserror::Error)]
@@ -34,20 +32,33 @@ pub struct LayerMissing;
 #[error("the delivery does not fit the handler's event type")]
 pub struct EventMisfit {
     #[source]
-    error: Arc<EventError>,
+    error: EventError,
 }
 
 impl EventMisfit {
-    pub(super) fn new(error: EventError) -> Self {
-        Self {
-            error: Arc::new(error),
-        }
-    }
-
     /// Where and how it does not fit.
     #[must_use]
     pub fn error(&self) -> &EventError {
         &self.error
+    }
+}
+
+/// So that a handler that asks for more, as `row.properties.to::<Order>()?` does, is answered as its argument would be.
+impl From<EventError> for EventMisfit {
+    fn from(error: EventError) -> Self {
+        Self { error }
+    }
+}
+
+impl From<EventError> for EventRejection {
+    fn from(error: EventError) -> Self {
+        EventMisfit::from(error).into()
+    }
+}
+
+impl IntoResponse for EventError {
+    fn into_response(self) -> Response {
+        EventMisfit::from(self).into_response()
     }
 }
 
@@ -57,7 +68,7 @@ impl IntoResponse for LayerMissing {
         // nothing of the request, so it may be answered.
         #[cfg(feature = "tracing")]
         tracing::error!("{self}");
-        envelope(
+        answer(
             StatusCode::INTERNAL_SERVER_ERROR,
             "INTERNAL_ERROR",
             &self.to_string(),
@@ -67,14 +78,8 @@ impl IntoResponse for LayerMissing {
 
 impl IntoResponse for EventMisfit {
     fn into_response(self) -> Response {
-        let message = "the delivery is no event that is handled here";
-        let mut response = envelope(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "VALIDATION_ERROR",
-            message,
-        );
-        response.extensions_mut().insert(Misfit(self.error));
-        response
+        let response = answer(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", MISFIT);
+        FailureReason::new(self.error).mark(response)
     }
 }
 
@@ -87,9 +92,7 @@ impl IntoResponse for EventRejection {
     }
 }
 
-/// The service's error envelope. The words are our own and need no escaping.
-fn envelope(status: StatusCode, code: &str, message: &str) -> Response {
-    let body = format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#);
+fn answer(status: StatusCode, code: &str, message: &str) -> Response {
     let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    (status, [json], body).into_response()
+    (status, [json], envelope(code, message)).into_response()
 }

@@ -4,7 +4,7 @@ use http::Response;
 
 /// A handler's answer: this delivery can never succeed, so retries are in vain.
 ///
-/// The dead-letter hook ([`ReceiverBuilder::dead_letters`](crate::ReceiverBuilder::dead_letters)) is awaited with the raw delivery.
+/// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw delivery.
 /// Once it has succeeded the sender is answered 200 and the event is done; where it fails, or none is set, 500 and the event
 /// can be retried.
 ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::receiver::{Bell, Receiver};
 
@@ -16,8 +16,8 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// Runs that were still under way when the time was up, and were aborted and released. Zero where all ended by
-    /// themselves.
+    /// Runs that were under way when the time was up, and were told to end and release. Zero where all ended by
+    /// themselves. What a store did not release in another second, its lease does.
     #[must_use]
     pub fn aborted(&self) -> usize {
         self.aborted
@@ -26,14 +26,29 @@ impl Drained {
 
 impl Receiver {
     /// Refuses new deliveries with 503 and waits for the runs under way; those that are still running after `limit` are
-    /// aborted and their claims released, so that a retry finds them free at once.
+    /// aborted and their claims released, so that a retry finds them free at once. `Duration::MAX` waits for as long as it takes.
     ///
     /// Call it at shutdown, once the server takes no more connections: `axum::serve` returns when its connections have
     /// ended, while runs that outlived their requests still go on. There is no way back: a drained receiver stays shut.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// use hookgate::{LocalStore, Receiver, Secret};
+    ///
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(LocalStore::default())
+    ///     .build()?;
+    /// // axum::serve(listener, app).with_graceful_shutdown(signal).await?;
+    /// assert_eq!(receiver.drain(Duration::from_secs(30)).await.aborted(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn drain(&self, limit: Duration) -> Drained {
         self.shared.gate.shut();
-        let until = Instant::now() + limit;
-        if timeout_at(until, self.idle()).await.is_ok() {
+        if timeout(limit, self.idle()).await.is_ok() {
             return Drained { aborted: 0 };
         }
         let aborted = self.runs();

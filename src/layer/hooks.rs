@@ -14,8 +14,9 @@ use super::catch::caught;
 use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::delivery::Delivery;
+use crate::error::{VerifyError, VerifyErrorKind};
 use crate::event::created_at;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refusal};
 use crate::receiver::Receiver;
 use crate::verify::Verified;
 
@@ -87,8 +88,67 @@ pub struct DeadLettered {
     pub reason: String,
 }
 
+impl Answer {
+    /// In which way the delivery was not authentic, where that was the reason.
+    #[must_use]
+    pub fn verify_error(&self) -> Option<&VerifyError> {
+        let refusal = self.reason.as_ref()?.downcast_ref::<Refusal>()?;
+        refusal.verify_error()
+    }
+
+    /// Whether the delivery was refused as stale although its signature is right: the one sign that the sender's retries
+    /// carry their first timestamp. Looked for at most once a second, so count it as a sign and not as a number.
+    #[must_use]
+    pub fn is_stale_but_authentic(&self) -> bool {
+        let kind = self.verify_error().map(VerifyError::kind);
+        matches!(kind, Some(VerifyErrorKind::StaleButAuthentic { .. }))
+    }
+}
+
+/// In one line: the status, the outcome, and why.
+///
+/// ```text
+/// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key
+/// ```
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status, self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
+/// In one line: the outcome, and why.
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
+fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Result {
+    match reason {
+        Some(reason) => write!(f, ": {}", Chain(reason)),
+        None => Ok(()),
+    }
+}
+
+/// An error and what lies below it, in one line.
+pub(super) struct Chain<'a>(pub(super) &'a Reason);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut below = self.0.source();
+        while let Some(error) = below {
+            write!(f, ": {error}")?;
+            below = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// What the receiver was told to call.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Hooks {
     pub(super) answer: Option<Hook<Answer>>,
     pub(super) settled: Option<Hook<Settled>>,
@@ -140,11 +200,5 @@ impl Receiver {
                 attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
             }
         });
-    }
-}
-
-impl fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hooks")
     }
 }

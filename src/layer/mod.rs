@@ -71,13 +71,13 @@
 //!     .store(LocalStore::default())
 //!     .budget(Duration::from_secs(4))
 //!     .run_limit(Duration::from_secs(120))
-//!     .on_answer(|answer| println!("{} {}", answer.status, answer.outcome.name()))
+//!     .on_answer(|answer| println!("{answer}"))
 //!     .on_failed(|failed| {
 //!         if failed.attempt.as_ref().is_some_and(|attempt| attempt.may_be_last) {
 //!             eprintln!("the sender may discard this one: {:?}", failed.delivery);
 //!         }
 //!     })
-//!     .dead_letters(async |letter| {
+//!     .on_dead_letter(async |letter| {
 //!         std::fs::write(format!("{}.json", letter.delivery.key().to_hex()), letter.delivery.body())?;
 //!         Ok(())
 //!     })
@@ -90,7 +90,9 @@ mod body;
 mod catch;
 mod dead_letter;
 mod drain;
+mod failure_reason;
 mod hooks;
+mod meeting;
 mod response;
 mod run;
 mod service;
@@ -103,13 +105,14 @@ mod waiting;
 pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
+pub use failure_reason::FailureReason;
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 
-pub(crate) use settings::LayerSettings;
 #[cfg(feature = "axum")]
-pub(crate) use settle::Misfit;
+pub(crate) use response::{MISFIT, envelope};
+pub(crate) use settings::LayerSettings;
 
 use crate::receiver::Receiver;
 

@@ -1,5 +1,7 @@
 //! The answers that are the receiver's own.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
@@ -8,6 +10,9 @@ use super::body::ResponseBody;
 use super::catch::caught;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::receiver::Receiver;
+
+/// What the sender is told of a delivery that does not fit.
+pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
 
 /// Marks the answer to an event that was done already.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -19,20 +24,22 @@ pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 #[derive(Clone, Debug)]
 pub(super) enum Own {
     /// No run.
-    Refused(Refusal),
+    Refused(Arc<Refusal>),
     /// Done already.
     Replayed,
     /// The dead-letter hook has it.
     DeadLettered,
     /// The run failed without an answer.
     Failed,
+    /// The delivery did not fit what the handler asked for.
+    Misfit,
     /// The run was aborted; a retry finds its event free.
     Aborted,
     /// The run goes on beyond the budget.
     RunsOn,
 }
 
-/// An answer of the receiver's own, for [`ReceiverBuilder::answers`](crate::ReceiverBuilder::answers) to shape.
+/// An answer of the receiver's own, for [`ReceiverBuilder::with_answers`](crate::ReceiverBuilder::with_answers) to shape.
 ///
 /// It knows no more than a sender may: every delivery that is not authentic has one and the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +84,9 @@ impl OwnAnswer {
     /// The answer as the receiver sends it where nothing else is set: the service's error envelope.
     #[must_use]
     pub fn to_response(&self) -> Response<Bytes> {
-        // Code and message are our own words and need no escaping.
-        let body = self.error.map_or_else(Bytes::new, |(code, message)| {
-            format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#).into()
-        });
+        let body = self
+            .error
+            .map_or_else(Bytes::new, |(code, message)| envelope(code, message).into());
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
@@ -102,7 +108,7 @@ impl OwnAnswer {
 
 impl From<&Own> for OwnAnswer {
     fn from(own: &Own) -> Self {
-        let unavailable = |refusal: &Refusal| Self {
+        let refused = |refusal: &Refusal| Self {
             status: StatusCode::from_u16(refusal.kind().status())
                 .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             error: Some((refusal.kind().code(), refusal.kind().message())),
@@ -118,20 +124,30 @@ impl From<&Own> for OwnAnswer {
             replayed,
         };
         match own {
-            Own::Refused(refusal) => unavailable(refusal),
+            Own::Refused(refusal) => refused(refusal),
             Own::Replayed => done(true),
             Own::DeadLettered => done(false),
+            Own::Misfit => Self {
+                status: StatusCode::UNPROCESSABLE_ENTITY,
+                error: Some(("VALIDATION_ERROR", MISFIT)),
+                retry_after: None,
+                replayed: false,
+            },
             Own::Failed => Self {
                 status: StatusCode::INTERNAL_SERVER_ERROR,
                 error: Some(("INTERNAL_ERROR", "the delivery could not be handled")),
                 retry_after: None,
                 replayed: false,
             },
-            // To the sender, a run that goes on and one that was cut off look like any other "not now".
-            Own::RunsOn => unavailable(&Refusal::new(RefusalKind::StillRunning)),
-            Own::Aborted => unavailable(&Refusal::new(RefusalKind::ShuttingDown)),
+            // To the sender, a run that goes on and one that was cut off look alike: not now.
+            Own::RunsOn | Own::Aborted => refused(&Refusal::new(RefusalKind::StillRunning)),
         }
     }
+}
+
+/// The service's error envelope. The words are our own and need no escaping.
+pub(crate) fn envelope(code: &str, message: &str) -> String {
+    format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
 }
 
 pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>> {
@@ -164,7 +180,7 @@ mod tests {
             VerifyErrorKind::UnknownSubscription,
             VerifyErrorKind::WorkspaceMismatch,
         ]
-        .map(|kind| OwnAnswer::from(&Own::Refused(VerifyError::new(kind).into())));
+        .map(|kind| OwnAnswer::from(&Own::Refused(Arc::new(VerifyError::new(kind).into()))));
         assert_eq!(answers[0], answers[1]);
         assert_eq!(answers[0], answers[2]);
         assert_eq!(
@@ -176,7 +192,8 @@ mod tests {
     #[test]
     fn headers_follow_from_the_status() {
         let header = |kind, name: HeaderName| {
-            let response = OwnAnswer::from(&Own::Refused(Refusal::new(kind))).to_response();
+            let response =
+                OwnAnswer::from(&Own::Refused(Arc::new(Refusal::new(kind)))).to_response();
             response.headers().get(name).cloned()
         };
         assert_eq!(

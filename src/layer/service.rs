@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::request::Parts;
 use http::{Request, Response};
@@ -16,15 +15,14 @@ use tower_service::Service;
 
 use super::body::{self, ResponseBody, VerifiedBody};
 use super::hooks::{Answer, Reason};
+use super::meeting::{End, Ended};
 use super::response::{self, Own};
-use super::run::{Attached, End, Ended, Work};
+use super::run::{Attached, Work};
+use super::settings::LEAST_TO_BEGIN;
 use super::trace::Trace;
 use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::{Receiver, RequestHead};
-
-/// With less of the budget left after the body, no run is begun: its answer could not be heard.
-const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
 
 /// Guards a service: only authentic, fresh, unhandled deliveries reach it. See the [module docs](super).
 #[derive(Clone, Debug)]
@@ -169,44 +167,45 @@ impl Delivering {
     }
 
     fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
-        let kind = refusal.kind();
-        let own = Own::Refused(refusal.clone());
-        let verified = match &delivery {
-            Some(delivery) => Some(delivery.verified()),
-            None => refusal.authentic(),
-        };
-        let answer = Answer {
-            outcome: Outcome::Refused(kind),
-            status: kind.status(),
-            reason: Some(Arc::new(refusal.clone())),
-            delivery: delivery.clone(),
-            elapsed: self.started.elapsed(),
-        };
+        let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
+        let response = response::own(&self.receiver, &Own::Refused(Arc::clone(&refusal)));
+        let reason: Reason = Arc::clone(&refusal) as Reason;
+        let answer = self.answered(
+            Outcome::Refused(kind),
+            kind.status(),
+            delivery,
+            Some(reason),
+        );
+        let delivery = answer.delivery.as_ref();
+        let verified = delivery.map(Delivery::verified).or(refusal.authentic());
         // A copy that found another one running is no failure: the other one tells its own end.
+        let beside_a_run = matches!(
+            kind,
+            RefusalKind::StillRunning | RefusalKind::TooManyWaiting
+        );
         if let Some(verified) = verified
-            && kind != RefusalKind::StillRunning
+            && !beside_a_run
         {
-            let reason = answer.reason.clone();
             self.receiver
-                .report_failure(verified, delivery.as_ref(), answer.outcome, reason);
+                .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
         }
-        self.send(response::own(&self.receiver, &own), answer)
+        self.send(response, answer)
     }
 
     fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
-            End::Own(Own::Refused(refusal)) => return Ok(self.refuse(refusal, Some(delivery))),
+            End::Refused(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
             End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
                 // There is no response to hang the answer on, but the operator hears of it all the same.
-                let answer = self.answered(ended.outcome, 500, delivery, ended.reason);
+                let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason);
                 self.tell(&answer);
                 return Err(error);
             }
         };
         let status = response.status().as_u16();
-        let answer = self.answered(ended.outcome, status, delivery, reason);
+        let answer = self.answered(ended.outcome, status, Some(delivery), reason);
         Ok(self.send(response, answer))
     }
 
@@ -214,13 +213,13 @@ impl Delivering {
         &self,
         outcome: Outcome,
         status: u16,
-        delivery: Delivery,
+        delivery: Option<Delivery>,
         reason: Option<Reason>,
     ) -> Answer {
         Answer {
             outcome,
             status,
-            delivery: Some(delivery),
+            delivery,
             reason,
             elapsed: self.started.elapsed(),
         }

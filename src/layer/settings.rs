@@ -13,6 +13,9 @@ use crate::dedupe::RetrySchedule;
 use crate::error::BuildError;
 use crate::receiver::{ReceiverBuilder, in_range};
 
+/// With no more than this left of the budget after the body, no run is begun: its answer could not be heard.
+pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
+
 /// The settings of the layer, held by the receiver that it is made from.
 pub(crate) struct LayerSettings {
     pub(super) budget: Duration,
@@ -36,9 +39,19 @@ impl Default for LayerSettings {
 
 impl LayerSettings {
     pub(crate) fn check(&self, schedule: &RetrySchedule) -> Result<(), BuildError> {
-        in_range("budget", self.budget, schedule.attempt_timeout())?;
-        in_range("body_deadline", self.body_deadline, self.budget)?;
-        in_range("run_limit", self.run_limit, Duration::MAX)
+        in_range(
+            "budget",
+            self.budget,
+            LEAST_TO_BEGIN,
+            schedule.attempt_timeout(),
+        )?;
+        in_range(
+            "body_deadline",
+            self.body_deadline,
+            Duration::ZERO,
+            Duration::MAX,
+        )?;
+        in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)
     }
 }
 
@@ -67,7 +80,7 @@ impl ReceiverBuilder {
 
     /// Awaits `hook` with each delivery that the handler gave up on with `DeadLetter`. The delivery is answered 200 and
     /// committed once the hook has succeeded; 500 and released where it fails.
-    pub fn dead_letters<F>(
+    pub fn on_dead_letter<F>(
         mut self,
         hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
     ) -> Self
@@ -79,26 +92,27 @@ impl ReceiverBuilder {
     }
 
     /// The time within which a request is answered, counted from the layer's `call`: body, claim, waiting and handler.
-    /// Default: 4.5 s, since the sender gives up at 5 s.
+    /// Default: 4.5 s, since the sender gives up at 5 s. More than 100 ms, and no more than the sender waits.
     pub fn budget(mut self, budget: Duration) -> Self {
         self.layer.budget = budget;
         self
     }
 
-    /// The time within which a body must have arrived. Default: 2 s.
+    /// The time within which a body must have arrived, counted from the layer's `call`. Default: 2 s. Never longer than the
+    /// budget, whatever is set.
     pub fn body_deadline(mut self, deadline: Duration) -> Self {
         self.layer.body_deadline = deadline;
         self
     }
 
-    /// The time after which a run is aborted and released. Default: 10 min.
+    /// The time after which a run is aborted and released. Default: 10 min. At most 30 days.
     pub fn run_limit(mut self, limit: Duration) -> Self {
         self.layer.run_limit = limit;
         self
     }
 
     /// Shapes the answers that are the receiver's own, in place of the service's error envelope.
-    pub fn answers(
+    pub fn with_answers(
         mut self,
         shape: impl Fn(&OwnAnswer) -> http::Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
@@ -106,7 +120,8 @@ impl ReceiverBuilder {
         self
     }
 
-    /// The most copies that wait for a running one, in all and for one event. Beyond it: 503. Default: 64 and 4.
+    /// The most copies that wait for a running one, in all and for one event. Beyond it: 503. Default: 64 and 4. With 0, a
+    /// copy never waits.
     pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
         self.layer.waiting = Arc::new(WaitingRoom::new(in_all, for_one_event));
         self

@@ -3,24 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
+use http::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::dead_letter::DeadLetter;
+use super::failure_reason::FailureReason;
 use super::hooks::{DeadLettered, Reason, Settled};
+use super::meeting::{End, Ended, Meeting};
 use super::response::Own;
-use super::run::{End, Ended, LATE_STORE_CALL, Slot};
+use super::run::LATE_STORE_CALL;
 use super::supervise::{Handled, Watch, supervise};
 use super::trace;
 use crate::dedupe::{Claim, Ownership};
 use crate::delivery::Delivery;
-use crate::error::EventError;
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::receiver::Receiver;
-
-/// Carried by the response of a handler whose argument the delivery did not fit.
-#[derive(Clone, Debug)]
-pub(crate) struct Misfit(pub(crate) Arc<EventError>);
 
 /// What is to become of the claim, and the answer that goes with it.
 pub(super) struct Settling<R, E> {
@@ -35,7 +32,6 @@ impl<R, E> Settling<R, E> {
         delivery: &Delivery,
         watch: &Watch<'_, R, E>,
     ) -> Self {
-        let failed = |failure, own| Ended::own(own, Outcome::Failed(failure));
         let ended = match handled {
             Handled::Answered(Ok(mut response)) => {
                 match response.extensions_mut().remove::<DeadLetter>() {
@@ -48,9 +44,8 @@ impl<R, E> Settling<R, E> {
                 outcome: Outcome::Failed(Failure::ServiceError),
                 reason: None,
             },
-            Handled::Panicked => failed(Failure::Panicked, Own::Failed),
-            Handled::OverLimit => failed(Failure::RunLimit, Own::Aborted),
-            Handled::Drained => failed(Failure::Drained, Own::Aborted),
+            Handled::Panicked => Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)),
+            Handled::Aborted(failure) => Ended::own(Own::Aborted, Outcome::Failed(failure)),
         };
         Self {
             ended,
@@ -60,16 +55,25 @@ impl<R, E> Settling<R, E> {
 }
 
 fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
-    let misfit = response.extensions_mut().remove::<Misfit>();
-    let outcome = match (&misfit, response.status().is_success()) {
-        (Some(_), _) => Outcome::Failed(Failure::Misfit),
-        (None, true) => Outcome::Handled,
-        (None, false) => Outcome::Failed(Failure::Status(response.status().as_u16())),
+    let reason = response.extensions_mut().remove::<FailureReason>();
+    let status = response.status();
+    // The status decides: who answers 2xx has handled the event, whatever was found on the way.
+    let outcome = match &reason {
+        _ if status.is_success() => Outcome::Handled,
+        Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
+        _ => Outcome::Failed(Failure::Status(status.as_u16())),
+    };
+    // The extractor's own 422 is an answer of ours, and shaped like them; a handler's own words stay its own.
+    let end = match outcome {
+        Outcome::Failed(Failure::Misfit) if status == StatusCode::UNPROCESSABLE_ENTITY => {
+            End::Own(Own::Misfit)
+        }
+        _ => End::Response(response),
     };
     Ended {
-        end: End::Response(response),
+        end,
         outcome,
-        reason: misfit.map(|Misfit(error)| error as Reason),
+        reason: reason.map(FailureReason::into_inner),
     }
 }
 
@@ -85,7 +89,7 @@ async fn dead_letter<R, E>(
         reason: Some(reason),
     };
     let Some(hook) = &watch.receiver.shared.layer.hooks.dead_letter else {
-        let advice = "a handler answered DeadLetter, but no hook is set: call .dead_letters(…) on the receiver's builder";
+        let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
         return failed(Failure::DeadLetterHookMissing, error(advice.into()));
     };
     let letter = DeadLettered {
@@ -103,8 +107,7 @@ async fn dead_letter<R, E>(
             Failure::DeadLetterFailed,
             error("the dead-letter hook panicked".into()),
         ),
-        Handled::OverLimit => Ended::own(Own::Aborted, Outcome::Failed(Failure::RunLimit)),
-        Handled::Drained => Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained)),
+        Handled::Aborted(failure) => Ended::own(Own::Aborted, Outcome::Failed(failure)),
     }
 }
 
@@ -118,7 +121,7 @@ pub(super) async fn settle<R, E>(
     receiver: &Receiver,
     delivery: Delivery,
     claim: Claim,
-    slot: &Slot<R, E>,
+    meeting: &Meeting<R, E>,
 ) {
     let Settling { mut ended, elapsed } = settling;
     let outcome = ended.outcome;
@@ -128,8 +131,8 @@ pub(super) async fn settle<R, E>(
         // What the request hears if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
-    let late = slot.alone();
-    slot.settling(ended);
+    let late = meeting.alone();
+    meeting.settling(ended);
     let outcome = if done {
         match timeout(LATE_STORE_CALL, claim.record_done()).await {
             Ok(Ok(Ownership::Held)) => outcome,
@@ -142,7 +145,7 @@ pub(super) async fn settle<R, E>(
         let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
         outcome
     };
-    slot.settled(outcome);
+    meeting.settled(outcome);
     let settled = Settled {
         outcome,
         delivery: delivery.clone(),

@@ -8,35 +8,38 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::catch::{CatchUnwind, caught};
-use super::run::Slot;
+use super::meeting::Meeting;
 use super::settings::LayerSettings;
 use crate::dedupe::{Claim, Ownership};
+use crate::outcome::Failure;
 use crate::receiver::Receiver;
 
 /// How a handler ended.
 pub(super) enum Handled<T> {
     Answered(T),
     Panicked,
-    /// It ran longer than a run may.
-    OverLimit,
-    /// The receiver was drained.
-    Drained,
+    /// It was cut off: it ran longer than a run may, or the receiver was drained.
+    Aborted(Failure),
 }
 
 /// What a handler is watched by.
 pub(super) struct Watch<'a, R, E> {
     pub(super) receiver: &'a Receiver,
     claim: &'a Claim,
-    slot: &'a Slot<R, E>,
+    meeting: &'a Meeting<R, E>,
     pub(super) started: Instant,
 }
 
 impl<'a, R, E> Watch<'a, R, E> {
-    pub(super) fn new(receiver: &'a Receiver, claim: &'a Claim, slot: &'a Slot<R, E>) -> Self {
+    pub(super) fn new(
+        receiver: &'a Receiver,
+        claim: &'a Claim,
+        meeting: &'a Meeting<R, E>,
+    ) -> Self {
         Self {
             receiver,
             claim,
-            slot,
+            meeting,
             started: Instant::now(),
         }
     }
@@ -53,7 +56,7 @@ impl<'a, R, E> Watch<'a, R, E> {
     /// without ever registering one.
     fn needs_timers(&self) -> bool {
         let limits = self.limits();
-        self.renew_every().min(limits.run_limit) < limits.budget || self.slot.alone()
+        self.renew_every().min(limits.run_limit) < limits.budget || self.meeting.alone()
     }
 
     /// Renews the lease at a third of it, for as long as it is held.
@@ -90,11 +93,11 @@ pub(super) async fn supervise<F: Future, R, E>(
             return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
         }
         if aborted.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Handled::Drained);
+            return Poll::Ready(Handled::Aborted(Failure::Drained));
         }
         if watch.needs_timers() {
             if limit.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Handled::OverLimit);
+                return Poll::Ready(Handled::Aborted(Failure::RunLimit));
             }
             let _ = lease.as_mut().poll(context);
         }

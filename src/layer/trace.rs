@@ -11,14 +11,13 @@ pub(super) use off::{Trace, ended, in_this_span};
 
 #[cfg(feature = "tracing")]
 mod on {
-    use std::error::Error;
     use std::future::Future;
 
     use tracing::field::Empty;
     use tracing::{Instrument, Span};
 
     use crate::delivery::Delivery;
-    use crate::layer::hooks::{Answer, Settled};
+    use crate::layer::hooks::{Answer, Chain, Settled};
     use crate::outcome::Outcome;
 
     #[derive(Clone)]
@@ -67,7 +66,7 @@ mod on {
             match &answer.reason {
                 Some(reason) => tracing::warn!(
                     outcome = name,
-                    reason = chain(&**reason),
+                    reason = %Chain(reason),
                     "delivery not handled"
                 ),
                 None if done => tracing::debug!(outcome = name, "delivery answered"),
@@ -93,7 +92,7 @@ mod on {
             (None, Outcome::Handled) => tracing::debug!(outcome = name, "run ended late"),
             (None, _) => tracing::warn!(outcome = name, "run ended late"),
             (Some(reason), _) => {
-                tracing::warn!(outcome = name, reason = chain(&**reason), "run ended late");
+                tracing::warn!(outcome = name, reason = %Chain(reason), "run ended late");
             }
         }
     }
@@ -101,18 +100,6 @@ mod on {
     /// Takes the current span along when a future moves to another task.
     pub(crate) fn in_this_span<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
         future.in_current_span()
-    }
-
-    /// The error and what lies below it, in one line.
-    fn chain(error: &(dyn Error + Send + Sync)) -> String {
-        let mut line = error.to_string();
-        let mut below = error.source();
-        while let Some(error) = below {
-            line.push_str(": ");
-            line.push_str(&error.to_string());
-            below = error.source();
-        }
-        line
     }
 }
 

@@ -1,5 +1,7 @@
 //! Why a delivery was answered without running the handler.
 
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +15,11 @@ use crate::verify::{BodyTooLarge, Verified};
 /// For the operator: [`kind`](Self::kind) and the chain of sources say exactly what was wrong. The sender is told
 /// no more than [`RefusalKind::status`], [`code`](RefusalKind::code) and [`message`](RefusalKind::message), which are
 /// the same for everything that is not authentic.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("delivery refused: {}", .kind.reason())]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     kind: RefusalKind,
     retry_after: Option<Duration>,
-    #[source]
-    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
     authentic: Option<Box<Verified>>,
 }
 
@@ -199,10 +199,7 @@ impl Refusal {
             .of_authentic(verified)
     }
 
-    pub(crate) fn caused_by(
-        mut self,
-        source: impl std::error::Error + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
@@ -235,6 +232,20 @@ impl Refusal {
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
         self.source.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "delivery refused: {}", self.kind.reason())
+    }
+}
+
+impl Error for Refusal {
+    /// A [`VerifyError`], [`EventError`] or [`StoreError`], itself and not its `Arc`: it can be downcast.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source = self.source.as_deref()?;
+        Some(source)
     }
 }
 

@@ -83,7 +83,7 @@ impl Default for ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// One secret for every delivery.
+    /// One secret for every delivery. The last call wins: two live secrets are one ring, for [`secrets`](Self::secrets).
     pub fn secret(self, secret: Secret) -> Self {
         self.secrets(KeyRing::new(secret))
     }
@@ -155,13 +155,14 @@ impl ReceiverBuilder {
     }
 
     /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. Default: 30 s,
-    /// below the first retry at 1 min. Renewed at a third.
+    /// below the first retry at 1 min, and never beyond it. Renewed at a third.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long a handled event is remembered, from its commit. Default: 48 h.
+    /// How long a handled event is remembered, from its commit. Default: 48 h; no less than
+    /// [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
@@ -194,11 +195,15 @@ impl ReceiverBuilder {
             }));
         }
         let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
-        in_range("lease", self.lease, first_wait)?;
+        if store.is_some() {
+            in_range("lease", self.lease, Duration::ZERO, first_wait)?;
+        }
         #[cfg(feature = "tower")]
         self.layer.check(&self.schedule)?;
-        if self.max_runs == 0 {
-            return Err(BuildError::new(Kind::NoRuns));
+        for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
+            if value == 0 {
+                return Err(BuildError::new(Kind::Zero { setting }));
+            }
         }
         Ok(Receiver {
             shared: Arc::new(Shared {
@@ -222,16 +227,21 @@ impl ReceiverBuilder {
 /// No deadline or lease is longer than this.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// A duration that is neither zero nor longer than `most`.
+/// A duration longer than `least` and no longer than `most`.
 pub(crate) fn in_range(
     setting: &'static str,
     value: Duration,
+    least: Duration,
     most: Duration,
 ) -> Result<(), BuildError> {
     // Far beyond any use, and far from where adding it to a reading of a clock would overflow.
     let most = most.min(LONGEST);
-    if value.is_zero() || value > most {
-        return Err(BuildError::new(Kind::OutOfRange { setting, most }));
+    if value <= least || value > most {
+        return Err(BuildError::new(Kind::OutOfRange {
+            setting,
+            least,
+            most,
+        }));
     }
     Ok(())
 }

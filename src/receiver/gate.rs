@@ -39,16 +39,17 @@ impl Gate {
 
     /// A permit to run, held until it is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Permit, RefusalKind> {
-        // Counted before the door is looked at: who shuts it either sees this run or is seen by it.
+        // One step, so that who is refused takes nothing from who is not.
+        let one_more = |runs| (runs < self.max_runs).then_some(runs + 1);
+        self.runs
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
+            .map_err(|_| RefusalKind::NoPermitFree)?;
         let permit = Permit(Arc::clone(self));
-        let before = self.runs.fetch_add(1, Ordering::SeqCst);
+        // Counted before the door is looked at: who shuts it either sees this run or is seen by it.
         if self.shut.load(Ordering::SeqCst) {
-            Err(RefusalKind::ShuttingDown)
-        } else if before >= self.max_runs {
-            Err(RefusalKind::NoPermitFree)
-        } else {
-            Ok(permit)
+            return Err(RefusalKind::ShuttingDown);
         }
+        Ok(permit)
     }
 
     /// Runs under way.

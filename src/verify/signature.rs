@@ -49,15 +49,13 @@ impl Signature {
             .strip_prefix(PREFIX)
             .and_then(|digits| digits.try_into().ok())
             .ok_or(Malformed)?;
-        let mut bytes = [0; 32];
-        let mut all = 0;
-        for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks().0) {
-            let [high, low] = pair.map(nibble);
-            *byte = high << 4 | low;
-            all |= high | low;
-        }
-        if all > 0xf {
+        let nibbles = digits.map(nibble);
+        if nibbles.iter().fold(0, |all, nibble| all | nibble) > 0xf {
             return Err(Malformed);
+        }
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(nibbles.as_chunks().0) {
+            *byte = high << 4 | low;
         }
         Ok(Self(bytes))
     }

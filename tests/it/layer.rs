@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::response::IntoResponse;
+use hookgate::extract::EventRejection;
 use hookgate::{
-    ClaimToken, Claimed, DeadLetter, DedupeStore, EventKey, Failure, KeyRing, LocalStore, Outcome,
-    Ownership, RefusalKind, Secret, StoreError, StoreErrorKind, StoreFuture, Unrecorded,
+    Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData, EventKey, Failure,
+    FailureReason, KeyRing, LocalStore, Outcome, Ownership, Properties, RefusalKind, Secret,
+    StoreError, StoreErrorKind, StoreFuture, Unrecorded,
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
@@ -144,6 +146,8 @@ async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
     }
     assert!(first.await.unwrap().status() == OK && last.await.unwrap().status() == OK);
     assert_eq!(harness.runs(), 17);
+    // Each of them stood beside a run that tells its own end: nothing was lost here.
+    assert!(harness.told.failed.lock().unwrap().is_empty());
     // All places are free again.
     let again = harness.begin(&Sent::event("evt_18")).await;
     assert!(replayed(&harness.send(&Sent::event("evt_18")).await));
@@ -323,7 +327,7 @@ async fn a_dead_letter_is_done_once_its_hook_has_it() {
     let kept = Arc::clone(&letters);
     let harness = Harness::new(
         |builder, _| {
-            builder.dead_letters(move |letter| {
+            builder.on_dead_letter(move |letter| {
                 kept.lock().unwrap().push(letter);
                 async { Ok(()) }
             })
@@ -345,7 +349,7 @@ async fn a_dead_letter_hook_that_fails_or_panics_loses_nothing() {
     let calls = Arc::new(AtomicUsize::new(0));
     let harness = Harness::new(
         |builder, _| {
-            builder.dead_letters(move |_| {
+            builder.on_dead_letter(move |_| {
                 let call = calls.fetch_add(1, Ordering::SeqCst) + 1;
                 async move {
                     assert_ne!(call, 2, "made-up panic in the hook");
@@ -378,7 +382,7 @@ async fn a_dead_letter_without_a_hook_says_which_setting_is_missing() {
     let missing = Outcome::Failed(Failure::DeadLetterHookMissing);
     assert_eq!(failed[0].outcome, missing);
     let reason = failed[0].reason.as_ref().unwrap().to_string();
-    assert!(reason.contains("dead_letters"), "{reason}");
+    assert!(reason.contains("on_dead_letter"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,7 +393,7 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
                 .on_answer(|_| panic!("made-up panic in on_answer"))
                 .on_settled(|_| panic!("made-up panic in on_settled"))
                 .on_failed(|_| panic!("made-up panic in on_failed"))
-                .answers(|_| panic!("made-up panic in a shape"))
+                .with_answers(|_| panic!("made-up panic in a shape"))
         },
         |_, run| async move {
             if run == 1 {
@@ -408,7 +412,7 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
 async fn own_answers_can_be_replaced_whole() {
     let harness = Harness::new(
         |builder, _| {
-            builder.answers(|answer| {
+            builder.with_answers(|answer| {
                 let text = answer.code().unwrap_or("fine").to_lowercase();
                 http::Response::builder()
                     .status(answer.status())
@@ -1004,4 +1008,199 @@ fn a_runtime_that_ends_takes_its_runs_along_without_a_panic() {
     });
     drop(runtime);
     assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handlers_own_reason_reaches_the_operator_and_not_the_sender() {
+    let harness = Harness::of(|_, _| async {
+        let answer = StatusCode::SERVICE_UNAVAILABLE.into_response();
+        FailureReason::new("the database is down").mark(answer)
+    });
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(answer.status(), 503);
+    let told = answer.extensions().get::<Answer>().unwrap();
+    assert_eq!(told.to_string(), "503 handler_status: the database is down");
+    let failed = harness.told.failed.lock().unwrap();
+    assert_eq!(failed[0].outcome, Outcome::Failed(Failure::Status(503)));
+    assert_eq!(
+        failed[0].reason.as_ref().unwrap().to_string(),
+        "the database is down"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_does_not_fit_is_answered_as_an_argument_would_be() {
+    #[derive(serde::Deserialize)]
+    struct Order {
+        #[serde(rename = "Total")]
+        _total: f64,
+    }
+    async fn ask(delivery: Delivery) -> Result<StatusCode, EventRejection> {
+        let event = delivery.event::<Properties>()?;
+        if let EventData::RowCreated(row) = event.data {
+            row.properties.to::<Order>()?;
+        }
+        Ok(OK)
+    }
+    let harness = Harness::of(|delivery, _| ask(delivery));
+    let body = Sent::event("evt_1").body;
+    let created = body
+        .replace("row.deleted", "row.created")
+        .replace("deletedBy", "createdBy")
+        .replace(r#""rowId""#, r#""properties":{"Total":"x"},"rowId""#);
+    let sent = Sent {
+        body: created,
+        ..Sent::event("evt_1")
+    };
+    assert_eq!(harness.send(&sent).await.status(), 422);
+    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::Misfit)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_answers_2xx_has_handled_the_event_whatever_was_found_on_the_way() {
+    let harness = Harness::of(|delivery, _| async move {
+        let found = delivery.event::<Vec<u8>>().map(|_| ()).err();
+        assert!(found.is_none(), "a deleted row fits any type");
+        FailureReason::new("found something odd").mark(OK.into_response())
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_by_name() {
+    use hookgate::{BuildErrorKind, MemoryStore, Receiver, ReceiverBuilder};
+
+    let kind = |change: fn(ReceiverBuilder) -> ReceiverBuilder| {
+        let builder = Receiver::builder()
+            .secret(Secret::new(SECRET).unwrap())
+            .store(LocalStore::default());
+        change(builder)
+            .build()
+            .map(|_| ())
+            .map_err(|error| error.kind())
+    };
+    let out_of_range = |result: Result<(), BuildErrorKind>| match result {
+        Err(BuildErrorKind::OutOfRange { setting, .. } | BuildErrorKind::Zero { setting }) => {
+            setting
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        out_of_range(kind(|with| with.budget(Duration::from_millis(100)))),
+        "budget"
+    );
+    assert_eq!(
+        out_of_range(kind(|with| with.budget(Duration::from_millis(5_001)))),
+        "budget"
+    );
+    assert_eq!(
+        out_of_range(kind(|with| with.body_deadline(Duration::ZERO))),
+        "body_deadline"
+    );
+    assert_eq!(
+        out_of_range(kind(|with| with.run_limit(Duration::MAX))),
+        "run_limit"
+    );
+    assert_eq!(
+        out_of_range(kind(|with| with.lease(Duration::from_secs(61)))),
+        "lease"
+    );
+    assert_eq!(out_of_range(kind(|with| with.max_runs(0))), "max_runs");
+    assert_eq!(out_of_range(kind(|with| with.max_body(0))), "max_body");
+    assert_eq!(kind(|with| with.budget(Duration::from_secs(1))), Ok(()));
+    assert_eq!(
+        kind(|with| with.without_deduplication().lease(Duration::from_secs(90))),
+        Ok(())
+    );
+    let needed = Duration::from_secs(26 * 3_600 + 36 * 60 + 6 * 5 + 600);
+    let given = needed - Duration::from_secs(1);
+    let short = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .store(MemoryStore::default())
+        .retention(given);
+    let short = short.build().unwrap_err().kind();
+    assert_eq!(short, BuildErrorKind::RetentionTooShort { needed, given });
+    let no_store = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .build();
+    assert_eq!(no_store.unwrap_err().kind(), BuildErrorKind::NoStore);
+    let no_secret = Receiver::builder().without_deduplication().build();
+    assert_eq!(no_secret.unwrap_err().kind(), BuildErrorKind::NoSecret);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_source_of_a_refusal_can_be_downcast() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    let source = |answer: &axum::response::Response| {
+        let told = answer.extensions().get::<Answer>().unwrap();
+        let refusal = told.reason.clone().unwrap();
+        let source = std::error::Error::source(&*refusal).unwrap();
+        (
+            source.is::<hookgate::VerifyError>(),
+            source.is::<hookgate::EventError>(),
+            source.is::<StoreError>(),
+        )
+    };
+    let stale = Sent {
+        age: 400,
+        ..Sent::event("evt_1")
+    };
+    assert_eq!(source(&harness.send(&stale).await), (true, false, false));
+    let unusable = Sent {
+        body: "[]".into(),
+        ..Sent::event("evt_1")
+    };
+    assert_eq!(source(&harness.send(&unusable).await), (false, true, false));
+    *store.claim.lock().unwrap() = Fault::Fails(1);
+    let sent = Sent::event("evt_1");
+    assert_eq!(source(&harness.send(&sent).await), (false, false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_copy_asks_after_25_ms_doubling_to_400() {
+    let (harness, store) = {
+        let mut store = None;
+        let harness = Harness::new(
+            |builder, clock| {
+                let faulty = Faulty::new(clock);
+                store = Some(Arc::clone(&faulty));
+                builder.store(faulty)
+            },
+            |_, _| async {
+                sleep(Duration::from_secs(60)).await;
+                OK
+            },
+        );
+        (harness, store.unwrap())
+    };
+    let _first = harness.begin(&Sent::event("evt_1")).await;
+    let _copy = harness.begin(&Sent::event("evt_1")).await;
+    let asked = || store.calls.load(Ordering::SeqCst) - 1;
+    let mut at = Vec::new();
+    for millis in 0..2_000 {
+        while at.len() < asked() {
+            at.push(millis);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(at.len(), 9, "{at:?}");
+    for (asked, expected) in at
+        .iter()
+        .zip([0, 25, 75, 175, 375, 775, 1_175, 1_575, 1_975])
+    {
+        assert!((expected..expected + 12).contains(asked), "{at:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_without_a_limit_waits_for_as_long_as_it_takes() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(300)).await;
+        OK
+    });
+    harness.send(&Sent::event("evt_1")).await;
+    let drained = harness.receiver.drain(Duration::MAX).await;
+    assert_eq!(drained.aborted(), 0);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
 }

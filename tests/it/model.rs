@@ -188,7 +188,7 @@ impl Play {
             .max_waiting(MAX_WAITING.0, MAX_WAITING.1)
             .on_settled(move |run| settled.settled(run))
             .on_answer(move |answer| answered.told(answer))
-            .dead_letters(move |letter| {
+            .on_dead_letter(move |letter| {
                 let kept = keep(&letters, &letter);
                 async { kept }
             })

@@ -328,7 +328,7 @@ async fn nothing_tells_a_secret_a_mac_or_a_body() {
             settled.reason(run.reason.as_ref());
         })
         .on_failed(move |failure| failed.failed(failure))
-        .dead_letters(move |letter| {
+        .on_dead_letter(move |letter| {
             letters.debug(&letter);
             async { Err("made-up failure of the hook".into()) }
         });

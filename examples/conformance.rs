@@ -49,7 +49,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_state(Runs::default());
 
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:0".into());
-    let listener = tokio::net::TcpListener::bind(address).await?;
+    let listener = tokio::net::TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     println!("listening on http://{}", listener.local_addr()?);
     std::io::stdout().flush()?;
     axum::serve(listener, app).await?;

@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .store(LocalStore::default())
         .build()?;
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
-    let listener = TcpListener::bind(address)?;
+    let listener = TcpListener::bind(&address)
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     for stream in listener.incoming() {
         let (stream, receiver) = (stream?, receiver.clone());

@@ -45,7 +45,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let service = receiver.layer().layer(tower::service_fn(on_delivery));
 
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
-    let listener = TcpListener::bind(address).await?;
+    let listener = TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;

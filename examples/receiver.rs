@@ -30,11 +30,11 @@ struct Order {
     total: Number,
 }
 
-/// What may have changed of it.
+/// What may have changed of it. A side is `null` where the property was or is empty.
 #[derive(Deserialize)]
 struct OrderChanges {
     #[serde(rename = "Total")]
-    total: Option<Change<Number>>,
+    total: Option<Change<Option<Number>>>,
 }
 
 async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
@@ -56,8 +56,8 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
             match changes.total {
                 Some(total) => format!(
                     "total {} became {} ({}, changed by {})",
-                    total.before.as_str(),
-                    total.after.as_str(),
+                    shown(total.before.as_ref()),
+                    shown(total.after.as_ref()),
                     row.row_id,
                     row.updated_by.name,
                 ),
@@ -71,6 +71,10 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
     };
     println!("{id} {event_type}: {text}");
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn shown(total: Option<&Number>) -> &str {
+    total.map_or("nothing", Number::as_str)
 }
 
 /// The sender learns a status; the operator learns why.
@@ -87,7 +91,9 @@ fn print_answer(answer: &Answer) {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
-    let listener = TcpListener::bind(address).await?;
+    let listener = TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     let receiver = Receiver::builder()
         .secret(secret(&listener)?)
         .store(MemoryStore::default())

@@ -1,8 +1,8 @@
-//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` holds the live secrets, one a line, the newest
-//! first, and is read again every second.
+//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` holds the live secrets, the newest first, and is
+//! read again every second. A line is a name, a space and the secret.
 //!
 //! ```sh
-//! echo whsec_made_up_old_secret > /tmp/secrets
+//! echo 2026-05 whsec_made_up_old_secret > /tmp/secrets
 //! SECRETS_FILE=/tmp/secrets cargo run --example secret_rotation
 //! ```
 //!
@@ -24,13 +24,15 @@ use axum::routing::post;
 use hookgate::{Delivery, KeyRing, LocalStore, Receiver, Secret};
 use zeroize::Zeroizing;
 
-/// Names each key by what can be told without giving it away: its last four characters.
+/// The name is what is printed of a key. It says which one is meant and nothing of the secret.
 fn read_ring(path: &str) -> Result<(KeyRing, Zeroizing<String>), Box<dyn Error>> {
     let text = Zeroizing::new(std::fs::read_to_string(path)?);
     let mut ring: Option<KeyRing> = None;
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let secret = Secret::new(line)?;
-        let name = line.get(line.len() - 4..).unwrap_or("key");
+        let (name, secret) = line
+            .split_once(' ')
+            .ok_or("a line that is not a name, a space and a secret")?;
+        let secret = Secret::new(secret)?;
         ring = Some(match ring {
             None => KeyRing::named(name, secret)?,
             Some(ring) => ring.with_key(name, secret)?,
@@ -41,7 +43,7 @@ fn read_ring(path: &str) -> Result<(KeyRing, Zeroizing<String>), Box<dyn Error>>
 
 async fn on_delivery(delivery: Delivery) -> StatusCode {
     let key = delivery.verified().key_name();
-    println!("{} signed with the key …{key}", delivery.event_id());
+    println!("{} signed with the key {key}", delivery.event_id());
     StatusCode::NO_CONTENT
 }
 
@@ -66,9 +68,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     continue;
                 }
             };
-            let names = ring.key_names().collect::<Vec<_>>().join(", …");
+            let names = ring.key_names().collect::<Vec<_>>().join(", ");
             match keys.replace(ring) {
-                Ok(()) => println!("live keys: …{names}"),
+                Ok(()) => println!("live keys: {names}"),
                 Err(error) => println!("kept the old secrets: {error}"),
             }
             current = text;
@@ -77,7 +79,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let app = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
-    let listener = tokio::net::TcpListener::bind(address).await?;
+    let listener = tokio::net::TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     axum::serve(listener, app).await?;
     Ok(())

@@ -34,7 +34,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let app = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
-    let listener = tokio::net::TcpListener::bind(address).await?;
+    let listener = tokio::net::TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     axum::serve(listener, app).await?;
     Ok(())

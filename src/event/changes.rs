@@ -41,16 +41,20 @@ pub struct Change<T> {
 /// assert_eq!(changes.after("Note").text()?.into_option().as_deref(), Some("paid"));
 /// assert!(!changes.contains("Name"));
 ///
-/// // … or into a struct, an option for each property that may have changed.
+/// // … or into a struct: an option for each property that may have changed, and one for each side that may be null, as
+/// // `before` is where a property is filled for the first time.
 /// #[derive(Deserialize)]
 /// struct OrderChanges {
 ///     #[serde(rename = "Total")]
-///     total: Option<Change<f64>>,
+///     total: Option<Change<Option<f64>>>,
+///     #[serde(rename = "Note")]
+///     note: Option<Change<Option<String>>>,
 ///     #[serde(rename = "Name")]
-///     name: Option<Change<String>>,
+///     name: Option<Change<Option<String>>>,
 /// }
 /// let order: OrderChanges = changes.to()?;
-/// assert_eq!(order.total, Some(Change { before: 1.5, after: 2.5 }));
+/// assert_eq!(order.total, Some(Change { before: Some(1.5), after: Some(2.5) }));
+/// assert_eq!(order.note, Some(Change { before: None, after: Some("paid".into()) }));
 /// assert_eq!(order.name, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -119,7 +123,7 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// All of them as a struct of your own, with an `Option<Change<T>>` for each property that may have changed.
+    /// All of them as a struct of your own, with an `Option<Change<Option<T>>>` for each property that may have changed.
     ///
     /// # Errors
     /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.

@@ -66,17 +66,18 @@ mod axum {
     fn secret_rotation_takes_old_and_new_without_a_restart() {
         let (old, new) = ("whsec_made_up_secret_old1", "whsec_made_up_secret_new2");
         let file = scratch("secrets");
-        std::fs::write(&file, format!("{old}\n")).unwrap();
+        std::fs::write(&file, format!("2026-05 {old}\n")).unwrap();
         let mut example = Example::start(
             "secret_rotation",
             &[("SECRETS_FILE", file.to_str().unwrap())],
         );
         let body = |n: u32| row_created(&format!("evt_{n}"), "{}");
         assert_eq!(example.deliver(old, &body(1)).status, 204);
+        example.line_with("evt_1 signed with the key 2026-05");
         assert_eq!(example.deliver(new, &body(2)).status, 401);
 
-        std::fs::write(&file, format!("{new}\n{old}\n")).unwrap();
-        example.line_with("live keys: …new2, …old1");
+        std::fs::write(&file, format!("2026-11 {new}\n2026-05 {old}\n")).unwrap();
+        example.line_with("live keys: 2026-11, 2026-05");
         assert_eq!(example.deliver(new, &body(2)).status, 204);
         assert_eq!(example.deliver(old, &body(3)).status, 204);
         // Rotation changes nothing about what is remembered.
@@ -86,12 +87,14 @@ mod axum {
         example.line_with("kept the old secrets");
         assert_eq!(example.deliver(old, &body(4)).status, 204);
 
-        std::fs::write(&file, format!("{new}\n")).unwrap();
-        while example.count_lines_with("live keys: …new2") < 2 {
+        std::fs::write(&file, format!("2026-11 {new}\n")).unwrap();
+        while example.count_lines_with("live keys: 2026-11") < 2 {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         assert_eq!(example.deliver(old, &body(5)).status, 401);
         assert_eq!(example.deliver(new, &body(5)).status, 204);
+        // No part of a secret is ever printed.
+        assert_eq!(example.count_lines_with("made_up"), 0);
         let _ = std::fs::remove_file(file);
     }
 
@@ -172,6 +175,10 @@ mod axum {
         example.line_with("evt_1 row.created: Ada ordered for 12.50 (row_1, entered by Bo)");
         assert!(example.deliver(SECRET, &created).is_replay());
         example.line_with("200 replayed");
+        // A property that is filled for the first time.
+        let updated = r#"{"id":"evt_4","type":"row.updated","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{"Total":{"before":null,"after":9.90}},"updatedBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#;
+        assert_eq!(example.deliver(SECRET, updated).status, 204);
+        example.line_with("evt_4 row.updated: total nothing became 9.90 (row_1, changed by Bo)");
         let other = r#"{"id":"evt_2","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
         assert_eq!(example.deliver(SECRET, other).status, 204);
         example.line_with(r#"evt_2 page.created: {"title":"Plans"}"#);
@@ -180,6 +187,22 @@ mod axum {
         example.line_with("Total does not fit");
         assert!(example.terminate());
         example.line_with("stopped, 0 runs aborted");
+    }
+
+    #[cfg(feature = "moka")]
+    #[test]
+    fn receiver_says_what_keeps_it_from_starting() {
+        let key = "tk_live_made_up_for_the_examples";
+        let said = Example::refused("receiver", &[("WEBHOOK_SECRET", key)]);
+        let advice = "WEBHOOK_SECRET: this is an API key: paste the subscription's secret";
+        assert!(said.contains(advice), "{said}");
+        assert!(!said.contains(key), "{said}");
+
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        let said = Example::refused("receiver", &[("ADDR", &address)]);
+        let advice = format!("can't listen on {address}: ");
+        assert!(said.contains(&advice), "{said}");
     }
 
     #[cfg(feature = "moka")]

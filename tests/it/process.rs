@@ -27,6 +27,32 @@ pub(crate) struct Example {
 impl Example {
     /// Starts an example on a port that the system chooses, and waits for the line that tells it.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+        let mut example = Self::spawn(name, variables);
+        let line = example.line_with("listening on http://");
+        let rest = line.split("http://").nth(1).unwrap();
+        example.address = rest.split('/').next().unwrap().to_owned();
+        example
+    }
+
+    /// Starts an example that should refuse to run. Says what it printed.
+    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
+    pub(crate) fn refused(name: &str, variables: &[(&str, &str)]) -> String {
+        let mut example = Self::spawn(name, variables);
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = example.child.try_wait().unwrap() {
+                // Both ends of its output close with it, and then there are no more lines.
+                let lines = example.lines.get_mut().unwrap();
+                let lines = lines.iter().collect::<Vec<_>>().join("\n");
+                assert!(!status.success(), "{lines}");
+                return lines;
+            }
+            assert!(Instant::now() < until, "{name} runs all the same");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
         for inherited in ["ADDR", "WEBHOOK_SECRET", "SECRET", "SECRET2", "MAX_BODY"] {
             command.env_remove(inherited);
@@ -42,16 +68,12 @@ impl Example {
         let (sender, lines) = mpsc::channel();
         collect(child.stdout.take().unwrap(), sender.clone());
         collect(child.stderr.take().unwrap(), sender);
-        let mut example = Self {
+        Self {
             child,
             lines: Mutex::new(lines),
             seen: Vec::new(),
             address: String::new(),
-        };
-        let line = example.line_with("listening on http://");
-        let rest = line.split("http://").nth(1).unwrap();
-        example.address = rest.split('/').next().unwrap().to_owned();
-        example
+        }
     }
 
     /// Waits for a printed line that contains `text`; earlier ones count too.

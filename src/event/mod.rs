@@ -46,7 +46,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No `Debug` here prints a value of the body: ids, names of properties and lengths only.
+//! No `Debug` of an event or a part of it prints a value: ids, names of properties and lengths only. A [`Number`] or [`Date`] that was
+//! asked for shows itself. Walk many properties with `iter`: a look-up by name takes time that grows with their number.
 
 mod changes;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]

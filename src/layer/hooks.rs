@@ -16,7 +16,7 @@ use crate::dedupe::Attempt;
 use crate::delivery::Delivery;
 use crate::error::{VerifyError, VerifyErrorKind};
 use crate::event::created_at;
-use crate::outcome::{Outcome, Refusal};
+use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::Receiver;
 use crate::verify::Verified;
 
@@ -170,13 +170,6 @@ impl Hooks {
             let _ = caught(|| hook(settled));
         }
     }
-
-    /// Reads the event's age out of the body only where somebody listens.
-    pub(super) fn failed(&self, failed: impl FnOnce() -> Failed) {
-        if let Some(hook) = &self.failed {
-            let _ = caught(|| hook(&failed()));
-        }
-    }
 }
 
 impl Receiver {
@@ -188,17 +181,29 @@ impl Receiver {
         outcome: Outcome,
         reason: Option<Reason>,
     ) {
-        self.shared.layer.hooks.failed(|| {
-            // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
-            let age = created_at(verified)
-                .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
-            Failed {
-                verified: verified.clone(),
-                delivery: delivery.cloned(),
-                outcome,
-                reason,
-                attempt: age.map(|age| self.shared.schedule.probable_attempt(age)),
-            }
-        });
+        let Some(hook) = &self.shared.layer.hooks.failed else {
+            return;
+        };
+        // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
+        let age = created_at(verified)
+            .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
+        let attempt = age.map(|age| self.shared.schedule.probable_attempt(age));
+        // A copy that found another one running is no failure: the other one tells its own end. But it may be a claim that
+        // died with its process, and the sender may not come again.
+        let beside_a_run = matches!(
+            outcome,
+            Outcome::Refused(RefusalKind::StillRunning | RefusalKind::TooManyWaiting)
+        );
+        if beside_a_run && !attempt.as_ref().is_some_and(|attempt| attempt.may_be_last) {
+            return;
+        }
+        let failed = Failed {
+            verified: verified.clone(),
+            delivery: delivery.cloned(),
+            outcome,
+            reason,
+            attempt,
+        };
+        let _ = caught(|| hook(&failed));
     }
 }

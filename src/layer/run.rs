@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use tokio::runtime::Handle;
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tower_service::Service;
 
@@ -44,6 +45,8 @@ pub(super) struct Work<S> {
 /// A run that is attached to its request. Dropped before its end, it goes on in a task of its own.
 pub(super) struct Attached<R, E> {
     run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Taken here: the request's future may be dropped on a thread that knows of no runtime.
+    runtime: Option<Handle>,
     meeting: Arc<Meeting<R, E>>,
 }
 
@@ -56,6 +59,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         let meeting = Arc::new(Meeting::new());
         Self {
             run: Some(Box::pin(run(work, Arc::clone(&meeting)))),
+            runtime: Handle::try_current().ok(),
             meeting,
         }
     }
@@ -99,7 +103,8 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         if alarm.deadline() != due {
             alarm.as_mut().reset(due);
         }
-        alarm.poll(context)
+        // Not bound to the task's budget of polls: a handler that uses it up each time would silence the alarm.
+        pin!(unconstrained(alarm)).poll(context)
     }
 }
 
@@ -110,7 +115,7 @@ impl<R, E> Drop for Attached<R, E> {
             return;
         }
         // Without a runtime there is nothing left to run on; the lease covers what is lost.
-        if let Ok(runtime) = Handle::try_current() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.spawn(in_this_span(run));
         }
     }
@@ -143,7 +148,7 @@ where
         Ok(future) => supervise(future, &watch).await,
         Err(_) => Handled::Panicked,
     };
-    drop(inner);
+    let _ = caught(|| drop(inner));
     let settling = Settling::of(handled, &delivery, &watch).await;
     settle(settling, &receiver, delivery, claim, &meeting).await;
 }

@@ -116,6 +116,21 @@ impl<R, E> fmt::Debug for ResponseFuture<R, E> {
     }
 }
 
+/// Left in a request that a layer has let pass, so that another layer of the same receiver further in, as under
+/// `Router::layer` and a route's own, does not wait for the claim that the outer one holds.
+#[derive(Clone)]
+struct Guarded {
+    by: usize,
+    body: bytes::Bytes,
+}
+
+impl Receiver {
+    /// Tells receivers apart while they live.
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+}
+
 /// One request under way.
 struct Delivering {
     receiver: Receiver,
@@ -124,7 +139,7 @@ struct Delivering {
 }
 
 impl Delivering {
-    async fn answer<S, B, R>(self, inner: S, request: Request<B>) -> Answered<R, S::Error>
+    async fn answer<S, B, R>(self, mut inner: S, request: Request<B>) -> Answered<R, S::Error>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
@@ -133,6 +148,14 @@ impl Delivering {
         B: Body,
     {
         let (parts, body) = request.into_parts();
+        if let Some(guarded) = parts.extensions.get::<Guarded>()
+            && guarded.by == self.receiver.id()
+        {
+            // A layer of this receiver stands outside already, and holds the claim: what it has verified passes.
+            let body = VerifiedBody::new(guarded.body.clone());
+            let answer = inner.call(Request::from_parts(parts, body)).await;
+            return answer.map(|response| response.map(ResponseBody::inner));
+        }
         let delivery = match self.take_in(&parts, body).await {
             Ok(delivery) => delivery,
             Err(refusal) => return Ok(self.refuse(refusal, None)),
@@ -145,6 +168,10 @@ impl Delivering {
         }
         let mut request = Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
         request.extensions_mut().insert(delivery.clone());
+        request.extensions_mut().insert(Guarded {
+            by: self.receiver.id(),
+            body: delivery.body().clone(),
+        });
         let work = Work {
             receiver: self.receiver.clone(),
             delivery: delivery.clone(),
@@ -162,7 +189,10 @@ impl Delivering {
         let mut intake = self.receiver.open(&head)?;
         let times = &self.receiver.shared.layer;
         let deadline = sleep_until(self.started + times.body_deadline.min(times.budget));
-        body::read(body, &mut intake, deadline).await?;
+        if let Err(refusal) = body::read(body, &mut intake, deadline).await {
+            // A stale delivery is read now and then all the same, and answered no differently for it.
+            return Err(intake.stale().map_or(refusal, Refusal::from));
+        }
         self.receiver.recognise(intake, &head)
     }
 
@@ -170,22 +200,11 @@ impl Delivering {
         let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
         let response = response::own(&self.receiver, &Own::Refused(Arc::clone(&refusal)));
         let reason: Reason = Arc::clone(&refusal) as Reason;
-        let answer = self.answered(
-            Outcome::Refused(kind),
-            kind.status(),
-            delivery,
-            Some(reason),
-        );
+        let status = response.status().as_u16();
+        let answer = self.answered(Outcome::Refused(kind), status, delivery, Some(reason));
         let delivery = answer.delivery.as_ref();
         let verified = delivery.map(Delivery::verified).or(refusal.authentic());
-        // A copy that found another one running is no failure: the other one tells its own end.
-        let beside_a_run = matches!(
-            kind,
-            RefusalKind::StillRunning | RefusalKind::TooManyWaiting
-        );
-        if let Some(verified) = verified
-            && !beside_a_run
-        {
+        if let Some(verified) = verified {
             self.receiver
                 .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
+use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::hooks::{DeadLettered, Reason, Settled};
@@ -35,7 +36,11 @@ impl<R, E> Settling<R, E> {
         let ended = match handled {
             Handled::Answered(Ok(mut response)) => {
                 match response.extensions_mut().remove::<DeadLetter>() {
-                    Some(letter) => dead_letter(letter, delivery, watch).await,
+                    Some(letter) => {
+                        // What a body does when it is dropped is the handler's business, and must not end the run.
+                        let _ = caught(|| drop(response));
+                        dead_letter(letter, delivery, watch).await
+                    }
                     None => answered(response),
                 }
             }
@@ -134,15 +139,15 @@ pub(super) async fn settle<R, E>(
     let late = meeting.alone();
     meeting.settling(ended);
     let outcome = if done {
-        match timeout(LATE_STORE_CALL, claim.record_done()).await {
-            Ok(Ok(Ownership::Held)) => outcome,
-            Ok(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-            Ok(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+        match timeout(LATE_STORE_CALL, CatchUnwind::new(claim.record_done())).await {
+            Ok(Ok(Ok(Ownership::Held))) => outcome,
+            Ok(Ok(Ok(Ownership::Lost))) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+            Ok(Ok(Err(_)) | Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
             Err(_) => Outcome::HandledUnrecorded(Unrecorded::TooSlow),
         }
     } else {
         // A release that fails costs time, not the event: the lease ends by itself.
-        let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
+        let _ = timeout(LATE_STORE_CALL, CatchUnwind::new(claim.give_up())).await;
         outcome
     };
     meeting.settled(outcome);

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catch::{CatchUnwind, caught};
 use super::meeting::Meeting;
@@ -64,12 +65,13 @@ impl<'a, R, E> Watch<'a, R, E> {
         let every = self.renew_every();
         let mut next = self.started;
         loop {
-            next += every;
+            // Never in a burst for the time that has passed already.
+            next = (next + every).max(Instant::now());
             sleep_until(next).await;
-            // A call that hangs must not outlive the next one. One that fails says nothing: the next may succeed.
-            let renewed =
-                tokio::time::timeout(every.max(Duration::from_millis(1)), self.claim.renew());
-            if let Ok(Ok(Ownership::Lost)) = renewed.await {
+            // A call that hangs must not outlive the next one. One that fails, or panics, says nothing: the next may succeed.
+            let renewed = CatchUnwind::new(self.claim.renew());
+            let renewed = timeout(every.max(Duration::from_millis(1)), renewed).await;
+            if let Ok(Ok(Ok(Ownership::Lost))) = renewed {
                 // Nothing to keep any more. The effects under way can't be stopped; the commit will say what became of it.
                 pending::<()>().await;
             }
@@ -84,8 +86,10 @@ pub(super) async fn supervise<F: Future, R, E>(
 ) -> Handled<F::Output> {
     let mut future = pin!(Some(CatchUnwind::new(future)));
     let mut aborted = pin!(watch.receiver.shared.gate.bell.aborted());
-    let mut limit = pin!(async { sleep_until(watch.started + watch.limits().run_limit).await });
-    let mut lease = pin!(watch.keep_lease());
+    // Neither is bound to the task's budget of polls: a handler that uses it up each time would silence them.
+    let limit = async { sleep_until(watch.started + watch.limits().run_limit).await };
+    let mut limit = pin!(unconstrained(limit));
+    let mut lease = pin!(unconstrained(watch.keep_lease()));
     let handled = poll_fn(|context| {
         if let Some(future) = future.as_mut().as_pin_mut()
             && let Poll::Ready(answer) = future.poll(context)

@@ -155,7 +155,7 @@ impl ReceiverBuilder {
     }
 
     /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. Default: 30 s,
-    /// below the first retry at 1 min, and never beyond it. Renewed at a third.
+    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -196,7 +196,7 @@ impl ReceiverBuilder {
         }
         let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
         if store.is_some() {
-            in_range("lease", self.lease, Duration::ZERO, first_wait)?;
+            in_range("lease", self.lease, SHORTEST_LEASE, first_wait)?;
         }
         #[cfg(feature = "tower")]
         self.layer.check(&self.schedule)?;
@@ -223,6 +223,9 @@ impl ReceiverBuilder {
         })
     }
 }
+
+/// A lease must be longer than this: one that ends before a store has answered claims nothing.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// No deadline or lease is longer than this.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);

@@ -209,7 +209,11 @@ impl Receiver {
             return Err(error.into());
         };
         let could_be_a_retry = times.now.since(times.timestamp).is_some_and(|age| {
-            age <= self.shared.schedule.horizon() + self.shared.verifier.window().past()
+            age <= self
+                .shared
+                .schedule
+                .horizon()
+                .saturating_add(self.shared.verifier.window().past())
         });
         let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
         let stamp = &self.shared.stale_checked_in;

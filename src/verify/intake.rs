@@ -82,6 +82,12 @@ impl Intake {
         Ok(())
     }
 
+    /// What the intake will end in whatever comes, where it was begun on a stale delivery.
+    #[cfg(feature = "tower")]
+    pub(crate) fn stale(&self) -> Option<VerifyError> {
+        self.check.stale()
+    }
+
     /// Compares, and hands out the bytes with their proof.
     ///
     /// # Errors

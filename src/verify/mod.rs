@@ -209,6 +209,15 @@ impl Check {
         self.macs.update(chunk);
     }
 
+    /// What the check will end in whatever comes, where it was begun on a stale delivery.
+    #[cfg(feature = "tower")]
+    fn stale(&self) -> Option<VerifyError> {
+        match self.doom {
+            Doom::Stale(stale) => Some(VerifyError::new(stale)),
+            Doom::None | Doom::Unknown => None,
+        }
+    }
+
     /// Compares, with every live key. The proof says "authentic" of the bytes that were passed to
     /// [`update`](Self::update), in that order; keeping them is the caller's part.
     ///

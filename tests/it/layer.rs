@@ -1204,3 +1204,135 @@ async fn a_drain_without_a_limit_waits_for_as_long_as_it_takes() {
     assert_eq!(drained.aborted(), 0);
     assert_eq!(harness.told.settled(), [Outcome::Handled]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_never_yields_its_budget_of_polls_keeps_no_alarm_from_ringing() {
+    // Spends all of tokio's cooperative budget at each poll, and real time with it, for as long as it runs.
+    async fn busy(for_how_long: Duration) {
+        let began = std::time::Instant::now();
+        while began.elapsed() < for_how_long {
+            tokio::task::consume_budget().await;
+        }
+    }
+    tokio::time::resume();
+    let harness = Harness::new(
+        |builder, _| {
+            builder
+                .budget(Duration::from_millis(300))
+                .run_limit(Duration::from_millis(900))
+        },
+        |_, _| async {
+            busy(Duration::from_secs(6)).await;
+            OK
+        },
+    );
+    let began = std::time::Instant::now();
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(answer.status(), 503);
+    assert!(began.elapsed() < Duration::from_secs(3), "the budget");
+    let drained = harness.receiver.drain(Duration::from_secs(5)).await;
+    assert_eq!(drained.aborted(), 0);
+    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::RunLimit)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_dropped_outside_the_runtime_ends_nothing() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(2)).await;
+        OK
+    });
+    let mut request = Box::pin(harness.send(&Sent::event("evt_1")));
+    let begun = std::future::poll_fn(|context| {
+        std::task::Poll::Ready(request.as_mut().poll(context).is_pending())
+    });
+    assert!(begun.await);
+    std::thread::spawn(move || drop(request)).join().unwrap();
+    pass(3_000).await;
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_layers_of_one_receiver_are_one() {
+    let harness = Harness::of(|_, _| async { OK });
+    let twice = harness.app.clone().layer(harness.receiver.layer());
+    let send = || {
+        let request = Sent::event("evt_1").request(&harness.clock);
+        tower::ServiceExt::oneshot(twice.clone(), request)
+    };
+    assert_eq!(send().await.unwrap().status(), OK);
+    assert!(replayed(&send().await.unwrap()));
+    assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_delivery_that_is_read_all_the_same_is_answered_no_differently() {
+    let harness = Harness::of(|_, _| async { OK });
+    let stale = Sent {
+        age: 400,
+        ..Sent::event("evt_1")
+    };
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let (parts, _) = stale.request(&harness.clock).into_parts();
+        let pending = http_body_util::StreamBody::new(Late(
+            Some("late".into()),
+            Box::pin(sleep(Duration::from_secs(60))),
+        ));
+        let request = http::Request::from_parts(parts, axum::body::Body::new(pending));
+        let answer = tower::ServiceExt::oneshot(harness.app.clone(), request);
+        answers.push(answer.await.unwrap().status().as_u16());
+    }
+    assert_eq!(answers, [401, 401]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_in_a_renewal_does_not_end_the_run() {
+    #[derive(Debug)]
+    struct PanicsInRenew(LocalStore);
+    impl DedupeStore for PanicsInRenew {
+        fn claim<'a>(
+            &'a self,
+            key: &'a EventKey,
+            token: ClaimToken,
+            lease: Duration,
+        ) -> StoreFuture<'a, Claimed> {
+            self.0.claim(key, token, lease)
+        }
+        fn renew<'a>(
+            &'a self,
+            _: &'a EventKey,
+            _: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            StoreFuture::boxed(async { panic!("made-up panic in a renewal") })
+        }
+        fn commit<'a>(
+            &'a self,
+            key: &'a EventKey,
+            token: ClaimToken,
+            retain: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            self.0.commit(key, token, retain)
+        }
+        fn release<'a>(
+            &'a self,
+            key: &'a EventKey,
+            token: ClaimToken,
+        ) -> StoreFuture<'a, Ownership> {
+            self.0.release(key, token)
+        }
+    }
+    let harness = Harness::new(
+        |builder, clock| {
+            let store = LocalStore::default().with_clock(clock.clone());
+            builder.store(PanicsInRenew(store))
+        },
+        |_, _| async {
+            sleep(Duration::from_secs(20)).await;
+            OK
+        },
+    );
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    pass(20_000).await;
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+}

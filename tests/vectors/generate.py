@@ -84,8 +84,8 @@ add("escaped slash", verified(), body='{"url":"https:\\/\\/example.org\\/"}')
 add("number text", verified(), body='{"n":1.0,"e":1E+2,"big":18446744073709551617}')
 add("doubled and unsorted keys", verified(), body='{"b":1,"a":2,"b":3}')
 add("NUL and a dot in front", verified(), body=b"\x00.\x00")
-add("a secret without the prefix, of a service configured so", verified(), key="made up, without any prefix",
-    keys={"single": ring(("primary", "made up, without any prefix"))})
+add("a secret without the prefix, of a service configured so", verified(), key="made-up-without-any-prefix",
+    keys={"single": ring(("primary", "made-up-without-any-prefix"))})
 add("a secret longer than a block of SHA-256", verified(), key="whsec_" + "made_up_" * 20,
     keys={"single": ring(("primary", "whsec_" + "made_up_" * 20))})
 add("the first second", verified(), timestamp="1", now=1)

@@ -1,10 +1,12 @@
 //! Shutting down without losing a run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::receiver::{Bell, Receiver};
+use crate::receiver::Receiver;
 
 /// How long aborted runs get to release their claims.
 const TO_RELEASE: Duration = Duration::from_secs(1);
@@ -71,10 +73,22 @@ impl Receiver {
     }
 }
 
+/// Wakes who waits for the end of runs, and runs that are told to end.
+#[derive(Default)]
+pub(crate) struct Bell {
+    idle: Notify,
+    abort: Notify,
+    aborting: AtomicBool,
+}
+
 impl Bell {
+    /// The last run has ended.
+    pub(crate) fn ring_idle(&self) {
+        self.idle.notify_waiters();
+    }
+
     fn abort(&self) {
-        self.aborting
-            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.aborting.store(true, Ordering::SeqCst);
         self.abort.notify_waiters();
     }
 
@@ -82,7 +96,7 @@ impl Bell {
     pub(super) async fn aborted(&self) {
         let mut rung = std::pin::pin!(self.abort.notified());
         rung.as_mut().enable();
-        if !self.aborting.load(std::sync::atomic::Ordering::SeqCst) {
+        if !self.aborting.load(Ordering::SeqCst) {
             rung.await;
         }
     }

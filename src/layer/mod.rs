@@ -110,6 +110,7 @@ pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 
+pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;

@@ -15,11 +15,16 @@ use crate::verify::{KeyRing, Keys, Secret, Verifier, Window};
 
 /// What to do with a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeaderMismatch {
     /// Answer 400. Someone changed a header on the way, or the sender is broken.
     #[default]
     Refuse,
     /// Go by the signed body and ignore the headers, for a proxy that rewrites them.
+    ///
+    /// # Security
+    /// What decides is the signed body either way. But a changed header is the one trace that someone on the way has
+    /// touched a delivery, and this gives it up.
     Ignore,
 }
 
@@ -117,6 +122,7 @@ impl ReceiverBuilder {
 
     /// Remembers nothing: **every** authentic copy of an event runs the handler.
     ///
+    /// # Security
     /// The service delivers an event more than once (service specification, *Delivery and retry*, rule 1), and whoever has
     /// copied a delivery can replay it within the window. Right only where the handler deduplicates on the event's id itself.
     pub fn without_deduplication(mut self) -> Self {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+#[cfg(feature = "tower")]
+use crate::layer::Bell;
 use crate::outcome::RefusalKind;
 
 /// Counts what is under way and lets in no more than was allowed.
@@ -13,17 +15,6 @@ pub(crate) struct Gate {
     shut: AtomicBool,
     #[cfg(feature = "tower")]
     pub(crate) bell: Bell,
-}
-
-/// Wakes who waits for the end of runs, and runs that are told to end.
-#[cfg(feature = "tower")]
-#[derive(Default)]
-pub(crate) struct Bell {
-    /// Rung when the last run has ended.
-    pub(crate) idle: tokio::sync::Notify,
-    /// Rung when runs that are still under way are to be aborted.
-    pub(crate) abort: tokio::sync::Notify,
-    pub(crate) aborting: AtomicBool,
 }
 
 impl Gate {
@@ -81,7 +72,7 @@ impl Drop for Permit {
         let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
         #[cfg(feature = "tower")]
         if before == 1 {
-            self.0.bell.idle.notify_waiters();
+            self.0.bell.ring_idle();
         }
         #[cfg(not(feature = "tower"))]
         let _ = before;

@@ -46,8 +46,6 @@ pub use head::RequestHead;
 
 #[cfg(feature = "tower")]
 pub(crate) use builder::in_range;
-#[cfg(feature = "tower")]
-pub(crate) use gate::Bell;
 pub(crate) use gate::{Gate, Permit};
 
 use std::fmt;

@@ -46,6 +46,9 @@ impl Window {
     }
 
     /// Accepts timestamps up to `ahead` of the receiver's clock, in whole seconds.
+    ///
+    /// # Security
+    /// A delivery that was signed ahead of time stays fresh for that much longer, and can be replayed for as long.
     #[must_use]
     pub fn with_ahead(mut self, ahead: Duration) -> Self {
         self.ahead = ahead;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
+use hookgate::extract::EventRejection;
 use hookgate::{Answer, Change, Event, EventData, MemoryStore, Number, Receiver, Secret};
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -37,7 +38,7 @@ struct OrderChanges {
     total: Option<Change<Option<Number>>>,
 }
 
-async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
+async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
     let (id, event_type) = (&event.id, event.event_type());
     let text = match &event.data {
         EventData::RowCreated(row) => format!(
@@ -48,11 +49,8 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, StatusCode> {
             row.created_by.name,
         ),
         EventData::RowUpdated(row) => {
-            // A column that was renamed or retyped: 500, so that the sender retries what a mended receiver can take.
-            let changes: OrderChanges = row
-                .changes
-                .to()
-                .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+            // A column that was renamed or retyped: 422, and the sender's retry can reach a mended receiver.
+            let changes: OrderChanges = row.changes.to()?;
             match changes.total {
                 Some(total) => format!(
                     "total {} became {} ({}, changed by {})",
@@ -79,13 +77,7 @@ fn shown(total: Option<&Number>) -> &str {
 
 /// The sender learns a status; the operator learns why.
 fn print_answer(answer: &Answer) {
-    let mut text = format!("{} {}", answer.status, answer.outcome.name());
-    let mut reason = answer.reason.as_ref().map(|reason| &**reason as &dyn Error);
-    while let Some(error) = reason {
-        text = format!("{text}: {error}");
-        reason = error.source();
-    }
-    println!("{text}");
+    println!("{answer}");
 }
 
 #[tokio::main]

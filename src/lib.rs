@@ -1,5 +1,5 @@
-//! Receives webhooks right: the signed deliveries of the Workspace Data Service are proved **authentic** and fresh, recognised
-//! when they come again, and handed to a handler as **typed** events, **once**, without losing one.
+//! Receives the signed webhooks of the Workspace Data Service: proves each **authentic** and fresh, recognises what was handled
+//! before, and hands the handler a **typed** event, **once**, without losing one.
 //!
 //! # Three ways in
 //!

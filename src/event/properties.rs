@@ -103,8 +103,7 @@ impl<'a> Required<'a> {
 
 macro_rules! property_getters {
     ($($name:ident: $wire:ty => $out:ty, $convert:expr, $summary:literal;)*) => {
-        // Some of the types borrow and some do not.
-        #[allow(clippy::needless_lifetimes)]
+        #[allow(clippy::needless_lifetimes)] // some of the types that the macro is given borrow, some do not
         impl Properties {
             $(
                 #[doc = $summary]

@@ -204,7 +204,7 @@ impl Refusal {
         self
     }
 
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only the layer waits for a lease
+    #[cfg(feature = "tower")]
     pub(crate) fn retry_after_lease(mut self, left: Duration) -> Self {
         self.retry_after = Some(left.clamp(Duration::from_secs(1), Duration::from_secs(60)));
         self

@@ -81,8 +81,8 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
 fn verified(json: &[u8]) -> Verified {
     let (signer, secret) = made_up();
     let headers = signer.at(MOMENT).headers(json);
-    // Signed a line above with the key that checks it, at the moment that it is checked.
     #[allow(clippy::expect_used)]
+    // signed above with the key that checks it, at the moment that it is checked
     DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (*name, value.as_str())))
         .ok()
         .and_then(|headers| {

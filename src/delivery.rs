@@ -23,17 +23,35 @@ struct Recognised {
     head: EventHead,
     key: EventKey,
     received_at: UnixSeconds,
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
+    by: RecognisedBy,
 }
 
+/// Tells receivers apart while they live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecognisedBy(pub(crate) usize);
+
 impl Delivery {
-    pub(crate) fn new(verified: Verified, head: EventHead, received_at: UnixSeconds) -> Self {
+    pub(crate) fn new(
+        verified: Verified,
+        head: EventHead,
+        received_at: UnixSeconds,
+        by: RecognisedBy,
+    ) -> Self {
         let key = EventKey::new(verified.scope(), head.id.as_str());
         Self(Arc::new(Recognised {
             verified,
             head,
             key,
             received_at,
+            by,
         }))
+    }
+
+    /// Which receiver has recognised it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn by(&self) -> RecognisedBy {
+        self.0.by
     }
 
     /// The bytes with their proof: timestamp, key and scope.

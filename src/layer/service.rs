@@ -116,21 +116,6 @@ impl<R, E> fmt::Debug for ResponseFuture<R, E> {
     }
 }
 
-/// Left in a request that a layer has let pass, so that another layer of the same receiver further in, as under
-/// `Router::layer` and a route's own, does not wait for the claim that the outer one holds.
-#[derive(Clone)]
-struct Guarded {
-    by: usize,
-    body: bytes::Bytes,
-}
-
-impl Receiver {
-    /// Tells receivers apart while they live.
-    fn id(&self) -> usize {
-        Arc::as_ptr(&self.shared).addr()
-    }
-}
-
 /// One request under way.
 struct Delivering {
     receiver: Receiver,
@@ -148,11 +133,12 @@ impl Delivering {
         B: Body,
     {
         let (parts, body) = request.into_parts();
-        if let Some(guarded) = parts.extensions.get::<Guarded>()
-            && guarded.by == self.receiver.id()
+        if let Some(delivery) = parts.extensions.get::<Delivery>()
+            && delivery.by() == self.receiver.id()
         {
-            // A layer of this receiver stands outside already, and holds the claim: what it has verified passes.
-            let body = VerifiedBody::new(guarded.body.clone());
+            // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
+            // claim. Waiting for it would be waiting for ourselves.
+            let body = VerifiedBody::new(delivery.body().clone());
             let answer = inner.call(Request::from_parts(parts, body)).await;
             return answer.map(|response| response.map(ResponseBody::inner));
         }
@@ -168,10 +154,6 @@ impl Delivering {
         }
         let mut request = Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
         request.extensions_mut().insert(delivery.clone());
-        request.extensions_mut().insert(Guarded {
-            by: self.receiver.id(),
-            body: delivery.body().clone(),
-        });
         let work = Work {
             receiver: self.receiver.clone(),
             delivery: delivery.clone(),

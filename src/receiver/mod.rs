@@ -55,7 +55,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, RecognisedBy};
 use crate::error::{VerifyError, VerifyErrorKind};
 use crate::event::EventHead;
 #[cfg(feature = "tower")]
@@ -146,7 +146,12 @@ impl Receiver {
         {
             return Err(Refusal::new(kind).of_authentic(verified));
         }
-        Ok(Delivery::new(verified, event, self.shared.clock.now()))
+        Ok(Delivery::new(
+            verified,
+            event,
+            self.shared.clock.now(),
+            self.id(),
+        ))
     }
 
     /// Claims the event.
@@ -181,6 +186,10 @@ impl Receiver {
                 Err(error.into())
             }
         }
+    }
+
+    pub(crate) fn id(&self) -> RecognisedBy {
+        RecognisedBy(Arc::as_ptr(&self.shared).addr())
     }
 
     /// The keys that are live, to replace some while deliveries arrive.

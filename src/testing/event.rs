@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::signer::made_up;
 use crate::clock::UnixSeconds;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, RecognisedBy};
 use crate::error::EventError;
 use crate::event::{Event, EventHead};
 use crate::verify::{DeliveryHeaders, Verified, Verifier};
@@ -75,7 +75,7 @@ pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, Ev
 pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
     let verified = verified(json.as_ref());
     let head = EventHead::of(&verified)?;
-    Ok(Delivery::new(verified, head, MOMENT))
+    Ok(Delivery::new(verified, head, MOMENT, RecognisedBy(0)))
 }
 
 fn verified(json: &[u8]) -> Verified {

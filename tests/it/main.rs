@@ -6,6 +6,8 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(all(feature = "axum", feature = "moka"))]
+mod crowd;
 mod events;
 mod examples;
 mod faults;

@@ -51,6 +51,7 @@ macro_rules! scenarios {
 
         async fn scenario(name: &str) -> (usize, usize) {
             match name {
+                "leak" => scenarios::leak().await,
                 $(stringify!($name) => scenarios::$name().await,)*
                 other => panic!("no scenario {other}"),
             }
@@ -66,6 +67,13 @@ scenarios! {
     handlers_that_fail_panic_or_do_not_fit
     senders_that_hang_up_at_any_time
     connections_that_break_on_the_wire
+}
+
+/// What the others would say of eight bytes that stay behind each delivery.
+#[test]
+#[should_panic(expected = "have become")]
+fn a_leak_of_eight_bytes_is_seen() {
+    stays_within("leak");
 }
 
 /// Only has something to do in the process of a scenario.
@@ -115,6 +123,13 @@ fn tail(text: &str) -> &str {
 
 mod scenarios {
     use super::*;
+
+    pub(super) async fn leak() -> (usize, usize) {
+        soak(async |number| {
+            std::hint::black_box(Box::leak(Box::new(number)));
+        })
+        .await
+    }
 
     pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
         let store = MemoryStore::new(CAPACITY);

@@ -156,6 +156,10 @@ impl Receiver {
 
     /// Claims the event.
     ///
+    /// # Cancel safety
+    /// A future dropped half way may leave a claim behind in a store that is asked over a wire: the event is then claimable again
+    /// when its lease ends. Where requests can be cancelled, await this in a task of its own, as the tower layer does.
+    ///
     /// # Errors
     /// No permit free, shutting down, or the store could not answer. In the last case the claim, which may have taken
     /// effect, is released on a best effort.

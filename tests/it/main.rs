@@ -39,6 +39,7 @@ mod stores;
 mod support;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
+mod traits;
 mod ui;
 mod vectors;
 #[cfg(feature = "axum")]

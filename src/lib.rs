@@ -103,7 +103,7 @@ pub use event::{
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
     Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
-    Settled, WebhookLayer,
+    Settled, Unhandled, WebhookLayer,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};

@@ -106,6 +106,7 @@ impl<'de> Visitor<'de> for DataSeed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use super::*;
     use crate::error::EventErrorKind as Kind;
 
@@ -191,5 +192,41 @@ mod tests {
         ] {
             assert_eq!(fault(&text), (kind, path.map(str::to_owned)), "{text}");
         }
+    }
+
+    /// Whoever reads the whole event and whoever reads the model alone agree, whatever one edit makes of a body.
+    #[test]
+    fn agrees_with_the_event_on_every_edit_of_one_byte() {
+        let text = event(
+            r#"{"datamodelId":"dm_1","datamodelName":"","rowId":"r","deletedBy":{"id":"","name":""}}"#,
+        );
+        let mut read_alike = 0;
+        for at in 0..text.len() {
+            for byte in br#"{}[],:\"0 datx"# {
+                let mut replaced = text.clone().into_bytes();
+                replaced[at] = *byte;
+                let mut inserted = text.clone().into_bytes();
+                inserted.insert(at, *byte);
+                for edited in [replaced, inserted] {
+                    let edited = String::from_utf8(edited).unwrap();
+                    let whole = parse::event::<Properties>(&edited);
+                    match (read(&edited), whole) {
+                        (Ok(model), Ok(whole)) => {
+                            if let Some(id) = whole.datamodel_id() {
+                                assert_eq!(model, id.as_str(), "{edited}");
+                                read_alike += 1;
+                            }
+                        }
+                        // It asks for less than the event does, and never for more.
+                        (_, Err(_)) => {}
+                        // Another type's `data` need not name a model: there, nobody asks.
+                        (Err(error), Ok(whole)) => {
+                            assert!(whole.datamodel_id().is_none(), "{edited}: {error}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(read_alike > 100, "{read_alike}");
     }
 }

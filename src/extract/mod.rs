@@ -32,6 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Where one URL takes several data models or event types, [`route`](crate::route) takes each to a handler of its own.
+//!
 //! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
 //! an unverified event handed out.
 

@@ -27,7 +27,7 @@
 //! # Bodies that can't be told apart
 //!
 //! The layer has read id and type. The router reads on only where an arm for the event's **type** names a data model: then in one
-//! pass over the whole body, without a copy. A row event whose data model can't be told, for it is missing, no string or there
+//! pass over the whole body, without a copy, which costs somewhat less than reading it as an `Event` does. A row event whose data model can't be told, for it is missing, no string or there
 //! twice, or the body is no well-formed JSON, is then refused as [`Event`](crate::Event) refuses it: 422, the claim released, the
 //! reason with path and position. It does not fall to the arm for its type, nor to `otherwise`: which arm is right hangs on the id.
 //! Where no arm for the type names a data model, the body is its handler's to read.

@@ -365,6 +365,29 @@ async fn an_event_without_an_arm_is_done_and_reported() {
     }
     assert_eq!(guarded.settled(), [Outcome::Unhandled; 4]);
     assert_eq!(guarded.failed(), []);
+    // What a body says is shown escaped and cut off.
+    let long = format!("dm\\n{}", "é".repeat(1_000));
+    assert_eq!(
+        guarded
+            .send(event("evt_6", "row.deleted", &long))
+            .await
+            .status,
+        204
+    );
+    let answer = guarded.last_answer().to_string();
+    let shown =
+        answer.strip_prefix("204 unhandled: no handler for row.deleted of the data model dm\\né");
+    assert!(shown.is_some_and(|rest| rest.ends_with("é…")), "{answer}");
+    assert!(answer.chars().count() < 330, "{answer}");
+    let reason = guarded.last_answer().reason.unwrap();
+    let model = reason
+        .downcast_ref::<Unhandled>()
+        .unwrap()
+        .model()
+        .unwrap()
+        .as_str()
+        .len();
+    assert_eq!(model, "dm\n".len() + 2_000);
     // Where the body is not read by anybody, neither is what the operator is told of it.
     let broken = r#"{"id":"evt_5","type":"row.deleted","data":{"datamodelId":"dm_1"#;
     assert_eq!(guarded.send(broken).await.status, 204);

@@ -23,6 +23,35 @@ const ROW_TYPES: [EventType; 3] = [
 /// Takes deliveries to handlers by event type and data model. See the [module docs](super).
 ///
 /// `S` is the state of the axum router that it becomes part of.
+///
+#[cfg_attr(feature = "testing", doc = "```")]
+#[cfg_attr(not(feature = "testing"), doc = "```ignore")]
+/// use axum::{Router, body::Body};
+/// use hookgate::testing::Signer;
+/// use hookgate::{Answer, EventRouter, LocalStore, Outcome, Receiver, Secret};
+/// use tower::ServiceExt;
+///
+/// async fn on_page() {}
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let secret = Secret::new("whsec_made_up_for_this_test")?;
+/// let receiver = Receiver::builder().secret(secret.clone()).store(LocalStore::default()).build()?;
+/// let events = EventRouter::new().on("page.created", on_page).build()?;
+/// let app: Router = Router::new().route("/webhooks", events.layer(receiver.layer()));
+///
+/// let signer = Signer::new(secret);
+/// for (body, status, outcome) in [
+///     (r#"{"id":"evt_1","type":"page.created"}"#, 200, Outcome::Handled),
+///     (r#"{"id":"evt_2","type":"page.deleted"}"#, 204, Outcome::Unhandled),
+/// ] {
+///     let answer = app.clone().oneshot(signer.request("/webhooks", body).map(Body::from)).await?;
+///     assert_eq!(answer.status(), status);
+///     assert_eq!(answer.extensions().get::<Answer>().unwrap().outcome, outcome);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a router handles nothing until it is built and routed to"]
 pub struct EventRouter<S = ()> {
     table: Table<SharedArm<S>>,

@@ -14,6 +14,20 @@ use crate::event::{DataModelId, EventType};
 /// whatever is subscribed to.
 ///
 /// `Display` prints a line a subscription, then a line a warning. See the [module docs](super#what-to-subscribe-to).
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use hookgate::{EventRouter, EventType};
+///
+/// let events: EventRouter = EventRouter::new()
+///     .on("page.created", StatusCode::NO_CONTENT)
+///     .on_model("row.created", "dm_orders", StatusCode::NO_CONTENT);
+/// let subscriptions = events.subscriptions();
+/// let of_orders = subscriptions.iter().find(|subscription| subscription.model.is_some()).unwrap();
+/// assert_eq!(of_orders.model.as_ref().unwrap(), &"dm_orders");
+/// assert_eq!(of_orders.event_types, [EventType::ROW_CREATED]);
+/// assert!(subscriptions.warnings().is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriptions {
     subscriptions: Vec<Subscription>,

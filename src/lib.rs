@@ -41,7 +41,7 @@
 //! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
 //! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
 //! | [`receiver`] | the policy, and the whole walk in steps |
-//! | `layer`, `extract` | the same for tower and axum |
+//! | `layer`, `extract`, `route` | the same for tower and axum, and arms by event type and data model |
 //! | [`outcome`] | what became of the delivery, and the status that answers it |
 //!
 //! # Features
@@ -50,7 +50,7 @@
 //! |---|---|
 //! | none | everything up to [`receiver`], with [`LocalStore`] |
 //! | `tower` | `layer`: for any tower service; needs a tokio runtime |
-//! | `axum` (default) | `extract`: the layer, and extractors for axum 0.8 |
+//! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
 //! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
@@ -74,6 +74,9 @@ pub mod extract;
 pub mod layer;
 pub mod outcome;
 pub mod receiver;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub mod route;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
@@ -94,6 +97,9 @@ pub use error::{
     KeysError, KeysErrorKind, Malformed, SecretError, SecretErrorKind, StoreError, StoreErrorKind,
     Times, VerifyError, VerifyErrorKind,
 };
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use error::{RouterError, RouterErrorKind};
 pub use event::{
     Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
@@ -103,10 +109,13 @@ pub use event::{
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
     Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
-    Settled, WebhookLayer,
+    Settled, Unhandled, WebhookLayer,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,
     SignedBytes, Timestamp, Verified, Verifier, Window,

@@ -194,6 +194,81 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     assert!(refused <= REFUSED, "refused: {refused}");
 }
 
+/// What the event router adds to a handler that stands on the route by itself: nothing, whether it reads the model or not.
+#[cfg(feature = "axum")]
+#[test]
+fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
+    use axum::handler::Handler;
+    use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
+    use hookgate::{EventRouter, ManualClock, Receiver};
+    use http::{Request, StatusCode};
+    use tower::ServiceExt;
+
+    async fn handler(_: Bytes) -> StatusCode {
+        StatusCode::NO_CONTENT
+    }
+
+    let body = br#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5,"text":"a \"quoted\" one"},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
+    let receiver = Receiver::builder()
+        .secret(secret("first"))
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let count = |route: MethodRouter| {
+        // With its state, as a server has it: without, axum makes the route anew for each request.
+        let app = Router::new()
+            .route("/", route.layer(receiver.layer()))
+            .with_state(());
+        let request = || {
+            let timestamp = Timestamp::at(NOW).unwrap();
+            let signature = Signature::sign(&secret("first"), &timestamp, body).to_header_value();
+            Request::post("/")
+                .header("x-service-timestamp", timestamp.as_str())
+                .header("x-service-signature", signature)
+                .body(Body::from(body.as_slice()))
+                .unwrap()
+        };
+        runtime.block_on(async {
+            // Once before it counts: maps and the like allocate their first room.
+            let first = app.clone().oneshot(request()).await.unwrap();
+            assert_eq!(first.status(), 204);
+            let request = request();
+            let before = allocations();
+            let answer = app.oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), 204);
+            allocations() - before
+        })
+    };
+    let by_type = || EventRouter::new().on("row.created", handler);
+    let never = async || StatusCode::INTERNAL_SERVER_ERROR;
+    // Axum clones a boxed route for each request, which costs nothing where the handler holds nothing. The router holds one
+    // pointer, so it is compared with a handler that does, too.
+    let held = std::sync::Arc::new(());
+    let plain = count(post(async move |bytes: Bytes| {
+        let _ = &held;
+        handler(bytes).await
+    }));
+    let typed = count(by_type().otherwise(never).build().unwrap());
+    let by_model = EventRouter::new()
+        .on_model("row.created", "dm_1", handler)
+        .on_model("row.created", "dm_2", never)
+        .on("row.created", never);
+    let by_model = count(by_model.build().unwrap());
+    println!("plain {plain}, by type {typed}, by model {by_model}");
+    assert_eq!((typed, by_model), (plain, plain));
+    // A handler whose future is not boxed yet needs one box as an arm.
+    let pointer = plain - count(post(handler));
+    let layered = || handler.layer(tower::layer::util::Identity::new());
+    let on_the_route = count(post(layered()));
+    let as_an_arm = EventRouter::new().on("row.created", layered());
+    let as_an_arm = count(as_an_arm.build().unwrap());
+    println!("layered {on_the_route}, as an arm {as_an_arm}, of which {pointer} for the pointer");
+    assert!(as_an_arm <= on_the_route + pointer + 1);
+}
+
 #[test]
 fn the_count_sees_an_allocation() {
     let before = allocations();

@@ -100,6 +100,7 @@ mod settings;
 mod settle;
 mod supervise;
 mod trace;
+mod unhandled;
 mod waiting;
 
 pub use body::{ResponseBody, VerifiedBody};
@@ -109,6 +110,7 @@ pub use failure_reason::FailureReason;
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
+pub use unhandled::Unhandled;
 
 pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]

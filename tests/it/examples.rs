@@ -191,6 +191,66 @@ mod axum {
 
     #[cfg(feature = "moka")]
     #[test]
+    fn event_router_takes_each_event_to_its_arm() {
+        let secrets = format!("wh_1={SECRET},wh_2=whsec_made_up_for_another_model");
+        let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &secrets)]);
+        for line in [
+            "subscription to page.created; data model: any",
+            "subscription to row.created; data model: dm_invoices",
+            "subscription to row.created, row.deleted, row.updated; data model: dm_orders",
+        ] {
+            example.line_with(line);
+        }
+        let deliver = |example: &Example, subscription: &str, secret: &str, body: &str| {
+            let mut headers = signed(secret, body, 0);
+            headers.push(("X-Service-Webhook-Id", subscription.to_owned()));
+            example.send("POST", "/webhooks", &headers, body)
+        };
+        let created = |id: &str, model: &str, properties: &str| {
+            row_created(id, properties).replace("dm_1", model)
+        };
+        let order = created("evt_1", "dm_orders", r#"{"Customer":"Ada","Total":12.50}"#);
+        assert_eq!(deliver(&example, "wh_1", SECRET, &order).status, 204);
+        example.line_with("order 1: Ada for 12.50");
+        assert!(deliver(&example, "wh_1", SECRET, &order).is_replay());
+
+        let other = "whsec_made_up_for_another_model";
+        let invoice = created("evt_2", "dm_invoices", r#"{"Number":"2026-7"}"#);
+        assert_eq!(deliver(&example, "wh_2", other, &invoice).status, 204);
+        example.line_with("invoice 2026-7");
+        assert_eq!(deliver(&example, "wh_1", other, &invoice).status, 401);
+
+        let misfit = created(
+            "evt_3",
+            "dm_invoices",
+            r#"{"Customer":"Ada","Total":12.50}"#,
+        );
+        assert_eq!(deliver(&example, "wh_2", other, &misfit).status, 422);
+        example.line_with("evt_3: 422 misfit: data.properties.Number is missing");
+
+        let page = r#"{"id":"evt_4","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
+        assert_eq!(deliver(&example, "wh_1", SECRET, page).status, 204);
+        example.line_with("page Plans");
+
+        let unknown = created("evt_5", "dm_customers", "{}");
+        assert_eq!(deliver(&example, "wh_1", SECRET, &unknown).status, 204);
+        example.line_with(
+            "evt_5: 204 unhandled: no handler for row.created of the data model dm_customers",
+        );
+
+        let alone = format!("wh_1={SECRET}");
+        let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &alone)]);
+        check_the_rules(&mut example, "evt_router");
+
+        let said = Example::refused("event_router", &[("WEBHOOK_SECRETS", SECRET)]);
+        assert!(
+            said.contains("expected ID=SECRET") && !said.contains(SECRET),
+            "{said}"
+        );
+    }
+
+    #[cfg(feature = "moka")]
+    #[test]
     fn receiver_says_what_keeps_it_from_starting() {
         let key = "tk_live_made_up_for_the_examples";
         let said = Example::refused("receiver", &[("WEBHOOK_SECRET", key)]);

@@ -105,7 +105,16 @@ fn frameworks_stay_in_their_folders() {
         assert!(name.starts_with("layer/"), "{name}");
     }
     for name in who_names(&["axum_core::", "axum::"]) {
-        assert!(name.starts_with("extract/"), "{name}");
+        let apart = name.starts_with("extract/") || name.starts_with("route/");
+        assert!(apart, "{name}");
+    }
+    // Which arm it is, and what there is to subscribe to, is decided without a framework: whoever has a delivery can ask.
+    for name in ["route/table.rs", "route/subscriptions.rs"] {
+        let source = sources().into_iter().find(|source| source.name == name);
+        let source = source.expect(name);
+        for path in ["axum_core::", "axum::", "http::", "tokio::"] {
+            assert!(!source.names(path), "{name} names {path}");
+        }
     }
 }
 

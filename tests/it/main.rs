@@ -34,6 +34,8 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(feature = "axum")]
+mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

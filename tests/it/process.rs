@@ -54,7 +54,14 @@ impl Example {
 
     fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
-        for inherited in ["ADDR", "WEBHOOK_SECRET", "SECRET", "SECRET2", "MAX_BODY"] {
+        for inherited in [
+            "ADDR",
+            "WEBHOOK_SECRET",
+            "WEBHOOK_SECRETS",
+            "SECRET",
+            "SECRET2",
+            "MAX_BODY",
+        ] {
             command.env_remove(inherited);
         }
         let mut child = command

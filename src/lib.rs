@@ -40,6 +40,7 @@
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
 //! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
 //! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
+//! | [`lookup`] | whose keys: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and the whole walk in steps |
 //! | `layer`, `extract` | the same for tower and axum |
 //! | [`outcome`] | what became of the delivery, and the status that answers it |
@@ -61,6 +62,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
+mod caught;
 mod clock;
 pub mod dedupe;
 mod delivery;
@@ -72,6 +74,7 @@ pub mod extract;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
+pub mod lookup;
 pub mod outcome;
 pub mod receiver;
 #[cfg(feature = "testing")]
@@ -91,8 +94,8 @@ pub use dedupe::{
 pub use delivery::Delivery;
 pub use error::{
     BuildError, BuildErrorKind, EventError, EventErrorKind, HeaderError, HeaderErrorKind,
-    KeysError, KeysErrorKind, Malformed, SecretError, SecretErrorKind, StoreError, StoreErrorKind,
-    Times, VerifyError, VerifyErrorKind,
+    KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
+    SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
 pub use event::{
     Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
@@ -104,6 +107,9 @@ pub use event::{
 pub use layer::{
     Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
     Settled, WebhookLayer,
+};
+pub use lookup::{
+    LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};

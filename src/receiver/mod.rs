@@ -234,18 +234,23 @@ impl Receiver {
                 .horizon()
                 .saturating_add(self.shared.verifier.window().past())
         });
-        let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
-        let stamp = &self.shared.stale_checked_in;
-        let last = stamp.load(Ordering::Relaxed);
-        let free = last < second
-            && stamp
-                .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if could_be_a_retry && free {
+        // One that is too old to be a retry does not take the second from one that is not.
+        if could_be_a_retry && self.takes_this_second() {
             Ok(kind)
         } else {
             Err(error.into())
         }
+    }
+
+    /// Whether no stale delivery has been checked in this second before.
+    fn takes_this_second(&self) -> bool {
+        let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
+        let stamp = &self.shared.stale_checked_in;
+        let last = stamp.load(Ordering::Relaxed);
+        last < second
+            && stamp
+                .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 }
 

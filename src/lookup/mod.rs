@@ -35,9 +35,9 @@
 //!
 //! # Sizing, and what a flood costs
 //!
-//! - *Found*: set `lookup_cache` to no less than the subscriptions that deliver within one minute. A ring takes about 0.6 KiB with
-//!   one key, and 0.3 KiB more for each further one: the default of 16,384 comes to 10 MiB when it is full. Where
-//!   [`LookupStats::evicted`] grows, it is too small, and look-ups repeat within the minute.
+//! - *Found*: set `lookup_cache` to no less than the subscriptions that deliver within one minute. A ring takes about half a KiB
+//!   with one key, 0.8 KiB with four: the default of 16,384 comes to 8 MiB when it is full. Where [`LookupStats::evicted`] grows,
+//!   it is too small, and look-ups repeat within the minute.
 //! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must answer
 //!   within `16 / look-ups a second`, here 90 ms.
 //! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, 0.3 KiB each, and 768

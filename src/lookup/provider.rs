@@ -12,20 +12,19 @@ use crate::verify::KeyRing;
 
 /// Finds the ring of keys of a subscription, in a database for instance. See the [module docs](super) for when it is asked.
 ///
-/// [`provider_fn`] makes one of an async closure. A type of your own holds what it needs:
+/// [`provider_fn`] makes one of an async closure. A type of your own holds what it needs. It need not be `Debug`: a receiver that
+/// is printed does not print its provider, which may hold secrets.
 ///
 /// ```
-/// use std::collections::HashMap;
-/// use hookgate::{KeyRing, LookupError, LookupErrorKind, LookupFuture, Secret, SecretProvider, SubscriptionId};
+/// use hookgate::{KeyRing, LookupError, LookupFuture, Secret, SecretProvider, SubscriptionId};
 ///
-/// #[derive(Debug)]
 /// struct Tenants(Database);
 ///
 /// impl SecretProvider for Tenants {
 ///     fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
 ///         LookupFuture::boxed(async move {
-///             let unavailable = |error| LookupError::new(LookupErrorKind::Unavailable).caused_by(error);
-///             let Some(row) = self.0.find(subscription.as_str()).await.map_err(unavailable)? else {
+///             let row = self.0.find(subscription.as_str()).await;
+///             let Some(row) = row.map_err(LookupError::unavailable)? else {
 ///                 return Ok(None);
 ///             };
 ///             // The id of the row, not the one that was asked for: see `# Security`.
@@ -35,7 +34,7 @@ use crate::verify::KeyRing;
 ///         })
 ///     }
 /// }
-/// # #[derive(Debug)] struct Database;
+/// # struct Database;
 /// # struct Row { id: String, secret: String }
 /// # impl Database { async fn find(&self, id: &str) -> Result<Option<Row>, std::io::Error> {
 /// #     Ok((id == "wh_1").then(|| Row { id: id.into(), secret: "whsec_made_up_for_this_example".into() })) } }
@@ -53,7 +52,7 @@ use crate::verify::KeyRing;
 ///   one subscription could then be replayed to the other by changing the unsigned id. Give each subscription a secret of its
 ///   own (a unique index over a hash of it), or let both name one scope.
 /// - Put nothing of a secret in an error: errors are told to the operator.
-pub trait SecretProvider: fmt::Debug + Send + Sync + 'static {
+pub trait SecretProvider: Send + Sync + 'static {
     /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription.
     ///
     /// Whoever waits for it polls it, one at a time. It is dropped when nobody waits any more; in the layer it goes on for up to

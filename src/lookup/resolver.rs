@@ -172,7 +172,6 @@ fn outcome(
 impl fmt::Debug for Resolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolver")
-            .field("provider", &self.provider)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }

@@ -294,7 +294,7 @@ impl fmt::Debug for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Keys(keys) => keys.fmt(f),
-            Self::Provider(provider) => provider.fmt(f),
+            Self::Provider(_) => f.write_str("Provider"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! A provider that a test writes as a script, and that counts what it is asked.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -80,12 +79,6 @@ impl SecretProvider for Provider {
             let _running = running;
             answer.await
         })
-    }
-}
-
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Provider")
     }
 }
 

@@ -334,7 +334,7 @@ fn a_request_that_is_polled_no_more_holds_up_nobody() {
     let mut idle = pin!(receiver.open_async(&head));
     let mut context = Context::from_waker(Waker::noop());
     assert!(idle.as_mut().poll(&mut context).is_pending());
-    opened.add_permits(1);
+    opened.add_permits(2); // the idle one's wait comes first
     assert!(block_on(receiver.open_async(&head)).is_ok());
     assert!(idle.as_mut().poll(&mut context).is_ready());
     assert_eq!(provider.count(), 1);
@@ -408,6 +408,49 @@ async fn a_removed_subscription_is_refused_after_a_minute_and_not_before() {
     pass(300).await;
     assert_eq!(harness.send(&event_of("wh_1", "evt_3")).await.status(), 204);
     assert_eq!(provider.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_have_ended_are_let_go_by_the_next_look_up() {
+    let provider = Provider::new(async |id, _| match id.as_str() {
+        "wh_0" => Ok(None),
+        _ => found(),
+    });
+    let harness = guarded(&provider);
+    for number in 0..20 {
+        let sent = event_of(&format!("wh_{number}"), "evt_1");
+        harness.send(&sent).await;
+    }
+    let counts = || {
+        let stats = harness.receiver.keys().lookup_stats().unwrap();
+        (stats.found, stats.unknown, stats.evicted)
+    };
+    assert_eq!(counts(), (19, 1, 0));
+    pass(60_000).await;
+    harness.send(&event_of("wh_20", "evt_1")).await;
+    assert_eq!(counts(), (1, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_that_wakes_itself_while_it_is_polled_goes_on() {
+    let provider = Provider::new(async |_, _| {
+        for _ in 0..3 {
+            let mut woken = false;
+            std::future::poll_fn(|context: &mut Context<'_>| {
+                if std::mem::replace(&mut woken, true) {
+                    return std::task::Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })
+            .await;
+        }
+        found()
+    });
+    let harness = guarded(&provider);
+    let began = Instant::now();
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

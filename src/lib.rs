@@ -40,6 +40,7 @@
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
 //! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
 //! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
+//! | [`lookup`] | whose keys: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and the whole walk in steps |
 //! | `layer`, `extract`, `route` | the same for tower and axum, and arms by event type and data model |
 //! | [`outcome`] | what became of the delivery, and the status that answers it |
@@ -61,6 +62,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
+mod caught;
 mod clock;
 pub mod dedupe;
 mod delivery;
@@ -72,6 +74,7 @@ pub mod extract;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
+pub mod lookup;
 pub mod outcome;
 pub mod receiver;
 #[cfg(feature = "axum")]
@@ -94,8 +97,8 @@ pub use dedupe::{
 pub use delivery::Delivery;
 pub use error::{
     BuildError, BuildErrorKind, EventError, EventErrorKind, HeaderError, HeaderErrorKind,
-    KeysError, KeysErrorKind, Malformed, SecretError, SecretErrorKind, StoreError, StoreErrorKind,
-    Times, VerifyError, VerifyErrorKind,
+    KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
+    SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
@@ -110,6 +113,9 @@ pub use event::{
 pub use layer::{
     Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
     Settled, Unhandled, WebhookLayer,
+};
+pub use lookup::{
+    LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};

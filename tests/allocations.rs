@@ -7,8 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use hookgate::{
-    DeliveryHeaders, KeyRing, Keys, Secret, Signature, Timestamp, UnixSeconds, Verifier,
-    VerifyErrorKind,
+    DeliveryHeaders, KeyRing, Keys, ManualClock, Receiver, RequestHead, Secret, Signature,
+    SubscriptionId, Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on, provider_fn,
 };
 
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
@@ -72,6 +72,77 @@ fn a_subscriptions_ring_is_found_or_missed_without_an_allocation() {
     }
 }
 
+/// A receiver whose provider knows that many subscriptions, `wh_0` and on, and what looks one up.
+fn looked_up(known: usize) -> (Receiver, impl Fn(&str)) {
+    let provider = provider_fn(move |id: SubscriptionId| async move {
+        let number = id.as_str()[3..].parse::<usize>();
+        let ring = number.is_ok_and(|number| number < known).then(|| ring(1));
+        Ok::<_, std::io::Error>(ring)
+    });
+    let receiver = Receiver::builder()
+        .provider(provider)
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let (delivery, opening) = (Delivery::new("first", 300), receiver.clone());
+    let look_up = move |id: &str| {
+        let id = [("x-service-webhook-id", id)];
+        let head = RequestHead::new("POST", delivery.pairs().into_iter().chain(id));
+        assert!(block_on(opening.open_async(&head)).is_ok());
+    };
+    (receiver, look_up)
+}
+
+#[test]
+fn a_ring_that_was_looked_up_is_found_again_without_an_allocation() {
+    let (receiver, look_up) = looked_up(1);
+    look_up("wh_0");
+    look_up("wh_1");
+    let verifier = Verifier::new(receiver.keys().clone());
+    let delivery = Delivery::new("first", 300);
+    for (id, outcome) in [
+        ("wh_0", None),
+        ("wh_1", Some(VerifyErrorKind::UnknownSubscription)),
+        ("wh_2", Some(VerifyErrorKind::NotLookedUp)),
+        ("no such form", Some(VerifyErrorKind::UnknownSubscription)),
+    ] {
+        let id = [("x-service-webhook-id", id)];
+        let head = DeliveryHeaders::from_pairs(delivery.pairs().into_iter().chain(id)).unwrap();
+        let result = free_of_allocations(|| verifier.verify(&head, &delivery.body, NOW));
+        assert_eq!(result.err().map(|error| error.kind()), outcome);
+    }
+}
+
+#[test]
+fn looked_up_rings_and_floods_of_unknown_ids_take_the_memory_that_the_docs_say() {
+    const RINGS: usize = 16_384;
+    let (receiver, look_up) = looked_up(RINGS);
+    let empty = live_bytes();
+    for number in 0..RINGS {
+        look_up(&format!("wh_{number}"));
+    }
+    let ring = (live_bytes() - empty) as f64 / RINGS as f64;
+    let full = live_bytes();
+    let flood = |range: std::ops::Range<usize>| {
+        for number in range {
+            look_up(&format!("wh_{number:064}"));
+        }
+        live_bytes() - full
+    };
+    let first = flood(1_000_000..1_060_000); // the map has its final size by then
+    let last = flood(1_060_000..1_120_000);
+    let stats = receiver.keys().lookup_stats().unwrap();
+    println!(
+        "a ring {ring:.0} B, an unknown id {:.0} B",
+        first as f64 / stats.unknown as f64
+    );
+    assert_eq!((stats.found, stats.evicted), (RINGS, 0));
+    assert!(ring <= 512.0, "{ring}");
+    assert!(first <= 4_096 * 350, "{first}");
+    assert!(last <= first + first / 100, "{last} after {first}");
+}
+
 #[test]
 fn refusals_by_time_allocate_nothing() {
     let verifier = Verifier::new(ring(1));
@@ -113,7 +184,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {
     use axum::{Router, body::Body, body::Bytes, routing::post};
-    use hookgate::{Clock, Event, LocalStore, ManualClock, Receiver};
+    use hookgate::{Clock, Event, LocalStore};
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
@@ -327,7 +398,13 @@ fn allocations() -> usize {
     ALLOCATIONS.get()
 }
 
+/// Bytes that were allocated on this thread and are not free yet.
+fn live_bytes() -> usize {
+    LIVE_BYTES.get()
+}
+
 thread_local! {
+    static LIVE_BYTES: Cell<usize> = const { Cell::new(0) };
     // A count for each thread, since the tests run side by side.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
@@ -339,17 +416,21 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(layout.size()));
         // SAFETY: the caller keeps `alloc`'s contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_sub(layout.size()));
         // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        let grown = size.wrapping_sub(layout.size());
+        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(grown));
         // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }

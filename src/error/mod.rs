@@ -10,6 +10,7 @@ use std::fmt;
 mod build;
 mod event;
 mod keys;
+mod lookup;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
@@ -20,6 +21,7 @@ pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
+pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};

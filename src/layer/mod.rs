@@ -2,7 +2,8 @@
 //!
 //! # What a request meets
 //!
-//! 1. The head is looked at before a byte of the body is read; then the body is read, under its limit and deadline, and
+//! 1. The head is looked at before a byte of the body is read. Keys that have to be [looked up](crate::lookup) get 1 s of the
+//!    budget for it, or half of it if that is less. Then the body is read, under its limit and deadline, and
 //!    hashed as it arrives.
 //! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
 //!    copy of one that is running waits for that run, within its own budget.
@@ -92,6 +93,7 @@ mod dead_letter;
 mod drain;
 mod failure_reason;
 mod hooks;
+mod looking;
 mod meeting;
 mod response;
 mod run;

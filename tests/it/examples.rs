@@ -99,6 +99,70 @@ mod axum {
     }
 
     #[test]
+    fn many_subscriptions_looks_each_up_once_and_forgets_when_told() {
+        let mut example = Example::start("many_subscriptions", &[("OPERATOR_ADDR", "127.0.0.1:0")]);
+        let line = example.line_with("operator: ");
+        let operator = Operator(line.strip_prefix("operator: ").unwrap().to_owned());
+        let deliver = |example: &Example, subscription: &str, secret: &str, id: &str| {
+            let body = row_created(id, "{}");
+            let mut headers = signed(secret, &body, 0);
+            headers.push(("X-Service-Webhook-Id", subscription.to_owned()));
+            example.send("POST", "/webhooks", &headers, &body).status
+        };
+        let secret_of = |subscription: &str| format!("whsec_made_up_for_{subscription}");
+        let good = |example: &Example, subscription: &str, id: &str| {
+            deliver(example, subscription, &secret_of(subscription), id)
+        };
+
+        // Eight at one moment, one query.
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let numbers = (0..8).map(|number| format!("evt_{number}"));
+            let started: Vec<_> = numbers
+                .map(|id| scope.spawn(|| good(&example, "wh_7", &{ id })))
+                .collect();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(statuses, [204; 8]);
+        example.line_with("evt_7 for wh_7");
+        assert_eq!(example.count_lines_with("query: wh_7 is there"), 1);
+        // Another subscription remembers for itself.
+        assert_eq!(good(&example, "wh_10000", "evt_7"), 204);
+        example.line_with("evt_7 for wh_10000");
+        assert_eq!(good(&example, "wh_7", "evt_7"), 200);
+
+        assert_eq!(good(&example, "wh_10001", "evt_1"), 401);
+        example.line_with("query: wh_10001 is unknown");
+        assert_eq!(good(&example, "wh_'or'1'='1", "evt_1"), 401);
+        assert_eq!(deliver(&example, "wh_7", SECRET, "evt_9"), 401);
+        assert_eq!(good(&example, "wh_down", "evt_1"), 503);
+        example.line_with("made up: the database is down");
+
+        let another = "whsec_made_up_another_one";
+        assert_eq!(operator.ask("PUT", "/subscriptions/wh_7", another), 204);
+        assert_eq!(good(&example, "wh_7", "evt_9"), 401);
+        assert_eq!(deliver(&example, "wh_7", another, "evt_9"), 204);
+        assert_eq!(operator.ask("PUT", "/subscriptions/wh_7", "whsec_"), 400);
+        assert_eq!(operator.ask("DELETE", "/subscriptions/wh_7", ""), 204);
+        assert_eq!(deliver(&example, "wh_7", another, "evt_10"), 401);
+        assert_eq!(operator.ask("DELETE", "/subscriptions/wh_7", ""), 404);
+        assert_eq!(operator.ask("GET", "/stats", ""), 200);
+        // One query more for each change, and none for what has another form.
+        example.line_with("query: wh_7 is unknown");
+        assert_eq!(example.count_lines_with("query: wh_7 is there"), 2);
+        assert_eq!(example.count_lines_with("or'1"), 0);
+        assert_eq!(example.count_lines_with("whsec"), 0);
+    }
+
+    /// The operator's port of an example.
+    struct Operator(String);
+
+    impl Operator {
+        fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
+            crate::process::send_to(&self.0, method, path, &[], body).status
+        }
+    }
+
+    #[test]
     fn custom_store_remembers_across_a_restart() {
         let file = scratch("handled");
         let variables = [

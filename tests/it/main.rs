@@ -22,6 +22,8 @@ mod invariants;
 mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
+mod lookup;
+#[cfg(feature = "axum")]
 mod model;
 #[cfg(feature = "axum")]
 mod once;

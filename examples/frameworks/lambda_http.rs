@@ -13,7 +13,8 @@
 //! - **Once** is per execution environment with the store used here. Lambda starts many, and drops them unasked: a function that
 //!   must not run an event twice needs a store of its own that all of them reach, such as DynamoDB. See `DedupeStore`.
 //! - The function's time-out must exceed `run_limit`, or Lambda kills a run without a release. Its default of 3 s is below both.
-//! - The whole body has arrived before Lambda is asked: there is no head to refuse first, and the gateway's own limit is 10 MB.
+//! - The whole body has arrived before Lambda is asked: there is no head to refuse first, and the limits of Lambda and its gateway,
+//!   some megabytes, come before the receiver's.
 //! - API Gateway joins doubled headers with a comma. What was signed has no comma in it, so they are refused here too.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it

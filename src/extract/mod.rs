@@ -49,7 +49,7 @@ use serde::de::DeserializeOwned;
 
 use crate::delivery::Delivery;
 use crate::event::Event;
-use crate::layer::{DeadLetter, Unhandled};
+use crate::layer::{DeadLetter, FailureReason, Unhandled};
 use crate::verify::Verified;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
@@ -98,6 +98,13 @@ impl IntoResponse for Unhandled {
 }
 
 impl IntoResponse for DeadLetter {
+    fn into_response(self) -> Response {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    }
+}
+
+/// 500. For another status, [`mark`](FailureReason::mark) a response that has it.
+impl IntoResponse for FailureReason {
     fn into_response(self) -> Response {
         self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
     }

@@ -34,6 +34,11 @@
 //!
 //! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
 //!
+//! # Without tower
+//!
+//! [`Receiver::handle`] is the same walk as one call, for a server that knows no tower services: a request in, the
+//! answer out. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
+//!
 //! # Examples
 //!
 //! With the defaults:
@@ -92,6 +97,8 @@ mod catch;
 mod dead_letter;
 mod drain;
 mod failure_reason;
+mod handle;
+mod handler;
 mod hooks;
 mod looking;
 mod meeting;
@@ -109,6 +116,7 @@ pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
+pub use handler::{FromDelivery, IntoResponse};
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};

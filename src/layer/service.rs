@@ -85,12 +85,8 @@ where
         // without its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let trace = Trace::begin(request.method());
-        let delivering = Delivering {
-            receiver: self.receiver.clone(),
-            started: Instant::now(),
-            trace: trace.clone(),
-        };
+        let delivering = Delivering::begin(self.receiver.clone(), request.method());
+        let trace = delivering.trace.clone();
         ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
     }
 }
@@ -118,14 +114,26 @@ impl<R, E> fmt::Debug for ResponseFuture<R, E> {
 }
 
 /// One request under way.
-struct Delivering {
+pub(super) struct Delivering {
     receiver: Receiver,
     started: Instant,
-    trace: Trace,
+    pub(super) trace: Trace,
 }
 
 impl Delivering {
-    async fn answer<S, B, R>(self, mut inner: S, request: Request<B>) -> Answered<R, S::Error>
+    pub(super) fn begin(receiver: Receiver, method: &http::Method) -> Self {
+        Self {
+            receiver,
+            started: Instant::now(),
+            trace: Trace::begin(method),
+        }
+    }
+
+    pub(super) async fn answer<S, B, R>(
+        self,
+        mut inner: S,
+        request: Request<B>,
+    ) -> Answered<R, S::Error>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,

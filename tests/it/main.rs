@@ -13,6 +13,8 @@ mod examples;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod handle;
 #[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]

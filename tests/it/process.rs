@@ -52,7 +52,7 @@ impl Example {
         }
     }
 
-    fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
         for inherited in [
             "ADDR",

@@ -1,17 +1,13 @@
 //! Look-ups under way, and who waits for them: plain bookkeeping, under one lock, without a wait of its own.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use super::provider::Answer;
-use crate::caught::caught;
+use super::flight::{Afterwards, Flight, Lookup, Outcome};
 use crate::clock::Monotonic;
 use crate::error::{LookupError, LookupErrorKind as Kind};
-use crate::verify::Ring;
 
 /// Look-ups under way at a time.
 pub(super) const MOST_RUNNING: usize = 16;
@@ -22,9 +18,6 @@ const FOR_STRANGERS: (usize, usize) = (3, 4);
 /// A look-up that is older than this has failed: whoever comes next begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
-/// What a look-up ends in, for everyone who waits for it.
-pub(super) type Outcome = Result<Option<Arc<Ring>>, Arc<LookupError>>;
-pub(super) type Lookup = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub(super) type Ticket = u64;
 
 #[derive(Default)]
@@ -42,41 +35,6 @@ struct Lane {
     running: usize,
     waiting: usize,
     queue: VecDeque<Ticket>,
-}
-
-/// One look-up, and who waits for it.
-struct Flight {
-    id: Arc<str>,
-    familiar: bool,
-    /// Absent while it is queued.
-    began: Option<Monotonic>,
-    /// Absent while somebody polls it, and at its end.
-    lookup: Option<Lookup>,
-    /// It has something to do since it was last polled.
-    woken: bool,
-    wakers: BTreeMap<u64, Waker>,
-    present: usize,
-    outcome: Option<Outcome>,
-}
-
-/// What is to be done once the lock is free: code that is not ours runs here, and may come back to the board.
-#[must_use]
-#[derive(Default)]
-pub(super) struct Afterwards {
-    wake: Vec<Waker>,
-    /// Dropped and not woken: a waiter that woke itself at each poll would never rest.
-    spent: Vec<Waker>,
-    drop: Vec<Lookup>,
-}
-
-impl Afterwards {
-    pub(super) fn run(self) {
-        for lookup in self.drop {
-            let _ = caught(|| drop(lookup));
-        }
-        drop(self.spent);
-        self.wake.into_iter().for_each(Waker::wake);
-    }
 }
 
 /// Who waits: for which look-up, and under which number.
@@ -288,16 +246,7 @@ impl Board {
         self.numbers += 1;
         let ticket = self.numbers;
         self.by_id.insert(Arc::clone(&id), ticket);
-        let flight = Flight {
-            id,
-            familiar,
-            began: None,
-            lookup: Some(lookup),
-            woken: false,
-            wakers: BTreeMap::new(),
-            present: 0,
-            outcome: None,
-        };
+        let flight = Flight::new(id, familiar, lookup);
         self.flights.insert(ticket, flight);
         self.lane(familiar).queue.push_back(ticket);
         ticket
@@ -347,14 +296,6 @@ impl Board {
         };
         let familiar = flight.familiar;
         self.lane(familiar).waiting -= 1;
-    }
-}
-
-impl Flight {
-    fn wake(&mut self, after: &mut Afterwards) {
-        after
-            .wake
-            .extend(std::mem::take(&mut self.wakers).into_values());
     }
 }
 

@@ -79,6 +79,7 @@
 mod board;
 mod bounded;
 mod cache;
+mod flight;
 mod id;
 mod provider;
 mod resolver;

@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::board::{Afterwards, Board, Ended, Lookup, Outcome, Seat, Step, Ticket};
+use super::board::{Board, Ended, Seat, Step, Ticket};
 use super::cache::{Cache, Capacities, LIFETIME};
+use super::flight::{Afterwards, Lookup, Outcome};
 use super::id::as_looked_up;
 use super::provider::{Answer, SecretProvider};
 use super::{LookupStats, SubscriptionId};

@@ -1283,23 +1283,29 @@ async fn two_layers_of_one_receiver_are_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_delivery_that_is_read_all_the_same_is_answered_no_differently() {
-    let harness = Harness::of(|_, _| async { OK });
-    let stale = Sent {
-        age: 400,
-        ..Sent::event("evt_1")
-    };
-    let mut answers = Vec::new();
-    for _ in 0..2 {
-        let (parts, _) = stale.request(&harness.clock).into_parts();
-        let pending = http_body_util::StreamBody::new(Late(
-            Some("late".into()),
-            Box::pin(sleep(Duration::from_secs(60))),
-        ));
-        let request = http::Request::from_parts(parts, axum::body::Body::new(pending));
-        let answer = tower::ServiceExt::oneshot(harness.app.clone(), request);
-        answers.push(answer.await.unwrap().status().as_u16());
+    for subscription in [Some("wh_1"), Some("wh_unknown"), None] {
+        let harness = Harness::new(
+            |builder, _| builder.subscriptions([("wh_1", Secret::new(SECRET).unwrap())]),
+            |_, _| async { OK },
+        );
+        let stale = Sent {
+            age: 400,
+            subscription,
+            ..Sent::event("evt_1")
+        };
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            let (parts, _) = stale.request(&harness.clock).into_parts();
+            let pending = http_body_util::StreamBody::new(Late(
+                Some("late".into()),
+                Box::pin(sleep(Duration::from_secs(60))),
+            ));
+            let request = http::Request::from_parts(parts, axum::body::Body::new(pending));
+            let answer = tower::ServiceExt::oneshot(harness.app.clone(), request);
+            answers.push(answer.await.unwrap().status().as_u16());
+        }
+        assert_eq!(answers, [401, 401], "{subscription:?}");
     }
-    assert_eq!(answers, [401, 401]);
 }
 
 #[tokio::test(start_paused = true)]

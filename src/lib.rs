@@ -53,6 +53,7 @@
 //! | `axum` (default) | `extract`: the layer, and extractors for axum 0.8 |
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
+//! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
@@ -99,6 +100,9 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
@@ -106,7 +110,9 @@ pub use layer::{
     Settled, WebhookLayer,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
-pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};
+pub use receiver::{
+    Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
+};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,
     SignedBytes, Timestamp, Verified, Verifier, Window,

@@ -185,6 +185,15 @@ macro_rules! known_types {
                     _ => Err(Malformed),
                 }
             }
+
+            /// Its text, if it is one of the types above.
+            #[cfg(feature = "metrics")]
+            pub(crate) fn known(&self) -> Option<&'static str> {
+                match &*self.0 {
+                    $($text => Some($text),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -93,6 +93,7 @@ mod drain;
 mod failure_reason;
 mod hooks;
 mod meeting;
+mod metrics;
 mod response;
 mod run;
 mod service;
@@ -107,6 +108,9 @@ pub use dead_letter::DeadLetter;
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use metrics::DURATION_BUCKETS;
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 

@@ -1,5 +1,6 @@
 //! The layer and its service: what happens between a request and its answer.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use tower_service::Service;
 use super::body::{self, ResponseBody, VerifiedBody};
 use super::hooks::{Answer, Reason};
 use super::meeting::{End, Ended};
+use super::metrics::Meter;
 use super::response::{self, Own};
 use super::run::{Attached, Work};
 use super::settings::LEAST_TO_BEGIN;
@@ -85,10 +87,12 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let trace = Trace::begin(request.method());
+        let started = Instant::now();
         let delivering = Delivering {
             receiver: self.receiver.clone(),
-            started: Instant::now(),
+            started,
             trace: trace.clone(),
+            meter: Meter::begin(&self.receiver, started),
         };
         ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
     }
@@ -121,6 +125,7 @@ struct Delivering {
     receiver: Receiver,
     started: Instant,
     trace: Trace,
+    meter: Meter,
 }
 
 impl Delivering {
@@ -138,6 +143,7 @@ impl Delivering {
         {
             // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
             // claim. Waiting for it would be waiting for ourselves.
+            self.meter.passed_on();
             let body = VerifiedBody::new(delivery.body().clone());
             let answer = inner.call(Request::from_parts(parts, body)).await;
             return answer.map(|response| response.map(ResponseBody::inner));
@@ -147,6 +153,7 @@ impl Delivering {
             Err(refusal) => return Ok(self.refuse(refusal, None)),
         };
         self.trace.recognised(&delivery);
+        self.meter.recognised(&delivery);
         let budget_ends = self.started + self.receiver.shared.layer.budget;
         if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             let refusal = Refusal::new(RefusalKind::OutOfTime);
@@ -195,7 +202,13 @@ impl Delivering {
 
     fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
-            End::Refused(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
+            End::Refused(refusal) => {
+                // Without a source it is this layer that has given the call up; the steps note what the store says itself.
+                if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
+                    self.receiver.shared.gate.vitals.store_failed();
+                }
+                return Ok(self.refuse(refusal, Some(delivery)));
+            }
             End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
@@ -238,6 +251,7 @@ impl Delivering {
 
     fn tell(&self, answer: &Answer) {
         self.trace.answered(answer);
+        self.meter.answered(answer);
         self.receiver.shared.layer.hooks.answered(answer);
     }
 }

@@ -14,11 +14,15 @@ mod fuzz;
 #[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]
+mod health;
+#[cfg(feature = "axum")]
 mod http2;
 mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(all(feature = "axum", feature = "metrics"))]
+mod metrics;
 #[cfg(feature = "axum")]
 mod model;
 #[cfg(feature = "axum")]

@@ -122,3 +122,8 @@ pub use verify::{
 #[cfg(all(doctest, feature = "axum", feature = "moka", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The same of docs/operations.md.
+#[cfg(all(doctest, feature = "axum", feature = "metrics", feature = "moka"))]
+#[doc = include_str!("../docs/operations.md")]
+struct Operations;

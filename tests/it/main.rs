@@ -27,6 +27,8 @@ mod metrics;
 mod model;
 #[cfg(feature = "axum")]
 mod once;
+#[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
+mod operations;
 mod parsers;
 #[cfg(feature = "axum")]
 mod positions;

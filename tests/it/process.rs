@@ -54,7 +54,15 @@ impl Example {
 
     fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
-        for inherited in ["ADDR", "WEBHOOK_SECRET", "SECRET", "SECRET2", "MAX_BODY"] {
+        for inherited in [
+            "ADDR",
+            "MAX_BODY",
+            "OPERATIONS_ADDR",
+            "SECRET",
+            "SECRET2",
+            "STORE_CAPACITY",
+            "WEBHOOK_SECRET",
+        ] {
             command.env_remove(inherited);
         }
         let mut child = command
@@ -138,11 +146,24 @@ impl Example {
         headers: &[(&str, String)],
         body: &str,
     ) -> Reply {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        Reply::to(&self.address, method, path, headers, body)
+    }
+}
+
+impl Reply {
+    /// One request on a connection of its own.
+    pub(crate) fn to(
+        address: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: &str,
+    ) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n",
-            self.address,
+            address,
             body.len()
         );
         for (name, value) in headers {
@@ -154,6 +175,33 @@ impl Example {
         let _ = stream.read_to_end(&mut text);
         Reply::parse(&String::from_utf8(text).unwrap())
     }
+}
+
+/// Whether these tools are installed. In CI, or where it is asked for, a missing one is a failure; elsewhere it is said what is
+/// not checked for want of it.
+#[cfg_attr(not(all(feature = "axum", feature = "moka")), allow(dead_code))]
+pub(crate) fn tools_are_there(tools: &[&'static str], what: &str) -> bool {
+    let is_missing = |tool: &&'static str| {
+        let version = if *tool == "openssl" {
+            "version"
+        } else {
+            "--version"
+        };
+        let mut asked = Command::new(tool);
+        asked
+            .arg(version)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        !asked.status().is_ok_and(|status| status.success())
+    };
+    let missing: Vec<_> = tools.iter().copied().filter(is_missing).collect();
+    let required = ["CI", "HOOKGATE_REQUIRE_TOOLS"];
+    let required = required.iter().any(|name| std::env::var_os(name).is_some());
+    assert!(missing.is_empty() || !required, "missing: {missing:?}");
+    if !missing.is_empty() {
+        eprintln!("NOT CHECKED, since {missing:?} are missing: {what}");
+    }
+    missing.is_empty()
 }
 
 /// Sends lines as they are printed.

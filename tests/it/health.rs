@@ -263,6 +263,27 @@ async fn a_store_that_hangs_is_failing_too() {
     assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_given_up_on_counts_when_it_is() {
+    let store = Moody::default();
+    let [own, handlers] = [store.clone(), store.clone()];
+    let harness = Harness::new(
+        move |builder, _| builder.store(own),
+        move |_, _| {
+            handlers.is_now(HANGING);
+            async { OK }
+        },
+    );
+    for number in 0..3 {
+        store.is_now(WELL);
+        let answer = harness.send(&Sent::event(&format!("evt_{number}"))).await;
+        assert_eq!(answer.status(), 204);
+    }
+    assert!(harness.receiver.health().is_ready());
+    pass(31_000).await;
+    assert!(harness.receiver.health().store_failing);
+}
+
 #[test]
 fn commits_and_releases_that_fail_count_without_a_layer_too() {
     let store = Moody::default();

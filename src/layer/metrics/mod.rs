@@ -33,7 +33,7 @@ mod off {
     use crate::receiver::Receiver;
 
     #[derive(Default)]
-    pub(crate) struct Metrics;
+    pub(crate) struct Metrics {}
 
     pub(crate) struct Meter;
 

@@ -101,11 +101,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = listen("ADDR", "127.0.0.1:8787").await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     axum::serve(listener, app)
-        .with_graceful_shutdown(async { drop(tokio::signal::ctrl_c().await) })
+        .with_graceful_shutdown(told_to_stop())
         .await?;
     // From here on `/ready` says 503, until the last run has ended.
-    receiver.drain(Duration::from_secs(10)).await;
+    let drained = receiver.drain(Duration::from_secs(10)).await;
+    println!("stopped, {} runs aborted", drained.aborted());
     Ok(())
+}
+
+/// By Ctrl-C, or by SIGTERM, as orchestrators do it.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut told) => told.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
 }
 
 async fn listen(variable: &str, default: &str) -> Result<TcpListener, Box<dyn Error>> {

@@ -57,7 +57,10 @@ fn scrape() -> String {
     assert_eq!(example.get("/webhooks").status, 405);
     // Nothing of this is on the senders' port.
     assert_eq!(example.get("/metrics").status, 404);
-    get("/metrics").body
+    let scraped = get("/metrics").body;
+    #[cfg(unix)]
+    assert!(example.terminate(), "ends well when it is told to");
+    scraped
 }
 
 /// A metric as the exporter writes it: its type, and the names of its labels but `receiver`.

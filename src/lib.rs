@@ -54,6 +54,7 @@
 //! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
+//! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
@@ -108,6 +109,9 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
@@ -118,7 +122,9 @@ pub use lookup::{
     LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
-pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};
+pub use receiver::{
+    Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
+};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
@@ -131,3 +137,8 @@ pub use verify::{
 #[cfg(all(doctest, feature = "axum", feature = "moka", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The same of docs/operations.md.
+#[cfg(all(doctest, feature = "axum", feature = "metrics", feature = "moka"))]
+#[doc = include_str!("../docs/operations.md")]
+struct Operations;

@@ -94,4 +94,9 @@ pub struct StoreStats {
     /// The shortest time that one of them was remembered, from its commit to its eviction. Once this is less than
     /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), the store is too small for its rate.
     pub youngest_evicted: Option<Duration>,
+    /// How long the one forgotten last was remembered. Where the oldest is forgotten first, this is how far the store's memory
+    /// reaches at the present rate: unlike the shortest time, it grows again when the rate falls.
+    pub last_evicted: Option<Duration>,
+    /// How many done records are held at most, where there is a limit.
+    pub capacity: Option<usize>,
 }

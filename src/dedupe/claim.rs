@@ -24,7 +24,7 @@ use crate::receiver::Permit;
 #[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
 pub struct Claim {
     record: Option<ClaimRecord>,
-    _permit: Permit,
+    permit: Permit,
 }
 
 /// Absent where deduplication was switched off.
@@ -38,10 +38,7 @@ pub(crate) struct ClaimRecord {
 
 impl Claim {
     pub(crate) fn new(record: Option<ClaimRecord>, permit: Permit) -> Self {
-        Self {
-            record,
-            _permit: permit,
-        }
+        Self { record, permit }
     }
 
     /// Extends the lease to its full length from now. A run renews at a third of the lease.
@@ -53,7 +50,9 @@ impl Claim {
             return Ok(Ownership::Held);
         };
         let (store, key) = (&record.store, &record.key);
-        store.renew(key, record.token, record.lease).await
+        let renewed = store.renew(key, record.token, record.lease).await;
+        self.permit.vitals().store_said(&renewed);
+        renewed
     }
 
     /// Records the event as done.
@@ -75,6 +74,9 @@ impl Claim {
 
     /// As [`commit`](Self::commit); the permit stays in hand.
     pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
+        let vitals = self.permit.vitals();
+        // Whether it can be recorded or not, the event was handled.
+        vitals.accepted();
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
@@ -82,12 +84,14 @@ impl Claim {
             let (store, key) = (&record.store, &record.key);
             store.commit(key, record.token, record.retention)
         };
-        match commit().await {
+        let committed = match commit().await {
             // An error means unknown, and a commit that finds its own done record is held: asking again is safe, and
             // may save a second run.
             Err(_) => commit().await,
             answered => answered,
-        }
+        };
+        vitals.store_said(&committed);
+        committed
     }
 
     /// As [`release`](Self::release); the permit stays in hand.
@@ -95,10 +99,12 @@ impl Claim {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        match record.store.release(&record.key, record.token).await {
+        let released = match record.store.release(&record.key, record.token).await {
             Err(_) => record.store.release(&record.key, record.token).await,
             answered => answered,
-        }
+        };
+        self.permit.vitals().store_said(&released);
+        released
     }
 }
 

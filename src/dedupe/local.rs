@@ -108,7 +108,10 @@ impl LocalStore {
     /// What it holds now, and what it had to forget.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        self.enter().0.stats
+        StoreStats {
+            capacity: Some(self.capacity.records()),
+            ..self.enter().0.stats
+        }
     }
 
     /// The table, with what has ended freed from it, and the time. Read under the lock, so that the steps of the store and the
@@ -200,6 +203,10 @@ impl DedupeStore for LocalStore {
             }
             _ => Ownership::Lost,
         }))
+    }
+
+    fn observe(&self) -> Option<StoreStats> {
+        Some(self.stats())
     }
 }
 
@@ -296,6 +303,7 @@ impl Table {
                 if end > now {
                     let age = now.saturating_since(*committed);
                     self.stats.evicted += 1;
+                    self.stats.last_evicted = Some(age);
                     self.stats.youngest_evicted = Some(
                         self.stats
                             .youngest_evicted

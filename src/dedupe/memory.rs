@@ -44,8 +44,7 @@ use crate::error::{StoreError, StoreErrorKind};
 /// Size it by `rate × retention`: see [`Capacity`].
 ///
 /// # Caveats
-/// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a finished event runs
-///   again.
+/// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a done event runs again.
 /// - **The work is done when the method is called**: a call whose future is never polled has taken effect all the same.
 /// - moka does its housekeeping inside some commits, and one that outruns it by far sleeps for 50 µs at a time until it has caught up.
 /// - **Monotonic time only**, from this store's clock and never moka's. Clones share their records.
@@ -56,8 +55,7 @@ use crate::error::{StoreError, StoreErrorKind};
 ///
 /// // Ten events a second for 48 h, and rather a 503 than a forgotten event.
 /// let store = MemoryStore::new(10 * 48 * 3600).with_when_full(WhenFull::Refuse);
-/// let for_metrics = store.clone();
-/// assert_eq!(for_metrics.stats().evicted, 0);
+/// assert_eq!(store.clone().stats().evicted, 0); // clones share their records
 /// ```
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Inner>);
@@ -118,12 +116,12 @@ impl MemoryStore {
         self.0.capacity
     }
 
-    /// What it holds now, and what it had to forget. Lets moka catch up with its housekeeping first, so ask for a metric, not for
-    /// each delivery.
+    /// What it holds now, and what it had to forget. moka does its housekeeping first: ask for a metric, not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         StoreStats {
             running: self.0.sweep(),
+            capacity: Some(self.0.capacity.records()),
             ..self.0.done.stats()
         }
     }
@@ -199,6 +197,10 @@ impl DedupeStore for MemoryStore {
         } else {
             Ownership::Lost
         }))
+    }
+
+    fn observe(&self) -> Option<StoreStats> {
+        Some(self.stats())
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::capacity::StoreStats;
 use super::key::{ClaimToken, EventKey};
 use crate::error::StoreError;
 
@@ -59,6 +60,14 @@ pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
 
     /// Gives the running claim up, so that the next copy can claim at once.
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership>;
+
+    /// What the store knows of itself without asking anybody: for metrics, and no part of the contract above.
+    ///
+    /// `None`, the default, is the right answer of a store that would have to ask a server for it: this is called from
+    /// where nothing may wait.
+    fn observe(&self) -> Option<StoreStats> {
+        None
+    }
 }
 
 /// What a claim found.
@@ -158,5 +167,9 @@ impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
         (**self).release(key, token)
+    }
+
+    fn observe(&self) -> Option<StoreStats> {
+        (**self).observe()
     }
 }

@@ -62,14 +62,43 @@ impl EventHead {
 /// When the event happened, as its body says; `None` where it does not say so readably. For guesses about attempts only.
 #[cfg(feature = "tower")]
 pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct CreatedAt {
-        created_at: String,
+    created_at_of(verified.body())
+}
+
+#[cfg(feature = "tower")]
+fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
+    let mut created = Slot::Absent;
+    // Stopping early looks like a broken object to the parser, so its outcome says nothing.
+    let _ =
+        serde_json::Deserializer::from_slice(body).deserialize_map(CreatedAtVisitor(&mut created));
+    match created {
+        Slot::Read(second) => Some(second),
+        _ => None,
     }
-    let envelope: CreatedAt = serde_json::from_slice(verified.body()).ok()?;
-    let date = Date::parse(&envelope.created_at).ok()?;
-    Some(date.unix_seconds())
+}
+
+/// Reads up to `createdAt`, which stands before `data` as a rule: next to nothing, for each delivery.
+#[cfg(feature = "tower")]
+struct CreatedAtVisitor<'s>(&'s mut Slot<UnixSeconds>);
+
+#[cfg(feature = "tower")]
+impl<'de> Visitor<'de> for CreatedAtVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "createdAt" {
+                let seconds = |text: &str| Date::parse(text).map(|date| date.unix_seconds());
+                return map.next_value_seed(TextSeed(self.0, seconds));
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
@@ -350,6 +379,31 @@ mod tests {
                 Err(expected),
                 "{body}"
             );
+        }
+    }
+
+    #[cfg(feature = "tower")]
+    #[test]
+    fn the_creation_is_read_wherever_it_stands() {
+        let at = Some(UnixSeconds::new(1_763_690_000));
+        for (body, expected) in [
+            (
+                r#"{"id":"a","createdAt":"2025-11-21T01:53:20Z","data":{"#,
+                at,
+            ),
+            (
+                r#"{"data":{"createdAt":"2020-01-01"},"createdAt":"2025-11-21T01:53:20.5Z"}"#,
+                at,
+            ),
+            (r#"{"createdAt":"2025-11-21T0\u0031:53:20Z"}"#, at),
+            (r#"{"createdAt":"yesterday"}"#, None),
+            (r#"{"createdAt":1763690000}"#, None),
+            (r#"{"id":"a"}"#, None),
+            (r#"{"id":"a","createdAt":"2025"#, None),
+            ("[]", None),
+            ("", None),
+        ] {
+            assert_eq!(created_at_of(body.as_bytes()), expected, "{body}");
         }
     }
 }

@@ -193,7 +193,15 @@ macro_rules! known_types {
             /// Whether the service's specification lists this type. One that it doesn't is mistyped, or newer than this crate.
             #[must_use]
             pub fn is_known(&self) -> bool {
-                matches!(self.as_str(), $($text)|*)
+                self.known().is_some()
+            }
+
+            /// Its text, if it is one of the types above.
+            pub(crate) fn known(&self) -> Option<&'static str> {
+                match &*self.0 {
+                    $($text => Some($text),)*
+                    _ => None,
+                }
             }
         }
     };

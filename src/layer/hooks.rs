@@ -181,22 +181,23 @@ impl Receiver {
         outcome: Outcome,
         reason: Option<Reason>,
     ) {
-        let Some(hook) = &self.shared.layer.hooks.failed else {
+        let hook = self.shared.layer.hooks.failed.as_ref();
+        if hook.is_none() && !cfg!(feature = "metrics") {
             return;
-        };
-        // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
-        let age = created_at(verified)
-            .map(|created| self.shared.clock.now().since(created).unwrap_or_default());
-        let attempt = age.map(|age| self.shared.schedule.probable_attempt(age));
+        }
+        let attempt = self.attempt(verified);
         // A copy that found another one running is no failure: the other one tells its own end. But it may be a claim that
         // died with its process, and the sender may not come again.
         let beside_a_run = matches!(
             outcome,
             Outcome::Refused(RefusalKind::StillRunning | RefusalKind::TooManyWaiting)
         );
-        if beside_a_run && !attempt.as_ref().is_some_and(|attempt| attempt.may_be_last) {
+        let may_be_last = attempt.as_ref().is_some_and(|attempt| attempt.may_be_last);
+        if beside_a_run && !may_be_last {
             return;
         }
+        super::metrics::failed(self, may_be_last);
+        let Some(hook) = hook else { return };
         let failed = Failed {
             verified: verified.clone(),
             delivery: delivery.cloned(),
@@ -205,5 +206,13 @@ impl Receiver {
             attempt,
         };
         let _ = caught(|| hook(&failed));
+    }
+
+    /// Which attempt a delivery probably is; `None` where its body does not say when it was created.
+    pub(super) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
+        // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
+        let created = created_at(verified)?;
+        let age = self.shared.clock.now().since(created).unwrap_or_default();
+        Some(self.shared.schedule.probable_attempt(age))
     }
 }

@@ -102,6 +102,7 @@ mod handler;
 mod hooks;
 mod looking;
 mod meeting;
+mod metrics;
 mod response;
 mod run;
 mod service;
@@ -118,6 +119,9 @@ pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handler::{FromDelivery, IntoResponse};
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use metrics::DURATION_BUCKETS;
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;

@@ -1,5 +1,6 @@
 //! The layer and its service: what happens between a request and its answer.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -17,6 +18,7 @@ use super::body::{self, ResponseBody, VerifiedBody};
 use super::hooks::{Answer, Reason};
 use super::looking;
 use super::meeting::{End, Ended};
+use super::metrics::Meter;
 use super::response::{self, Own};
 use super::run::{Attached, Work};
 use super::settings::LEAST_TO_BEGIN;
@@ -118,14 +120,17 @@ pub(super) struct Delivering {
     receiver: Receiver,
     started: Instant,
     pub(super) trace: Trace,
+    meter: Meter,
 }
 
 impl Delivering {
     pub(super) fn begin(receiver: Receiver, method: &http::Method) -> Self {
+        let started = Instant::now();
         Self {
-            receiver,
-            started: Instant::now(),
+            started,
             trace: Trace::begin(method),
+            meter: Meter::begin(&receiver, started),
+            receiver,
         }
     }
 
@@ -147,6 +152,7 @@ impl Delivering {
         {
             // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
             // claim. Waiting for it would be waiting for ourselves.
+            self.meter.passed_on();
             let body = VerifiedBody::new(delivery.body().clone());
             let answer = inner.call(Request::from_parts(parts, body)).await;
             return answer.map(|response| response.map(ResponseBody::inner));
@@ -156,6 +162,7 @@ impl Delivering {
             Err(refusal) => return Ok(self.refuse(refusal, None)),
         };
         self.trace.recognised(&delivery);
+        self.meter.recognised(&delivery);
         let budget_ends = self.started + self.receiver.shared.layer.budget;
         if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             let refusal = Refusal::new(RefusalKind::OutOfTime);
@@ -213,7 +220,13 @@ impl Delivering {
 
     fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
-            End::Refused(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
+            End::Refused(refusal) => {
+                // Without a source it is this layer that has given the call up; the steps note what the store says itself.
+                if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
+                    self.receiver.shared.gate.vitals.store_failed();
+                }
+                return Ok(self.refuse(refusal, Some(delivery)));
+            }
             End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
@@ -256,6 +269,7 @@ impl Delivering {
 
     fn tell(&self, answer: &Answer) {
         self.trace.answered(answer);
+        self.meter.answered(answer);
         self.receiver.shared.layer.hooks.answered(answer);
     }
 }

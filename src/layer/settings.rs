@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::hooks::{Answer, DeadLettered, Failed, HookError, Hooks, Settled};
+use super::metrics::Metrics;
 use super::response::OwnAnswer;
 use super::waiting::WaitingRoom;
 use crate::dedupe::RetrySchedule;
@@ -23,6 +24,8 @@ pub(crate) struct LayerSettings {
     pub(super) run_limit: Duration,
     pub(super) waiting: Arc<WaitingRoom>,
     pub(super) hooks: Hooks,
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // nothing in there without it
+    pub(super) metrics: Metrics,
 }
 
 impl Default for LayerSettings {
@@ -33,6 +36,7 @@ impl Default for LayerSettings {
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingRoom::new(64, 4)),
             hooks: Hooks::default(),
+            metrics: Metrics::default(),
         }
     }
 }

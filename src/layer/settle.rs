@@ -11,6 +11,7 @@ use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::hooks::{DeadLettered, Reason, Settled};
 use super::meeting::{End, Ended, Meeting};
+use super::metrics;
 use super::response::Own;
 use super::run::LATE_STORE_CALL;
 use super::supervise::{Handled, Watch, supervise};
@@ -150,7 +151,10 @@ pub(super) async fn settle<R, E>(
             Ok(Ok(Ok(Ownership::Held))) => outcome,
             Ok(Ok(Ok(Ownership::Lost))) => Outcome::HandledUnrecorded(Unrecorded::Lost),
             Ok(Ok(Err(_)) | Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
-            Err(_) => Outcome::HandledUnrecorded(Unrecorded::TooSlow),
+            Err(_) => {
+                receiver.shared.gate.vitals.store_failed();
+                Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+            }
         }
     } else {
         // A release that fails costs time, not the event: the lease ends by itself.
@@ -166,6 +170,7 @@ pub(super) async fn settle<R, E>(
         late,
     };
     trace::ended(&settled);
+    metrics::settled(receiver, &settled);
     receiver.shared.layer.hooks.settled(&settled);
     if let Outcome::Failed(_) = outcome {
         receiver.report_failure(delivery.verified(), Some(&delivery), outcome, reason);

@@ -46,6 +46,12 @@ impl WaitingRoom {
         })
     }
 
+    /// Copies that wait, and places in all.
+    #[cfg(feature = "metrics")]
+    pub(super) fn taken(&self) -> (usize, usize) {
+        (self.lock().in_all, self.places)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

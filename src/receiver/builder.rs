@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use super::{Gate, Receiver, Shared};
+use super::{Gate, Receiver, Shared, Vitals};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
 use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
@@ -246,6 +246,7 @@ impl ReceiverBuilder {
                 return Err(BuildError::new(Kind::Zero { setting }));
             }
         }
+        let vitals = Vitals::new(Arc::clone(&self.clock));
         Ok(Receiver {
             shared: Arc::new(Shared {
                 verifier: Verifier::new(keys).with_window(self.window),
@@ -256,7 +257,7 @@ impl ReceiverBuilder {
                 lease: self.lease,
                 retention: self.retention,
                 schedule: self.schedule,
-                gate: Arc::new(Gate::new(self.max_runs)),
+                gate: Arc::new(Gate::new(self.max_runs, vitals)),
                 #[cfg(feature = "tower")]
                 layer: self.layer,
                 stale_checked_in: AtomicU64::new(0),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::Vitals;
 #[cfg(feature = "tower")]
 use crate::layer::Bell;
 use crate::outcome::RefusalKind;
@@ -13,16 +14,19 @@ pub(crate) struct Gate {
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,
+    /// Here, because every permit leads here: a claim notes its own end.
+    pub(crate) vitals: Vitals,
     #[cfg(feature = "tower")]
     pub(crate) bell: Bell,
 }
 
 impl Gate {
-    pub(super) fn new(max_runs: usize) -> Self {
+    pub(super) fn new(max_runs: usize, vitals: Vitals) -> Self {
         Self {
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
+            vitals,
             #[cfg(feature = "tower")]
             bell: Bell::default(),
         }
@@ -48,6 +52,16 @@ impl Gate {
         self.runs.load(Ordering::SeqCst)
     }
 
+    /// The most runs at a time.
+    pub(super) fn max_runs(&self) -> usize {
+        self.max_runs
+    }
+
+    /// Whether the door is shut.
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::SeqCst)
+    }
+
     /// Lets nothing more in.
     #[cfg(feature = "tower")]
     pub(crate) fn shut(&self) {
@@ -67,6 +81,12 @@ impl fmt::Debug for Gate {
 /// A permit to run.
 pub(crate) struct Permit(Arc<Gate>);
 
+impl Permit {
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.0.vitals
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
@@ -82,10 +102,15 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::SystemClock;
+
+    fn gate(max_runs: usize) -> Arc<Gate> {
+        Arc::new(Gate::new(max_runs, Vitals::new(Arc::new(SystemClock))))
+    }
 
     #[test]
     fn permits_come_back_and_are_never_exceeded() {
-        let gate = Arc::new(Gate::new(2));
+        let gate = gate(2);
         let (first, second) = (gate.enter(), gate.enter());
         assert!(first.is_ok() && second.is_ok());
         assert_eq!(gate.enter().err(), Some(RefusalKind::NoPermitFree));
@@ -98,7 +123,7 @@ mod tests {
     #[cfg(feature = "tower")]
     #[test]
     fn a_shut_gate_lets_nothing_in() {
-        let gate = Arc::new(Gate::new(2));
+        let gate = gate(2);
         gate.shut();
         assert_eq!(gate.enter().err(), Some(RefusalKind::ShuttingDown));
         assert_eq!(gate.runs(), 0);

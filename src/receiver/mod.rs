@@ -40,16 +40,20 @@
 mod builder;
 mod gate;
 mod head;
+mod health;
 mod opening;
+mod vitals;
 
 pub use builder::{HeaderMismatch, ReceiverBuilder};
 pub use head::RequestHead;
+pub use health::{Health, Unready};
 
 #[cfg(feature = "tower")]
 pub(crate) use builder::in_range;
 pub(crate) use gate::{Gate, Permit};
 #[cfg(feature = "tower")]
 pub(crate) use opening::{LookingUp, Opening};
+pub(crate) use vitals::Vitals;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +61,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Clock;
+#[cfg(feature = "metrics")]
+use crate::dedupe::StoreStats;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
 use crate::delivery::{Delivery, RecognisedBy};
 use crate::error::{VerifyError, VerifyErrorKind};
@@ -162,12 +168,9 @@ impl Receiver {
         {
             return Err(Refusal::new(kind).of_authentic(verified));
         }
-        Ok(Delivery::new(
-            verified,
-            event,
-            self.shared.clock.now(),
-            self.id(),
-        ))
+        let now = self.shared.clock.now();
+        self.shared.gate.vitals.authentic(now);
+        Ok(Delivery::new(verified, event, now, self.id()))
     }
 
     /// Claims the event.
@@ -185,7 +188,10 @@ impl Receiver {
             return Ok(Admission::Fresh(Claim::new(None, permit)));
         };
         let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
-        match store.claim(&key, token, self.shared.lease).await {
+        let vitals = &self.shared.gate.vitals;
+        let claimed = store.claim(&key, token, self.shared.lease).await;
+        vitals.store_said(&claimed);
+        match claimed {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {
                     store: Arc::clone(store),
@@ -196,9 +202,12 @@ impl Receiver {
                 };
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
-            Ok(Claimed::Done { by }) => Ok(Admission::Replayed {
-                same_body: by.same_body(&token),
-            }),
+            Ok(Claimed::Done { by }) => {
+                vitals.accepted();
+                Ok(Admission::Replayed {
+                    same_body: by.same_body(&token),
+                })
+            }
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
                 // An error means unknown. A release with a token that holds nothing changes nothing.
@@ -206,6 +215,21 @@ impl Receiver {
                 Err(error.into())
             }
         }
+    }
+
+    /// What the store says of itself, where there is one that does.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn observe_store(&self) -> Option<StoreStats> {
+        self.shared.store.as_ref()?.observe()
+    }
+
+    /// How long events are remembered, and how long they must be; `None` where nothing is remembered.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn retention(&self) -> Option<(Duration, Duration)> {
+        self.shared.store.as_ref()?;
+        let window = self.shared.verifier.window();
+        let needed = self.shared.schedule.minimum_retention(&window);
+        Some((self.shared.retention, needed))
     }
 
     pub(crate) fn id(&self) -> RecognisedBy {

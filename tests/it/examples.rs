@@ -158,7 +158,7 @@ mod axum {
 
     impl Operator {
         fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
-            crate::process::send_to(&self.0, method, path, &[], body).status
+            crate::process::Reply::to(&self.0, method, path, &[], body).status
         }
     }
 

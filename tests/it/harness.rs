@@ -1,8 +1,10 @@
 //! A guarded route in virtual time: deliveries in, answers, outcomes and runs out.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
@@ -190,4 +192,19 @@ pub async fn pass(millis: u64) {
 
 pub fn replayed(response: &Response) -> bool {
     response.status() == 200 && response.headers().get("idempotent-replayed").is_some()
+}
+
+/// A body that gives nothing and does not end.
+pub fn stalled_body() -> Body {
+    struct Stalled;
+
+    impl futures_core::Stream for Stalled {
+        type Item = Result<bytes::Bytes, std::convert::Infallible>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+
+    Body::from_stream(Stalled)
 }

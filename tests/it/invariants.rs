@@ -116,6 +116,10 @@ fn frameworks_stay_in_their_folders() {
             assert!(!source.names(path), "{name} names {path}");
         }
     }
+    // Metrics have a path of ours too, `layer::metrics`.
+    for name in who_names(&["metrics::{", "metrics::with_recorder"]) {
+        assert!(name.starts_with("layer/metrics/"), "{name}");
+    }
 }
 
 #[test]
@@ -149,6 +153,7 @@ fn no_file_is_long() {
     feature = "axum",
     feature = "chrono",
     feature = "jiff",
+    feature = "metrics",
     feature = "moka",
     feature = "testing",
     feature = "time",
@@ -238,7 +243,7 @@ mod packages {
     });
 
     /// README's rows and what to ask cargo for.
-    const ROWS: [(&str, &[&str]); 11] = [
+    const ROWS: [(&str, &[&str]); 12] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -246,6 +251,10 @@ mod packages {
         (
             "`tracing`",
             &["--no-default-features", "--features=tracing"],
+        ),
+        (
+            "`metrics`",
+            &["--no-default-features", "--features=metrics"],
         ),
         (
             "`testing`",

@@ -18,6 +18,8 @@ mod handle;
 #[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]
+mod health;
+#[cfg(feature = "axum")]
 mod http2;
 mod invariants;
 #[cfg(feature = "axum")]
@@ -25,10 +27,14 @@ mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod lookup;
+#[cfg(all(feature = "axum", feature = "metrics"))]
+mod metrics;
 #[cfg(feature = "axum")]
 mod model;
 #[cfg(feature = "axum")]
 mod once;
+#[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
+mod operations;
 mod parsers;
 #[cfg(feature = "axum")]
 mod positions;

@@ -56,11 +56,13 @@ impl Example {
         let mut command = Command::new(binary(name));
         for inherited in [
             "ADDR",
-            "WEBHOOK_SECRET",
-            "WEBHOOK_SECRETS",
+            "MAX_BODY",
+            "OPERATIONS_ADDR",
             "SECRET",
             "SECRET2",
-            "MAX_BODY",
+            "STORE_CAPACITY",
+            "WEBHOOK_SECRET",
+            "WEBHOOK_SECRETS",
         ] {
             command.env_remove(inherited);
         }
@@ -145,32 +147,62 @@ impl Example {
         headers: &[(&str, String)],
         body: &str,
     ) -> Reply {
-        send_to(&self.address, method, path, headers, body)
+        Reply::to(&self.address, method, path, headers, body)
     }
 }
 
-/// One request to a port, and its answer.
-pub(crate) fn send_to(
-    address: &str,
-    method: &str,
-    path: &str,
-    headers: &[(&str, String)],
-    body: &str,
-) -> Reply {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n",
-        body.len()
-    );
-    for (name, value) in headers {
-        write!(head, "{name}: {value}\r\n").unwrap();
+impl Reply {
+    /// One request on a connection of its own.
+    pub(crate) fn to(
+        address: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: &str,
+    ) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n",
+            address,
+            body.len()
+        );
+        for (name, value) in headers {
+            write!(head, "{name}: {value}\r\n").unwrap();
+        }
+        // A server that refuses on the head may close before it has taken all of the body.
+        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        Reply::parse(&String::from_utf8(text).unwrap())
     }
-    // A server that refuses on the head may close before it has taken all of the body.
-    let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
-    let mut text = Vec::new();
-    let _ = stream.read_to_end(&mut text);
-    Reply::parse(&String::from_utf8(text).unwrap())
+}
+
+/// Whether these tools are installed. In CI, or where it is asked for, a missing one is a failure; elsewhere it is said what is
+/// not checked for want of it.
+#[cfg_attr(not(all(feature = "axum", feature = "moka")), allow(dead_code))]
+pub(crate) fn tools_are_there(tools: &[&'static str], what: &str) -> bool {
+    let is_missing = |tool: &&'static str| {
+        let version = if *tool == "openssl" {
+            "version"
+        } else {
+            "--version"
+        };
+        let mut asked = Command::new(tool);
+        asked
+            .arg(version)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        !asked.status().is_ok_and(|status| status.success())
+    };
+    let missing: Vec<_> = tools.iter().copied().filter(is_missing).collect();
+    let required = ["CI", "HOOKGATE_REQUIRE_TOOLS"];
+    let required = required.iter().any(|name| std::env::var_os(name).is_some());
+    assert!(missing.is_empty() || !required, "missing: {missing:?}");
+    if !missing.is_empty() {
+        eprintln!("NOT CHECKED, since {missing:?} are missing: {what}");
+    }
+    missing.is_empty()
 }
 
 /// Sends lines as they are printed.

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::process::Example;
+use crate::process::{Example, tools_are_there};
 
 const README: &str = include_str!("../../README.md");
 const FIRST: &str = "cargo run --example receiver\n";
@@ -19,35 +19,9 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// In CI, or where it is asked for, a missing tool is a failure; elsewhere it is said.
-fn tools_are_there() -> bool {
-    let missing: Vec<_> = ["bash", "openssl", "curl"]
-        .into_iter()
-        .filter(|tool| {
-            let asked = Command::new(tool)
-                .arg(if *tool == "openssl" {
-                    "version"
-                } else {
-                    "--version"
-                })
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status();
-            !asked.is_ok_and(|status| status.success())
-        })
-        .collect();
-    let required = ["CI", "HOOKGATE_REQUIRE_TOOLS"];
-    let required = required.iter().any(|name| std::env::var_os(name).is_some());
-    assert!(missing.is_empty() || !required, "missing: {missing:?}");
-    if !missing.is_empty() {
-        eprintln!("NOT CHECKED, since {missing:?} are missing: the shell lines of README");
-    }
-    missing.is_empty()
-}
-
 #[test]
 fn the_shell_lines_do_what_readme_says() {
-    if !tools_are_there() {
+    if !tools_are_there(&["bash", "openssl", "curl"], "the shell lines of README") {
         return;
     }
     let shell = blocks("sh");

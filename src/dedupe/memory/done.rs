@@ -101,6 +101,7 @@ pub(super) struct Done {
 struct Evictions {
     count: AtomicU64,
     youngest: AtomicU64,
+    last: AtomicU64,
 }
 
 impl Done {
@@ -108,6 +109,7 @@ impl Done {
         let evictions = Arc::new(Evictions {
             count: AtomicU64::new(0),
             youngest: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(u64::MAX),
         });
         let newest = match capacity.when_full() {
             WhenFull::EvictOldest => Some(u64::try_from(capacity.records()).unwrap_or(u64::MAX)),
@@ -206,11 +208,15 @@ impl Done {
     /// Lets moka catch up, then reads the numbers off.
     pub(super) fn stats(&self) -> StoreStats {
         self.records.run_pending_tasks();
-        let youngest = self.evictions.youngest.load(Ordering::Relaxed);
+        let age = |nanos: &AtomicU64| {
+            let nanos = nanos.load(Ordering::Relaxed);
+            (nanos != u64::MAX).then(|| Duration::from_nanos(nanos))
+        };
         StoreStats {
             done: usize::try_from(self.records.entry_count()).unwrap_or(usize::MAX),
             evicted: self.evictions.count.load(Ordering::Relaxed),
-            youngest_evicted: (youngest != u64::MAX).then(|| Duration::from_nanos(youngest)),
+            youngest_evicted: age(&self.evictions.youngest),
+            last_evicted: age(&self.evictions.last),
             ..StoreStats::default()
         }
     }
@@ -226,8 +232,9 @@ impl Evictions {
     fn count(&self, record: &Record, now: u64) {
         if record.end > now {
             self.count.fetch_add(1, Ordering::Relaxed);
-            self.youngest
-                .fetch_min(now.saturating_sub(record.committed), Ordering::Relaxed);
+            let age = now.saturating_sub(record.committed);
+            self.youngest.fetch_min(age, Ordering::Relaxed);
+            self.last.store(age, Ordering::Relaxed);
         }
     }
 }

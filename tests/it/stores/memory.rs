@@ -69,6 +69,13 @@ fn the_youngest_record_forgotten_is_reported_with_its_age() {
     let stats = store.stats();
     assert_eq!((stats.done, stats.evicted), (2, 3));
     assert_eq!(stats.youngest_evicted, Some(Duration::from_secs(15)));
+    assert_eq!(stats.last_evicted, Some(Duration::from_secs(15)));
+    assert_eq!(stats.capacity, Some(2));
+    // Event 3 goes after 45 s: the memory reaches further again, and what was worst stays so.
+    finish(&store, &key(5), RETAIN);
+    let stats = store.observe().expect("a store in memory knows itself");
+    assert_eq!(stats.youngest_evicted, Some(Duration::from_secs(15)));
+    assert_eq!(stats.last_evicted, Some(Duration::from_secs(45)));
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! A receiver that is watched: metrics for Prometheus, a readiness probe, and a second port for both.
+//!
+//! ```sh
+//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example prometheus --features metrics
+//! ```
+//!
+//! `/metrics` and `/ready` are on a port of their own, since what senders can reach is nobody else's business. `ADDR` and
+//! `OPERATIONS_ADDR` set the addresses, `STORE_CAPACITY` how many handled events are remembered. docs/operations.md says what to
+//! watch, and dashboards/ has the dashboard and the alerts that go with it. README.md shows how to deliver.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use hookgate::{Capacity, DURATION_BUCKETS, Event, EventData, MemoryStore, Receiver, Secret};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+#[derive(Deserialize)]
+struct Order {
+    #[serde(rename = "Customer")]
+    customer: String,
+}
+
+async fn on_event(event: Event<Order>) -> StatusCode {
+    match event.data {
+        EventData::RowCreated(row) => println!("{} by {}", event.id, row.properties.customer),
+        _ => println!("{}", event.id),
+    }
+    StatusCode::NO_CONTENT
+}
+
+#[derive(Clone)]
+struct Operations {
+    receiver: Receiver,
+    prometheus: PrometheusHandle,
+}
+
+/// The text that Prometheus scrapes.
+async fn metrics(State(operations): State<Operations>) -> impl IntoResponse {
+    operations.receiver.record_metrics(); // gauges are read off now
+    operations.prometheus.run_upkeep(); // the exporter publishes the words of help
+    let text = operations.prometheus.render();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
+}
+
+/// For a readiness probe: 200, or 503 with the reasons.
+async fn ready(State(operations): State<Operations>) -> (StatusCode, String) {
+    let health = operations.receiver.health();
+    let status = if health.is_ready() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, health.to_string())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // Buckets for our durations; the exporter makes summaries of everything else, which can't be added up over replicas.
+    let durations = Matcher::Suffix("_duration_seconds".into());
+    let prometheus = PrometheusBuilder::new()
+        .set_buckets_for_metric(durations, &DURATION_BUCKETS)?
+        .install_recorder()?;
+
+    let capacity =
+        env::var("STORE_CAPACITY").map_or(Ok(Capacity::DEFAULT_RECORDS), |n| n.parse())?;
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(MemoryStore::new(capacity))
+        .metrics_name("orders")
+        .build()?;
+    let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
+    let operations = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/ready", get(ready))
+        .with_state(Operations {
+            receiver: receiver.clone(),
+            prometheus: prometheus.clone(),
+        });
+
+    // The exporter collects durations until it is asked for them, and somebody must ask even if nobody scrapes.
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            prometheus.run_upkeep();
+        }
+    });
+    let listener = listen("OPERATIONS_ADDR", "127.0.0.1:9187").await?;
+    println!("metrics on http://{}/metrics", listener.local_addr()?);
+    tokio::spawn(async { axum::serve(listener, operations).await });
+
+    let listener = listen("ADDR", "127.0.0.1:8787").await?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app)
+        .with_graceful_shutdown(told_to_stop())
+        .await?;
+    // From here on `/ready` says 503, until the last run has ended.
+    let drained = receiver.drain(Duration::from_secs(10)).await;
+    println!("stopped, {} runs aborted", drained.aborted());
+    Ok(())
+}
+
+/// By Ctrl-C, or by SIGTERM, as orchestrators do it.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut told) => told.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
+}
+
+async fn listen(variable: &str, default: &str) -> Result<TcpListener, Box<dyn Error>> {
+    let address = env::var(variable).unwrap_or_else(|_| default.into());
+    let listener = TcpListener::bind(&address).await;
+    Ok(listener.map_err(|error| format!("can't listen on {address}: {error}"))?)
+}

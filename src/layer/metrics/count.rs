@@ -1,0 +1,207 @@
+//! What is counted and timed as it happens.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+use tokio::time::Instant;
+
+use super::labels::{Became, NONE, OTHER, attempt};
+use super::names;
+use crate::delivery::Delivery;
+use crate::layer::catch::caught;
+use crate::layer::hooks::{Answer, Settled};
+use crate::outcome::Refusal;
+use crate::receiver::Receiver;
+use crate::verify::Verified;
+
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// A receiver's metrics, on their way to the recorder.
+#[derive(Clone, Copy)]
+pub(super) struct To<'a> {
+    receiver: &'a Receiver,
+    recorder: &'a dyn Recorder,
+}
+
+/// Calls `tell` with the recorder. What panics in there harms nothing.
+pub(super) fn tell(receiver: &Receiver, tell: impl FnOnce(To<'_>)) {
+    let _ = caught(|| metrics::with_recorder(|recorder| tell(To { receiver, recorder })));
+}
+
+pub(super) type Labels<const N: usize> = [(&'static str, SharedString); N];
+
+impl To<'_> {
+    pub(super) fn recorder(&self) -> &dyn Recorder {
+        self.recorder
+    }
+
+    fn key<const N: usize>(&self, name: &'static str, labels: Labels<N>) -> Key {
+        let mut all = Vec::with_capacity(N + 1);
+        let receiver = self.receiver.shared.layer.metrics.receiver.clone();
+        all.push(Label::new("receiver", receiver));
+        all.extend(labels.map(|(name, value)| Label::new(name, value)));
+        Key::from_parts(KeyName::from_const_str(name), all)
+    }
+
+    /// Zero makes a counter known without counting.
+    pub(super) fn count<const N: usize>(&self, name: &'static str, more: u64, labels: Labels<N>) {
+        let counter = self
+            .recorder
+            .register_counter(&self.key(name, labels), &METADATA);
+        counter.increment(more);
+    }
+
+    pub(super) fn total(&self, name: &'static str, total: u64) {
+        let counter = self
+            .recorder
+            .register_counter(&self.key(name, []), &METADATA);
+        counter.absolute(total);
+    }
+
+    pub(super) fn set<const N: usize>(&self, name: &'static str, value: f64, labels: Labels<N>) {
+        let gauge = self
+            .recorder
+            .register_gauge(&self.key(name, labels), &METADATA);
+        gauge.set(value);
+    }
+
+    fn time<const N: usize>(&self, name: &'static str, time: Duration, labels: Labels<N>) {
+        let histogram = self
+            .recorder
+            .register_histogram(&self.key(name, labels), &METADATA);
+        histogram.record(time);
+    }
+
+    fn delivered(&self, became: Became, verified: Option<&Verified>) {
+        let (scope, key) = match verified {
+            Some(verified) => {
+                let keys = &self.receiver.shared.layer.metrics.keys;
+                keys.labels(verified.scope(), verified.key_name())
+            }
+            // Whoever is not authentic is from nobody, whatever the headers say.
+            None => (NONE.into(), NONE.into()),
+        };
+        self.count(
+            names::DELIVERIES,
+            1,
+            [
+                ("outcome", became.outcome.into()),
+                ("reason", became.reason.into()),
+                ("scope", scope),
+                ("key", key),
+            ],
+        );
+        if let Some(verified) = verified {
+            let number = self
+                .receiver
+                .attempt(verified)
+                .map(|attempt| attempt.number);
+            let labels = [
+                ("attempt", attempt(number)),
+                ("outcome", became.outcome.into()),
+            ];
+            self.count(names::ATTEMPTS, 1, labels);
+        }
+    }
+
+    fn answered_after(&self, became: Became, elapsed: Duration) {
+        let labels = [("outcome", became.outcome.into())];
+        self.time(names::ANSWER, elapsed, labels);
+    }
+}
+
+/// Counts one request, whether it is answered or its sender hangs up before.
+pub(crate) struct Meter {
+    receiver: Receiver,
+    started: Instant,
+    delivery: OnceLock<Delivery>,
+    counted: AtomicBool,
+}
+
+impl Meter {
+    pub(crate) fn begin(receiver: &Receiver, started: Instant) -> Self {
+        Self {
+            receiver: receiver.clone(),
+            started,
+            delivery: OnceLock::new(),
+            counted: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn recognised(&self, delivery: &Delivery) {
+        let _ = self.delivery.set(delivery.clone());
+    }
+
+    /// The request is not ours to count.
+    pub(crate) fn passed_on(&self) {
+        self.counted.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn answered(&self, answer: &Answer) {
+        self.counted.store(true, Ordering::Relaxed);
+        tell(&self.receiver, |to| {
+            let became = Became::of_answer(answer);
+            let refusal = || {
+                answer
+                    .reason
+                    .as_ref()?
+                    .downcast_ref::<Refusal>()?
+                    .authentic()
+            };
+            let verified = answer.delivery.as_ref().map(Delivery::verified);
+            to.delivered(became, verified.or_else(refusal));
+            to.answered_after(became, answer.elapsed);
+            if answer.is_stale_but_authentic() {
+                to.count(names::STALE_BUT_AUTHENTIC, 1, []);
+            }
+        });
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if *self.counted.get_mut() {
+            return;
+        }
+        tell(&self.receiver, |to| {
+            let verified = self.delivery.get().map(Delivery::verified);
+            to.delivered(Became::HUNG_UP, verified);
+            // A stranger who opens and shuts connections says nothing of how fast we are.
+            if verified.is_some() {
+                to.answered_after(Became::HUNG_UP, self.started.elapsed());
+            }
+        });
+    }
+}
+
+/// A run has ended.
+pub(crate) fn settled(receiver: &Receiver, run: &Settled) {
+    tell(receiver, |to| {
+        let became = Became::of(run.outcome, None);
+        to.count(
+            names::RUNS,
+            1,
+            [
+                ("outcome", became.outcome.into()),
+                ("reason", became.reason.into()),
+                ("late", if run.late { "true" } else { "false" }.into()),
+            ],
+        );
+        let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
+        let labels = [
+            ("outcome", became.outcome.into()),
+            ("event_type", event_type.into()),
+        ];
+        to.time(names::HANDLER, run.elapsed, labels);
+    });
+}
+
+/// An authentic delivery came to nothing.
+pub(crate) fn failed(receiver: &Receiver, may_be_last: bool) {
+    if may_be_last {
+        tell(receiver, |to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
+    }
+}

@@ -1,0 +1,127 @@
+//! What is read off when it is asked for.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::count::{To, tell};
+use super::names;
+use crate::clock::UnixSeconds;
+use crate::dedupe::StoreStats;
+use crate::receiver::{Health, Receiver, Unready};
+
+impl Receiver {
+    /// Sets the gauges to what holds now, and describes all metrics to the recorder the first time. Call it **before each rendering**,
+    /// in the route that serves `/metrics`, or every few seconds where metrics are pushed.
+    ///
+    /// Counters and histograms are told as things happen. Gauges are not: of a number that changes thousands of times a second one reading a
+    /// scrape is enough, and one that is read then is true then, however long nothing has happened. Nothing runs in the
+    /// background for it. A store in memory is asked for its numbers; it may do some housekeeping first. Other stores report none, unless
+    /// they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
+    ///
+    /// Install the recorder before; where there is none, nothing happens. A recorder that panics harms nothing.
+    ///
+    /// ```
+    /// use hookgate::{LocalStore, Receiver, Secret};
+    /// use metrics_exporter_prometheus::PrometheusBuilder;
+    ///
+    /// let prometheus = PrometheusBuilder::new().install_recorder()?;
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(LocalStore::default())
+    ///     .metrics_name("orders")
+    ///     .build()?;
+    /// receiver.record_metrics();
+    /// assert!(prometheus.render().contains("hookgate_ready{receiver=\"orders\"} 1"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn record_metrics(&self) {
+        tell(self, |to| {
+            if !self
+                .shared
+                .layer
+                .metrics
+                .described
+                .swap(true, Ordering::Relaxed)
+            {
+                names::describe(to.recorder());
+            }
+            // Known from the start: an increase from nothing is none to Prometheus, and these two must not be missed.
+            to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
+            to.count(names::STALE_BUT_AUTHENTIC, 0, []);
+            to.health(&self.health());
+            let (waiting, places) = self.shared.layer.waiting.taken();
+            to.set(names::WAITING, number(waiting), []);
+            to.set(names::WAITING_LIMIT, number(places), []);
+            to.limits(self);
+            if let Some(stats) = self.observe_store() {
+                to.store(&stats);
+            }
+        });
+    }
+}
+
+impl To<'_> {
+    fn health(&self, health: &Health) {
+        self.set(names::READY, flag(health.is_ready()), []);
+        for reason in Unready::ALL {
+            let holds = health.reasons().any(|other| other == reason);
+            self.set(
+                names::UNREADY,
+                flag(holds),
+                [("reason", reason.name().into())],
+            );
+        }
+        self.set(names::RUNS_ACTIVE, number(health.runs), []);
+        self.set(names::RUNS_LIMIT, number(health.max_runs), []);
+        self.moment(names::STARTED, Some(health.started));
+        self.moment(names::LAST_AUTHENTIC, health.last_authentic);
+        self.moment(names::LAST_ACCEPTED, health.last_accepted);
+    }
+
+    fn limits(&self, receiver: &Receiver) {
+        let schedule = &receiver.shared.schedule;
+        self.set(
+            names::ATTEMPT_TIMEOUT,
+            schedule.attempt_timeout().as_secs_f64(),
+            [],
+        );
+        if let Some((retention, needed)) = receiver.retention() {
+            self.set(names::RETENTION, retention.as_secs_f64(), []);
+            self.set(names::RETENTION_NEEDED, needed.as_secs_f64(), []);
+        }
+    }
+
+    fn store(&self, stats: &StoreStats) {
+        self.set(names::STORE_RECORDS, number(stats.done), []);
+        self.set(names::STORE_CLAIMS, number(stats.running), []);
+        if let Some(capacity) = stats.capacity {
+            self.set(names::STORE_RECORDS_LIMIT, number(capacity), []);
+        }
+        self.total(names::STORE_EVICTIONS, stats.evicted);
+        self.age(names::STORE_LAST_EVICTION_AGE, stats.last_evicted);
+        self.age(names::STORE_YOUNGEST_EVICTION_AGE, stats.youngest_evicted);
+    }
+
+    #[allow(clippy::cast_precision_loss)] // exact for the next hundred million years
+    fn moment(&self, name: &'static str, moment: Option<UnixSeconds>) {
+        if let Some(moment) = moment {
+            self.set(name, moment.as_i64() as f64, []);
+        }
+    }
+
+    fn age(&self, name: &'static str, age: Option<Duration>) {
+        if let Some(age) = age {
+            self.set(name, age.as_secs_f64(), []);
+        }
+    }
+}
+
+fn flag(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss)] // exact far beyond what memory holds
+fn number(count: usize) -> f64 {
+    count as f64
+}

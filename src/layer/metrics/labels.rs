@@ -1,0 +1,204 @@
+//! The values of labels, all of them from a bounded set.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use metrics::SharedString;
+
+use crate::error::VerifyError;
+use crate::layer::hooks::Answer;
+use crate::outcome::{Outcome, RefusalKind};
+use crate::receiver::ReceiverBuilder;
+
+/// Where there is nothing to say.
+pub(super) const NONE: &str = "none";
+/// Where there is too much.
+pub(super) const OTHER: &str = "other";
+
+/// So many pairs of scope and key have labels of their own, unless told otherwise.
+const NAMED_KEYS: usize = 64;
+
+/// What a receiver has to know for its metrics.
+pub(crate) struct Metrics {
+    pub(super) receiver: SharedString,
+    pub(super) keys: NamedKeys,
+    pub(super) described: AtomicBool,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            receiver: SharedString::const_str("default"),
+            keys: NamedKeys::up_to(NAMED_KEYS),
+            described: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Settings of the metrics (feature `metrics`).
+impl ReceiverBuilder {
+    /// The label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names, or the
+    /// gauges of one overwrite those of the other.
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics_name(mut self, name: &str) -> Self {
+        self.layer.metrics.receiver = SharedString::from_owned(name.to_owned());
+        self
+    }
+
+    /// How many pairs of scope and key name get labels of their own, in the order in which their first authentic delivery comes;
+    /// those beyond it are counted together, as `other`. Default: 64. With 0, none is named.
+    ///
+    /// Scopes and key names are the operator's, so no sender can add one. But there may be many: where secrets come from a database, or
+    /// keys are named by the day. What is named stays named until the process ends.
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics_keys(mut self, most: usize) -> Self {
+        self.layer.metrics.keys = NamedKeys::up_to(most);
+        self
+    }
+}
+
+/// The pairs of scope and key name that have labels of their own.
+pub(super) struct NamedKeys {
+    most: usize,
+    named: AtomicUsize,
+    scopes: RwLock<HashMap<Arc<str>, Vec<Arc<str>>>>,
+}
+
+impl NamedKeys {
+    fn up_to(most: usize) -> Self {
+        Self {
+            most,
+            named: AtomicUsize::new(0),
+            scopes: RwLock::default(),
+        }
+    }
+
+    /// The labels for a scope and a key name.
+    pub(super) fn labels(&self, scope: &str, key: &str) -> (SharedString, SharedString) {
+        use std::sync::atomic::Ordering::Relaxed;
+
+        if let Some(labels) = self.find(scope, key) {
+            return labels;
+        }
+        // Looked at first without the lock that writers need: once all are named, nobody takes it any more.
+        if self.named.load(Relaxed) < self.most {
+            let mut scopes = self.scopes.write().unwrap_or_else(PoisonError::into_inner);
+            let known = scopes
+                .get(scope)
+                .is_some_and(|keys| keys.iter().any(|known| &**known == key));
+            if !known && self.named.load(Relaxed) < self.most {
+                scopes.entry(scope.into()).or_default().push(key.into());
+                self.named.fetch_add(1, Relaxed);
+            }
+        }
+        self.find(scope, key).unwrap_or_else(|| {
+            let other = SharedString::const_str(OTHER);
+            (other.clone(), other)
+        })
+    }
+
+    fn find(&self, scope: &str, key: &str) -> Option<(SharedString, SharedString)> {
+        let scopes = self.scopes.read().unwrap_or_else(PoisonError::into_inner);
+        let (scope, keys) = scopes.get_key_value(scope)?;
+        let key = keys.iter().find(|known| &***known == key)?;
+        Some((
+            SharedString::from_shared(Arc::clone(scope)),
+            SharedString::from_shared(Arc::clone(key)),
+        ))
+    }
+}
+
+/// What became of a delivery or a run, and why.
+#[derive(Clone, Copy)]
+pub(super) struct Became {
+    pub(super) outcome: &'static str,
+    pub(super) reason: &'static str,
+}
+
+impl Became {
+    /// The sender hung up before the answer.
+    pub(super) const HUNG_UP: Self = Self {
+        outcome: "hung_up",
+        reason: NONE,
+    };
+
+    pub(super) fn of_answer(answer: &Answer) -> Self {
+        Self::of(answer.outcome, answer.verify_error())
+    }
+
+    pub(super) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
+        let (name, remarkable) = match outcome {
+            Outcome::Refused(_) => ("refused", true),
+            Outcome::Replayed { same_body } => ("replayed", !same_body),
+            Outcome::Handled => ("handled", false),
+            Outcome::HandledUnrecorded(_) => ("handled", true),
+            Outcome::Unhandled => ("unhandled", false),
+            Outcome::DeadLettered => ("dead_lettered", false),
+            Outcome::Failed(_) => ("failed", true),
+            Outcome::RunsOn => ("runs_on", false),
+        };
+        let reason = match (outcome, not_authentic) {
+            (Outcome::Refused(RefusalKind::NotAuthentic), Some(error)) => error.kind().name(),
+            // The same words as in logs and hooks.
+            _ if remarkable => outcome.name(),
+            _ => NONE,
+        };
+        Self {
+            outcome: name,
+            reason,
+        }
+    }
+}
+
+/// The number of an attempt. Only a sender with a schedule of more than ten needs a text of its own.
+pub(super) fn attempt(number: Option<u32>) -> SharedString {
+    const FIRST: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
+    let Some(number) = number else {
+        return SharedString::const_str("unknown");
+    };
+    let at = usize::try_from(number).unwrap_or(usize::MAX);
+    match at.checked_sub(1).and_then(|at| FIRST.get(at)) {
+        Some(text) => SharedString::const_str(text),
+        None => SharedString::from_owned(number.to_string()),
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("receiver", &self.receiver)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_named_up_to_their_number() {
+        let keys = NamedKeys::up_to(2);
+        let label = |scope, key| {
+            let (scope, key) = keys.labels(scope, key);
+            format!("{scope}/{key}")
+        };
+        assert_eq!(label("orders", "2026-05"), "orders/2026-05");
+        assert_eq!(label("orders", "2026-11"), "orders/2026-11");
+        assert_eq!(label("invoices", "2026-05"), "other/other");
+        assert_eq!(label("orders", "2027-05"), "other/other");
+        assert_eq!(label("orders", "2026-05"), "orders/2026-05");
+        let (scope, _) = NamedKeys::up_to(0).labels("orders", "2026-05");
+        assert_eq!(&*scope, "other");
+    }
+
+    #[test]
+    fn attempts_are_numbers() {
+        let texts = [None, Some(1), Some(10), Some(11)].map(attempt);
+        assert_eq!(
+            texts.each_ref().map(|text| &**text),
+            ["unknown", "1", "10", "11"]
+        );
+    }
+}

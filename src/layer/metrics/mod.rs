@@ -1,0 +1,56 @@
+//! Metrics, where the feature `metrics` is on: through the facade crate, to whatever recorder the program has installed.
+//!
+//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` behind a counter. `docs/operations.md` lists them.
+//! Nothing that a sender writes becomes a label: no id, and no event type but the known ones. A recorder that panics harms
+//! nothing.
+
+#[cfg(feature = "metrics")]
+mod count;
+#[cfg(feature = "metrics")]
+mod gauges;
+#[cfg(feature = "metrics")]
+mod labels;
+#[cfg(feature = "metrics")]
+mod names;
+
+#[cfg(feature = "metrics")]
+pub use names::DURATION_BUCKETS;
+#[cfg(feature = "metrics")]
+pub(super) use {
+    count::{Meter, failed, settled},
+    labels::Metrics,
+};
+
+#[cfg(not(feature = "metrics"))]
+pub(super) use off::{Meter, Metrics, failed, settled};
+
+#[cfg(not(feature = "metrics"))]
+mod off {
+    use tokio::time::Instant;
+
+    use crate::delivery::Delivery;
+    use crate::layer::hooks::{Answer, Settled};
+    use crate::receiver::Receiver;
+
+    #[derive(Default)]
+    pub(crate) struct Metrics {}
+
+    pub(crate) struct Meter;
+
+    #[allow(clippy::unused_self)] // stands in for the one that counts
+    impl Meter {
+        pub(crate) fn begin(_: &Receiver, _: Instant) -> Self {
+            Self
+        }
+
+        pub(crate) fn recognised(&self, _: &Delivery) {}
+
+        pub(crate) fn answered(&self, _: &Answer) {}
+
+        pub(crate) fn passed_on(&self) {}
+    }
+
+    pub(crate) fn settled(_: &Receiver, _: &Settled) {}
+
+    pub(crate) fn failed(_: &Receiver, _: bool) {}
+}

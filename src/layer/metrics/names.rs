@@ -1,0 +1,99 @@
+//! What is measured: names, units and a word of help, each in one place.
+
+use metrics::{KeyName, Recorder, Unit};
+
+/// Upper bounds for the histograms of durations, in seconds: fine where a receiver should be, and around the 5 s after which the
+/// sender gives up.
+///
+/// The crate records every duration as it is. Whether an exporter makes buckets of them, and which, is its own setting:
+///
+/// ```
+/// use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+///
+/// let builder = PrometheusBuilder::new()
+///     .set_buckets_for_metric(Matcher::Suffix("_duration_seconds".into()), &hookgate::DURATION_BUCKETS)?;
+/// # let _ = builder;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub const DURATION_BUCKETS: [f64; 14] = [
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 4.5, 5.0,
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+macro_rules! metrics {
+    ($($ident:ident: $kind:ident, $name:literal, $unit:ident, $help:literal;)*) => {
+        $(pub(super) const $ident: &str = $name;)*
+        const ALL: &[(Kind, &str, Unit, &str)] = &[$((Kind::$kind, $ident, Unit::$unit, $help),)*];
+    };
+}
+
+metrics! {
+    DELIVERIES: Counter, "hookgate_deliveries_total", Count,
+        "Requests to the guarded service, by what became of them and why.";
+    ATTEMPTS: Counter, "hookgate_attempts_total", Count,
+        "Authentic deliveries, by the probable number of the attempt and what became of them.";
+    RUNS: Counter, "hookgate_runs_total", Count,
+        "Runs of the handler that have ended, by how and why, and whether the request had been answered before.";
+    LAST_ATTEMPTS_FAILED: Counter, "hookgate_last_attempts_failed_total", Count,
+        "Deliveries that came to nothing and may have been the sender's last attempt for their event.";
+    STALE_BUT_AUTHENTIC: Counter, "hookgate_stale_but_authentic_total", Count,
+        "Deliveries refused as stale although their signature was right. Looked for at most once a second.";
+    ANSWER: Histogram, "hookgate_answer_duration_seconds", Seconds,
+        "Time from the request to its answer.";
+    HANDLER: Histogram, "hookgate_handler_duration_seconds", Seconds,
+        "Time from the claim to the end of the handler.";
+    READY: Gauge, "hookgate_ready", Count,
+        "1 where the receiver would take the next authentic delivery, else 0.";
+    UNREADY: Gauge, "hookgate_unready", Count,
+        "1 for each reason that keeps the receiver from being ready, else 0.";
+    STARTED: Gauge, "hookgate_started_timestamp_seconds", Seconds,
+        "When the receiver was built, in Unix time.";
+    LAST_AUTHENTIC: Gauge, "hookgate_last_authentic_timestamp_seconds", Seconds,
+        "When the last authentic delivery came, whatever became of it, in Unix time. Absent until there was one.";
+    LAST_ACCEPTED: Gauge, "hookgate_last_accepted_timestamp_seconds", Seconds,
+        "When an event was last handled, dead-lettered or found done, in Unix time. Absent until there was one.";
+    ATTEMPT_TIMEOUT: Gauge, "hookgate_attempt_timeout_seconds", Seconds,
+        "How long the sender waits for an answer.";
+    RUNS_ACTIVE: Gauge, "hookgate_active_runs", Count,
+        "Runs under way: permits in use.";
+    RUNS_LIMIT: Gauge, "hookgate_active_runs_limit", Count,
+        "The most runs that may be under way: permits in all.";
+    WAITING: Gauge, "hookgate_waiting_copies", Count,
+        "Copies that wait for another copy's run.";
+    WAITING_LIMIT: Gauge, "hookgate_waiting_copies_limit", Count,
+        "The most copies that may wait.";
+    RETENTION: Gauge, "hookgate_retention_seconds", Seconds,
+        "How long a handled event is to be remembered.";
+    RETENTION_NEEDED: Gauge, "hookgate_retention_needed_seconds", Seconds,
+        "How long a handled event must be remembered to outlast the sender's retries.";
+    STORE_RECORDS: Gauge, "hookgate_store_records", Count,
+        "Handled events that the store remembers.";
+    STORE_RECORDS_LIMIT: Gauge, "hookgate_store_records_limit", Count,
+        "The most handled events that the store remembers.";
+    STORE_CLAIMS: Gauge, "hookgate_store_claims", Count,
+        "Running claims that the store holds.";
+    STORE_EVICTIONS: Counter, "hookgate_store_evictions_total", Count,
+        "Handled events that a full store forgot before their retention ended.";
+    STORE_LAST_EVICTION_AGE: Gauge, "hookgate_store_last_eviction_age_seconds", Seconds,
+        "How long the event forgotten last was remembered. Absent until there was one.";
+    STORE_YOUNGEST_EVICTION_AGE: Gauge, "hookgate_store_youngest_eviction_age_seconds", Seconds,
+        "The shortest time that a forgotten event was remembered. Absent until there was one.";
+}
+
+/// Tells the recorder what each metric is.
+pub(super) fn describe(recorder: &dyn Recorder) {
+    for &(kind, name, unit, help) in ALL {
+        let (key, unit) = (KeyName::from_const_str(name), Some(unit));
+        match kind {
+            Kind::Counter => recorder.describe_counter(key, unit, help.into()),
+            Kind::Gauge => recorder.describe_gauge(key, unit, help.into()),
+            Kind::Histogram => recorder.describe_histogram(key, unit, help.into()),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether the receiver can do its work: for readiness probes.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Receiver;
+use crate::clock::UnixSeconds;
+
+/// How a receiver is, at one moment. Made by [`Receiver::health`].
+///
+/// ```
+/// use hookgate::{LocalStore, Receiver, Secret};
+///
+/// let receiver = Receiver::builder()
+///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+///     .store(LocalStore::default())
+///     .build()?;
+/// let health = receiver.health();
+/// assert!(health.is_ready());
+/// assert_eq!(health.to_string(), "ready");
+/// assert_eq!((health.runs, health.max_runs), (0, 1_024));
+/// assert_eq!(health.since_last_accepted(), None); // nothing has come yet, which is no reason not to be ready
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// Runs under way.
+    pub runs: usize,
+    /// The most that may be: [`max_runs`](crate::ReceiverBuilder::max_runs).
+    pub max_runs: usize,
+    /// Whether the receiver was told to drain. There is no way back from it.
+    pub draining: bool,
+    /// Whether the last three calls of the store or more have failed, or were given up, and the last one less than 30 s ago.
+    pub store_failing: bool,
+    /// When the receiver was built.
+    pub started: UnixSeconds,
+    /// When the last delivery came that was authentic and fresh, with a usable id and type, whatever became of it.
+    pub last_authentic: Option<UnixSeconds>,
+    /// When an event was last handled, dead-lettered or found done already.
+    pub last_accepted: Option<UnixSeconds>,
+    /// What the receiver's wall clock says.
+    pub now: UnixSeconds,
+}
+
+/// Why a receiver is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unready {
+    /// It was told to drain, and refuses every new delivery.
+    Draining,
+    /// As many runs are under way as are allowed, so the next authentic delivery is refused.
+    NoPermitFree,
+    /// The store of claims fails: see [`Health::store_failing`].
+    StoreFailing,
+}
+
+impl Unready {
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: [Self; 3] = [Self::Draining, Self::NoPermitFree, Self::StoreFailing];
+
+    /// A short name for logs and metrics, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Draining => "draining",
+            Self::NoPermitFree => "no_permit_free",
+            Self::StoreFailing => "store_failing",
+        }
+    }
+}
+
+impl Health {
+    /// Whether the next authentic delivery of a fresh event would be taken: true unless there is a [reason](Self::reasons).
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.reasons().next().is_none()
+    }
+
+    /// Why it would not.
+    ///
+    /// ```
+    /// # use hookgate::{LocalStore, Receiver, Secret, Unready};
+    /// # let receiver = Receiver::builder()
+    /// #     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    /// #     .store(LocalStore::default())
+    /// #     .build()?;
+    /// // Replicas of one database may rather answer 503 themselves than vanish all at once.
+    /// let ready = receiver.health().reasons().all(|reason| reason == Unready::StoreFailing);
+    /// assert!(ready);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reasons(&self) -> impl Iterator<Item = Unready> + use<> {
+        [
+            (self.draining, Unready::Draining),
+            (self.runs >= self.max_runs, Unready::NoPermitFree),
+            (self.store_failing, Unready::StoreFailing),
+        ]
+        .into_iter()
+        .filter_map(|(holds, reason)| holds.then_some(reason))
+    }
+
+    /// How long ago an event was last accepted, by the wall clock; `None` where none ever was.
+    #[must_use]
+    pub fn since_last_accepted(&self) -> Option<Duration> {
+        let last = self.last_accepted?;
+        // A clock that was set back says that it was just now.
+        Some(self.now.since(last).unwrap_or_default())
+    }
+}
+
+/// In one line: `ready`, or `not ready: ` and the names of the reasons.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_ready() {
+            return f.write_str("ready");
+        }
+        f.write_str("not ready")?;
+        let mut separator = ": ";
+        for reason in self.reasons() {
+            write!(f, "{separator}{}", reason.name())?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+impl Receiver {
+    /// How the receiver is, for a readiness probe. Reads a few numbers and the clock; waits for nothing and asks nobody, the store
+    /// included.
+    ///
+    /// Not ready means one of three things: it is [draining](Unready::Draining), [no permit is free](Unready::NoPermitFree), or its
+    /// [store is failing](Unready::StoreFailing).
+    ///
+    /// # Security
+    /// **Whoever can't sign a delivery can't make a receiver unready.** Forged, stale, slow, broken and oversized requests take no
+    /// permit and reach no store, however many they are. Authentic ones can use up the permits, since that is what permits
+    /// are for; a full store, a slow handler and failing handlers leave it ready. A permit is free again when a run ends, so probe with some
+    /// patience (Kubernetes: `failureThreshold: 3`).
+    ///
+    /// Silence is no reason either: that is for an alert on
+    /// [`since_last_accepted`](Health::since_last_accepted), and not for a probe that would take the receiver away for it.
+    ///
+    /// Use it for readiness and not for liveness: a restart mends none of the three, and forgets what a store in memory holds.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let (gate, clock) = (&self.shared.gate, &self.shared.clock);
+        let vitals = &gate.vitals;
+        Health {
+            runs: gate.runs(),
+            max_runs: gate.max_runs(),
+            draining: gate.is_shut(),
+            store_failing: vitals.store_is_failing(),
+            started: vitals.started(),
+            last_authentic: vitals.last_authentic(),
+            last_accepted: vitals.last_accepted(),
+            now: clock.now(),
+        }
+    }
+}

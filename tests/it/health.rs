@@ -1,0 +1,349 @@
+//! The health function: what makes a receiver unready, and what can't.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use hookgate::{
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Health, LocalStore, ManualClock, Outcome,
+    Ownership, Receiver, RefusalKind, Secret, StoreError, StoreErrorKind, StoreFuture, Unready,
+    WhenFull, block_on,
+};
+use http::StatusCode;
+use tokio::time::sleep;
+
+use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
+use crate::support;
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+
+fn reasons(health: &Health) -> Vec<Unready> {
+    health.reasons().collect()
+}
+
+/// A `LocalStore` that can be told to fail.
+#[derive(Clone, Debug, Default)]
+struct Moody(Arc<(LocalStore, AtomicU8)>);
+
+const WELL: u8 = 0;
+const DOWN: u8 = 1;
+const HANGING: u8 = 2;
+
+impl Moody {
+    fn is_now(&self, mood: u8) {
+        self.0.1.store(mood, Ordering::SeqCst);
+    }
+
+    fn ask<'a, T: Send + Unpin + 'a>(
+        &'a self,
+        call: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
+        match self.0.1.load(Ordering::SeqCst) {
+            DOWN => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
+            HANGING => StoreFuture::boxed(std::future::pending()),
+            _ => call(&self.0.0),
+        }
+    }
+}
+
+impl DedupeStore for Moody {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        self.ask(|store| store.claim(key, token, lease))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.ask(|store| store.renew(key, token, lease))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.ask(|store| store.commit(key, token, retain))
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.ask(|store| store.release(key, token))
+    }
+}
+
+fn moody() -> (Moody, Harness) {
+    let store = Moody::default();
+    let own = store.clone();
+    let harness = Harness::new(move |builder, _| builder.store(own), |_, _| async { OK });
+    (store, harness)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_receiver_is_ready_and_says_that_nothing_has_come() {
+    let harness = Harness::of(|_, _| async { OK });
+    pass(3_600_000).await;
+    let health = harness.receiver.health();
+    assert!(health.is_ready());
+    assert_eq!(health.last_authentic, None);
+    assert_eq!(health.since_last_accepted(), None);
+    assert_eq!(health.started.as_i64(), 1_763_690_000);
+    assert_eq!(health.now.as_i64(), 1_763_693_600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_accepted_delivery_has_an_age() {
+    let harness = Harness::of(|_, run| async move {
+        if run == 1 {
+            StatusCode::BAD_GATEWAY
+        } else {
+            OK
+        }
+    });
+    pass(10_000).await;
+    // Failed: authentic, and not accepted.
+    harness.send(&Sent::event("evt_1")).await;
+    let health = harness.receiver.health();
+    assert_eq!(health.last_authentic.unwrap().as_i64(), 1_763_690_010);
+    assert_eq!(health.last_accepted, None);
+    // Handled.
+    harness.send(&Sent::event("evt_1")).await;
+    pass(7_000).await;
+    let health = harness.receiver.health();
+    assert_eq!(health.since_last_accepted(), Some(Duration::from_secs(7)));
+    // Forged: neither.
+    let forged = Sent {
+        secret: "whsec_made_up_by_somebody_else",
+        ..Sent::event("evt_1")
+    };
+    harness.send(&forged).await;
+    let health = harness.receiver.health();
+    assert_eq!(health.last_authentic.unwrap().as_i64(), 1_763_690_010);
+    assert_eq!(health.since_last_accepted(), Some(Duration::from_secs(7)));
+    // Found done.
+    harness.send(&Sent::event("evt_1")).await;
+    let health = harness.receiver.health();
+    assert_eq!(health.since_last_accepted(), Some(Duration::ZERO));
+}
+
+#[test]
+fn a_clock_that_was_set_back_gives_no_age_before_zero() {
+    let clock = support::manual();
+    let receiver = support::receiver().clock(clock.clone()).build().unwrap();
+    let probe = support::Probe::new();
+    let app = support::app(&receiver, &probe);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+    runtime.block_on(support::ask(&app, &sent));
+    clock.set_wall(hookgate::UnixSeconds::new(support::NOW - 500));
+    assert_eq!(
+        receiver.health().since_last_accepted(),
+        Some(Duration::ZERO)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_without_a_free_permit_is_unready_until_a_run_ends() {
+    let harness = Harness::new(
+        |builder, _| builder.max_runs(2),
+        |_, _| async {
+            sleep(Duration::from_secs(20)).await;
+            OK
+        },
+    );
+    let first = harness.begin(&Sent::event("evt_1")).await;
+    assert!(harness.receiver.health().is_ready());
+    let second = harness.begin(&Sent::event("evt_2")).await;
+    let health = harness.receiver.health();
+    assert_eq!(reasons(&health), [Unready::NoPermitFree]);
+    assert_eq!((health.runs, health.max_runs), (2, 2));
+    assert_eq!(health.to_string(), "not ready: no_permit_free");
+    // It is as it says: the next one is refused.
+    let third = harness.send(&Sent::event("evt_3")).await;
+    assert_eq!(third.status(), 503);
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::NoPermitFree)
+    );
+    pass(21_000).await;
+    assert!(harness.receiver.health().is_ready());
+    let _ = (first.await, second.await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draining_receiver_is_unready_for_good() {
+    let harness = Harness::of(|_, _| async { OK });
+    harness.receiver.drain(Duration::from_secs(1)).await;
+    let health = harness.receiver.health();
+    assert!(health.draining);
+    assert_eq!(reasons(&health), [Unready::Draining]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_authentic_makes_no_receiver_unready() {
+    // One permit, and a store that fails whoever asks it: neither is touched.
+    let store = Moody::default();
+    store.is_now(DOWN);
+    let harness = Harness::new(
+        move |builder, _| builder.store(store).max_runs(1),
+        |_, _| async { OK },
+    );
+    for number in 0..200 {
+        let sent = Sent {
+            secret: "whsec_made_up_by_somebody_else",
+            age: [0, 301, -301, 0][number % 4],
+            ..Sent::event("evt_1")
+        };
+        harness.send(&sent).await;
+        assert!(harness.receiver.health().is_ready());
+    }
+    // Bodies that never end, all at once.
+    let mut stalled = Vec::new();
+    for _ in 0..50 {
+        let request = Sent::event("evt_1").request(&harness.clock);
+        let request = request.map(|_| stalled_body());
+        let answer = tower::ServiceExt::oneshot(harness.app.clone(), request);
+        stalled.push(tokio::spawn(answer));
+    }
+    pass(100).await;
+    let health = harness.receiver.health();
+    assert!(health.is_ready());
+    assert_eq!(health.runs, 0);
+    assert_eq!(health.last_authentic, None);
+    for request in stalled {
+        request.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_fails_after_three_failures_in_a_row_and_for_thirty_seconds() {
+    let (store, harness) = moody();
+    store.is_now(DOWN);
+    let mut number = 0;
+    let mut one_more = async || {
+        number += 1;
+        harness.send(&Sent::event(&format!("evt_{number}"))).await;
+        harness.receiver.health().store_failing
+    };
+    assert!(!one_more().await);
+    assert!(!one_more().await);
+    assert!(one_more().await);
+    assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
+    // A replica that gets nothing any more must find its way back by itself.
+    pass(29_000).await;
+    assert!(harness.receiver.health().store_failing);
+    pass(1_500).await;
+    assert!(harness.receiver.health().is_ready());
+    // Still down: the first failure says so at once.
+    assert!(one_more().await);
+    // Back: the first success says so at once.
+    store.is_now(WELL);
+    assert!(!one_more().await);
+    store.is_now(DOWN);
+    assert!(!one_more().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_is_failing_too() {
+    let (store, harness) = moody();
+    store.is_now(HANGING);
+    for number in 0..3 {
+        assert!(harness.receiver.health().is_ready());
+        let answer = harness.send(&Sent::event(&format!("evt_{number}"))).await;
+        assert_eq!(answer.status(), 503);
+    }
+    assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_given_up_on_counts_when_it_is() {
+    let store = Moody::default();
+    let [own, handlers] = [store.clone(), store.clone()];
+    let harness = Harness::new(
+        move |builder, _| builder.store(own),
+        move |_, _| {
+            handlers.is_now(HANGING);
+            async { OK }
+        },
+    );
+    for number in 0..3 {
+        store.is_now(WELL);
+        let answer = harness.send(&Sent::event(&format!("evt_{number}"))).await;
+        assert_eq!(answer.status(), 204);
+    }
+    assert!(harness.receiver.health().is_ready());
+    pass(31_000).await;
+    assert!(harness.receiver.health().store_failing);
+}
+
+#[test]
+fn commits_and_releases_that_fail_count_without_a_layer_too() {
+    let store = Moody::default();
+    let receiver = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .store(store.clone())
+        .clock(ManualClock::at(hookgate::UnixSeconds::new(support::NOW)))
+        .build()
+        .unwrap();
+    let claim = |id| {
+        store.is_now(WELL);
+        let delivery = recognise(&receiver, id);
+        let Ok(hookgate::Admission::Fresh(claim)) = block_on(receiver.admit(&delivery)) else {
+            panic!("not fresh");
+        };
+        claim
+    };
+    let claims = ["evt_1", "evt_2", "evt_3"].map(claim);
+    store.is_now(DOWN);
+    let [committed, released, renewed] = claims;
+    assert!(block_on(committed.commit()).is_err());
+    assert!(block_on(released.release()).is_err());
+    assert!(!receiver.health().store_failing);
+    assert!(block_on(renewed.renew()).is_err());
+    assert!(receiver.health().store_failing);
+    // The handler of the first one had succeeded, recorded or not.
+    assert!(receiver.health().last_accepted.is_some());
+}
+
+fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
+    let secret = Secret::new(SECRET).unwrap();
+    let timestamp = hookgate::Timestamp::at(hookgate::UnixSeconds::new(support::NOW)).unwrap();
+    let body = support::event(id);
+    let signature =
+        hookgate::Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+    let headers = [
+        ("x-service-timestamp", timestamp.as_str()),
+        ("x-service-signature", &signature),
+    ];
+    let head = hookgate::RequestHead::new("POST", headers);
+    let mut intake = receiver.open(&head).unwrap();
+    intake.push(body.into()).unwrap();
+    receiver.recognise(intake, &head).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_is_no_failing_one() {
+    let harness = Harness::new(
+        |builder, clock: &TokioClock| {
+            let capacity = Capacity::new(1).with_when_full(WhenFull::Refuse);
+            builder.store(LocalStore::new(capacity).with_clock(clock.clone()))
+        },
+        |_, _| async { OK },
+    );
+    for number in 0..9 {
+        harness.send(&Sent::event(&format!("evt_{number}"))).await;
+    }
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::StoreFull)
+    );
+    assert!(harness.receiver.health().is_ready());
+}

@@ -1,0 +1,701 @@
+//! What the metrics say, to a real exporter, and what they never say.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::post;
+use hookgate::{
+    DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, LocalStore, Receiver, Secret,
+};
+use http::{Request, StatusCode};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, LocalRecorderGuard, Metadata, Recorder, SharedString,
+    Unit,
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+const FORGER: &str = "whsec_made_up_by_somebody_else";
+
+fn recorder() -> PrometheusRecorder {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(
+            Matcher::Suffix("_duration_seconds".into()),
+            &DURATION_BUCKETS,
+        )
+        .unwrap()
+        .build_recorder()
+}
+
+/// For this thread, on which the whole test runs.
+fn install(recorder: &dyn Recorder) -> LocalRecorderGuard<'_> {
+    metrics::set_default_local_recorder(recorder)
+}
+
+/// Every sample, by its name with its labels.
+fn scrape(recorder: &PrometheusRecorder) -> BTreeMap<String, f64> {
+    let text = recorder.handle().render();
+    let samples = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    samples
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        })
+        .collect()
+}
+
+/// The samples of one metric, by their labels but `receiver="default"`.
+fn of(recorder: &PrometheusRecorder, name: &str) -> BTreeMap<String, f64> {
+    let samples = scrape(recorder).into_iter();
+    samples
+        .filter_map(|(sample, value)| {
+            let labels = sample
+                .strip_prefix(name)?
+                .strip_prefix('{')?
+                .strip_suffix('}')?;
+            let labels = labels.strip_prefix("receiver=\"default\"")?;
+            Some((labels.trim_start_matches(',').replace('"', ""), value))
+        })
+        .collect()
+}
+
+fn is(expected: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    let own = |(labels, value): &(&str, f64)| ((*labels).to_owned(), *value);
+    expected.iter().map(own).collect()
+}
+
+/// The one sample of a metric without labels of its own.
+fn value(recorder: &PrometheusRecorder, name: &str) -> Option<f64> {
+    of(recorder, name).remove("")
+}
+
+/// An event as the harness makes it, created so many seconds before the harness's time began.
+fn created_before(id: &str, seconds: i64) -> Sent {
+    let sent = Sent::event(id);
+    let created = hookgate::UnixSeconds::new(1_763_690_000 - seconds).as_i64();
+    let (days, second) = (created.div_euclid(86_400), created.rem_euclid(86_400));
+    assert_eq!(
+        days - 20_412,
+        i64::from(second <= 6_800),
+        "on 20 or 21 November 2025"
+    );
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let date = format!(
+        "2025-11-{}T{hour:02}:{minute:02}:{second:02}Z",
+        20 + days - 20_412
+    );
+    let body = sent.body.replace("2025-11-21T01:53:20Z", &date);
+    Sent { body, ..sent }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_is_counted_once_by_what_became_of_it_and_why() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, run| async move {
+        match run {
+            1 => return StatusCode::BAD_GATEWAY,
+            2 => panic!("made-up panic"),
+            4 => sleep(Duration::from_secs(7)).await,
+            _ => {}
+        }
+        OK
+    });
+    let sent = Sent::event("evt_1");
+    for status in [502, 500, 204, 200] {
+        assert_eq!(harness.send(&sent).await.status(), status);
+    }
+    // Another body under the same id.
+    let mut other = sent.clone();
+    other.body.push(' ');
+    assert_eq!(harness.send(&other).await.status(), 200);
+    // Outlives its request.
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
+    // Not authentic, in three ways; the last one only looks stale.
+    for (secret, age) in [(FORGER, 0), (SECRET, -301), (FORGER, 3 * 86_400)] {
+        let bad = Sent {
+            secret,
+            age,
+            ..sent.clone()
+        };
+        assert_eq!(harness.send(&bad).await.status(), 401);
+    }
+    let get = Request::get("/webhooks").body(Body::empty()).unwrap();
+    assert_eq!(
+        harness.app.clone().oneshot(get).await.unwrap().status(),
+        405
+    );
+    // Authentic, and unusable.
+    let unusable = Sent {
+        body: "[]".into(),
+        ..sent.clone()
+    };
+    assert_eq!(harness.send(&unusable).await.status(), 400);
+    // The sender hangs up, over a run and over a body.
+    let waiting = harness.begin(&Sent::event("evt_2")).await;
+    waiting.abort();
+    pass(0).await;
+    let stalled = sent.request(&harness.clock).map(|_| stalled_body());
+    let stalled = tokio::spawn(harness.app.clone().oneshot(stalled));
+    pass(0).await;
+    stalled.abort();
+    pass(10_000).await;
+
+    let mine =
+        |outcome, reason| format!("outcome={outcome},reason={reason},scope=default,key=primary");
+    let nobody = |outcome, reason| format!("outcome={outcome},reason={reason},scope=none,key=none");
+    let expected = [
+        (mine("failed", "handler_status"), 1.0),
+        (mine("failed", "panicked"), 1.0),
+        (mine("handled", "none"), 1.0),
+        (mine("replayed", "none"), 1.0),
+        (mine("replayed", "replayed_with_other_body"), 1.0),
+        (mine("runs_on", "none"), 1.0),
+        (nobody("refused", "signature_mismatch"), 1.0),
+        (nobody("refused", "ahead"), 1.0),
+        (nobody("refused", "stale"), 1.0),
+        (nobody("refused", "method_not_allowed"), 1.0),
+        (mine("refused", "unusable_event"), 1.0),
+        (mine("hung_up", "none"), 1.0),
+        (nobody("hung_up", "none"), 1.0),
+    ];
+    let expected: BTreeMap<_, _> = expected.into_iter().collect();
+    assert_eq!(of(&recorder, "hookgate_deliveries_total"), expected);
+    assert_eq!(
+        of(&recorder, "hookgate_runs_total"),
+        is(&[
+            ("outcome=failed,reason=handler_status,late=false", 1.0),
+            ("outcome=failed,reason=panicked,late=false", 1.0),
+            ("outcome=handled,reason=none,late=false", 1.0),
+            ("outcome=handled,reason=none,late=true", 1.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_over_a_layer_of_the_same_receiver_counts_once() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, _| async { OK });
+    let app: Router = harness.app.clone().layer(harness.receiver.layer());
+    let sent = Sent::event("evt_1").request(&harness.clock);
+    assert_eq!(app.oneshot(sent).await.unwrap().status(), 204);
+    let total: f64 = of(&recorder, "hookgate_deliveries_total").values().sum();
+    assert_eq!(total, 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_are_those_of_the_answer_and_of_the_handler() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, run| async move {
+        sleep(Duration::from_secs(if run == 1 { 7 } else { 1 })).await;
+        if run == 3 {
+            return StatusCode::BAD_GATEWAY;
+        }
+        OK
+    });
+    for id in ["evt_1", "evt_2", "evt_3"] {
+        harness.send(&Sent::event(id)).await;
+    }
+    pass(10_000).await;
+    let sum = |name: &str| of(&recorder, &format!("{name}_sum"));
+    assert_eq!(
+        sum("hookgate_answer_duration_seconds"),
+        is(&[
+            ("outcome=runs_on", 4.5),
+            ("outcome=handled", 1.0),
+            ("outcome=failed", 1.0)
+        ])
+    );
+    assert_eq!(
+        sum("hookgate_handler_duration_seconds"),
+        is(&[
+            ("outcome=handled,event_type=row.deleted", 8.0),
+            ("outcome=failed,event_type=row.deleted", 1.0),
+        ])
+    );
+    let at_most_4 = "outcome=runs_on,le=4";
+    let buckets = of(&recorder, "hookgate_answer_duration_seconds_bucket");
+    assert_eq!(
+        (buckets[at_most_4], buckets["outcome=runs_on,le=4.5"]),
+        (0.0, 1.0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_numbered_and_the_last_ones_that_fail_are_counted() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let fails = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
+    fails.receiver.record_metrics();
+    let last = || value(&recorder, "hookgate_last_attempts_failed_total");
+    assert_eq!(last(), Some(0.0), "known before it counts");
+    // At once, after 7 min, and after 3 h: the fifth attempt, which may be the last.
+    for (seconds, failed) in [(0, 0.0), (420, 0.0), (3 * 3_600, 1.0)] {
+        let sent = created_before(&format!("evt_{seconds}"), seconds);
+        assert_eq!(fails.send(&sent).await.status(), 502);
+        assert_eq!(last(), Some(failed), "{seconds}");
+    }
+    let mut undated = Sent::event("evt_undated");
+    undated.body = undated.body.replace("createdAt", "made");
+    fails.send(&undated).await;
+    assert_eq!(last(), Some(1.0));
+    // A last attempt that succeeds is no failure; one that is refused is one.
+    let handles = Harness::of(|_, _| async { OK });
+    handles.send(&created_before("evt_good", 3 * 3_600)).await;
+    assert_eq!(last(), Some(1.0));
+    handles.receiver.drain(Duration::ZERO).await;
+    handles.send(&created_before("evt_late", 3 * 3_600)).await;
+    assert_eq!(last(), Some(2.0));
+    assert_eq!(
+        of(&recorder, "hookgate_attempts_total"),
+        is(&[
+            ("attempt=1,outcome=failed", 1.0),
+            ("attempt=3,outcome=failed", 1.0),
+            ("attempt=5,outcome=failed", 1.0),
+            ("attempt=unknown,outcome=failed", 1.0),
+            ("attempt=5,outcome=handled", 1.0),
+            ("attempt=5,outcome=refused", 1.0),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_attempt_that_fails_late_is_counted_at_its_end() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(9)).await;
+        StatusCode::BAD_GATEWAY
+    });
+    assert_eq!(
+        harness
+            .send(&created_before("evt_1", 3 * 3_600))
+            .await
+            .status(),
+        503
+    );
+    let last = || value(&recorder, "hookgate_last_attempts_failed_total");
+    assert_eq!(last(), None, "it may yet succeed");
+    pass(10_000).await;
+    assert_eq!(last(), Some(1.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stale_but_authentic_has_a_count_of_its_own() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, _| async { OK });
+    harness.receiver.record_metrics();
+    let count = || value(&recorder, "hookgate_stale_but_authentic_total");
+    assert_eq!(count(), Some(0.0), "known before it counts");
+    for (secret, expected) in [(FORGER, 0.0), (SECRET, 1.0)] {
+        pass(1_100).await;
+        let sent = Sent {
+            secret,
+            age: 400,
+            ..Sent::event("evt_1")
+        };
+        assert_eq!(harness.send(&sent).await.status(), 401);
+        assert_eq!(count(), Some(expected));
+    }
+    assert_eq!(
+        of(&recorder, "hookgate_deliveries_total"),
+        is(&[
+            ("outcome=refused,reason=stale,scope=none,key=none", 1.0),
+            (
+                "outcome=refused,reason=stale_but_authentic,scope=none,key=none",
+                1.0
+            ),
+        ])
+    );
+}
+
+/// A receiver with two subscriptions, of which one has two keys.
+fn two_subscriptions(clock: &TokioClock) -> hookgate::ReceiverBuilder {
+    let secret = |text| Secret::new(text).unwrap();
+    let orders = KeyRing::named("2026-11", secret(SECRET))
+        .unwrap()
+        .with_key("2026-05", secret("whsec_made_up_old_secret"))
+        .unwrap();
+    let invoices = KeyRing::new(secret("whsec_made_up_for_invoices"));
+    Receiver::builder()
+        .subscriptions([("wh_orders", orders), ("wh_invoices", invoices)])
+        .clock(clock.clone())
+        .store(LocalStore::default().with_clock(clock.clone()))
+}
+
+fn deliveries_of() -> [Sent; 3] {
+    [
+        ("wh_orders", SECRET),
+        ("wh_orders", "whsec_made_up_old_secret"),
+        ("wh_invoices", "whsec_made_up_for_invoices"),
+    ]
+    .map(|(subscription, secret)| Sent {
+        subscription: Some(subscription),
+        secret,
+        ..Sent::event(secret)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_scopes_are_told_apart_up_to_their_limit() {
+    for (most, expected) in [
+        (
+            64,
+            &[
+                (
+                    "outcome=handled,reason=none,scope=wh_invoices,key=primary",
+                    1.0,
+                ),
+                (
+                    "outcome=handled,reason=none,scope=wh_orders,key=2026-05",
+                    1.0,
+                ),
+                (
+                    "outcome=handled,reason=none,scope=wh_orders,key=2026-11",
+                    1.0,
+                ),
+            ][..],
+        ),
+        (
+            1,
+            &[
+                (
+                    "outcome=handled,reason=none,scope=wh_orders,key=2026-11",
+                    1.0,
+                ),
+                ("outcome=handled,reason=none,scope=other,key=other", 2.0),
+            ],
+        ),
+        (
+            0,
+            &[("outcome=handled,reason=none,scope=other,key=other", 3.0)],
+        ),
+    ] {
+        let recorder = recorder();
+        let _installed = install(&recorder);
+        let clock = TokioClock::start();
+        let receiver = two_subscriptions(&clock)
+            .metrics_keys(most)
+            .build()
+            .unwrap();
+        let app = Router::new().route(
+            "/webhooks",
+            post(async |_: Delivery| OK).layer(receiver.layer()),
+        );
+        for sent in deliveries_of() {
+            let answer = app.clone().oneshot(sent.request(&clock)).await.unwrap();
+            assert_eq!(answer.status(), 204);
+        }
+        assert_eq!(
+            of(&recorder, "hookgate_deliveries_total"),
+            is(expected),
+            "{most}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_a_sender_writes_becomes_a_label() {
+    const MARKER: &str = "marker_7f3a9c";
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let clock = TokioClock::start();
+    let receiver = two_subscriptions(&clock).build().unwrap();
+    let app = Router::new().route(
+        "/webhooks",
+        post(async |event: Event| {
+            if event.event_type().contains("7f3a9c_3") {
+                Err(DeadLetter::new(MARKER))
+            } else {
+                Ok(OK)
+            }
+        })
+        .layer(receiver.layer()),
+    );
+    let mut series = Vec::new();
+    for round in 0..3 {
+        for number in 0..20 {
+            let text = format!("{MARKER}_{number}_{round}");
+            let [sent, ..] = deliveries_of();
+            let body = sent
+                .body
+                .replace(SECRET, &text)
+                .replace("row.deleted", &text);
+            let sent = Sent { body, ..sent };
+            let known = number % 2 == 0;
+            let mut request = sent.request(&clock);
+            let headers = request.headers_mut();
+            headers.insert("x-service-event-id", text.parse().unwrap());
+            headers.insert("x-service-event-type", text.parse().unwrap());
+            if !known {
+                headers.insert(
+                    "x-service-webhook-id",
+                    format!("wh_{text}").parse().unwrap(),
+                );
+            }
+            let status = app.clone().oneshot(request).await.unwrap().status();
+            assert_eq!(status == 401, !known, "{status}");
+            // A method that nobody has heard of.
+            let odd = Request::builder().method(text.as_str()).uri("/webhooks");
+            let odd = odd.body(Body::empty()).unwrap();
+            assert_eq!(app.clone().oneshot(odd).await.unwrap().status(), 405);
+        }
+        receiver.record_metrics();
+        series.push(scrape(&recorder).into_keys().collect::<Vec<_>>());
+    }
+    // The second and third round of twenty senders have added not one.
+    assert_eq!(series[0], series[2]);
+    let text = recorder.handle().render();
+    for needle in [MARKER, "evt_", "whsec_", "row_1", "ws_1"] {
+        assert!(!text.contains(needle), "{needle} in {text}");
+    }
+    assert!(text.contains("event_type=\"other\""), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn gauges_say_what_holds_when_they_are_asked_for() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::new(
+        |builder, clock| {
+            builder
+                .store(LocalStore::new(1).with_clock(clock.clone()))
+                .max_runs(3)
+                .max_waiting(5, 2)
+        },
+        |_, _| async {
+            sleep(Duration::from_secs(2)).await;
+            OK
+        },
+    );
+    let now = || {
+        harness.receiver.record_metrics();
+        let all = scrape(&recorder).into_iter().filter(|(name, _)| {
+            !["_total", "_bucket", "_sum", "_count"]
+                .iter()
+                .any(|end| name.contains(end))
+        });
+        all.map(|(name, value)| {
+            let name = name.replace("receiver=\"default\"", "");
+            (name.replace("hookgate_", "").replace("{}", ""), value)
+        })
+        .collect::<BTreeMap<_, _>>()
+    };
+    let mut expected = is(&[
+        ("active_runs", 0.0),
+        ("active_runs_limit", 3.0),
+        ("attempt_timeout_seconds", 5.0),
+        ("ready", 1.0),
+        ("retention_needed_seconds", 96_390.0),
+        ("retention_seconds", 172_800.0),
+        ("started_timestamp_seconds", 1_763_690_000.0),
+        ("store_claims", 0.0),
+        ("store_records", 0.0),
+        ("store_records_limit", 1.0),
+        ("unready{,reason=\"draining\"}", 0.0),
+        ("unready{,reason=\"no_permit_free\"}", 0.0),
+        ("unready{,reason=\"store_failing\"}", 0.0),
+        ("waiting_copies", 0.0),
+        ("waiting_copies_limit", 5.0),
+    ]);
+    // Nothing has come yet: no moment of a last one, rather than a false one.
+    pass(10_000).await;
+    assert_eq!(now(), expected);
+
+    let runs = [
+        harness.begin(&Sent::event("evt_1")).await,
+        harness.begin(&Sent::event("evt_2")).await,
+    ];
+    let copy = harness.begin(&Sent::event("evt_1")).await;
+    let mut change = |changes: &[(&str, f64)]| {
+        expected.extend(is(changes));
+        assert_eq!(now(), expected);
+    };
+    change(&[
+        ("active_runs", 2.0),
+        ("last_authentic_timestamp_seconds", 1_763_690_010.0),
+        ("store_claims", 2.0),
+        ("waiting_copies", 1.0),
+    ]);
+    for run in runs {
+        assert_eq!(run.await.unwrap().status(), 204);
+    }
+    // The second commit has pushed the first one out, so the copy runs again, for two seconds.
+    pass(1_000).await;
+    change(&[
+        ("active_runs", 1.0),
+        ("last_accepted_timestamp_seconds", 1_763_690_012.0),
+        ("store_claims", 1.0),
+        ("store_records", 1.0),
+        ("store_last_eviction_age_seconds", 0.0),
+        ("store_youngest_eviction_age_seconds", 0.0),
+        ("waiting_copies", 0.0),
+    ]);
+    let evicted = || value(&recorder, "hookgate_store_evictions_total");
+    assert_eq!(evicted(), Some(1.0));
+    copy.await.unwrap();
+    pass(100_000).await;
+    harness.send(&Sent::event("evt_3")).await;
+    harness.receiver.drain(Duration::ZERO).await;
+    let last = now();
+    assert_eq!(last["store_youngest_eviction_age_seconds"], 0.0);
+    let age = last["store_last_eviction_age_seconds"];
+    assert!((102.0..104.0).contains(&age), "{age}");
+    assert_eq!(
+        (last["ready"], last["unready{,reason=\"draining\"}"]),
+        (0.0, 1.0)
+    );
+    assert_eq!(evicted(), Some(3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_say_is_not_guessed_at() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let store = crate::support::CountingStore::default();
+    let harness = Harness::new(move |builder, _| builder.store(store), |_, _| async { OK });
+    harness.receiver.record_metrics();
+    let scraped = scrape(&recorder);
+    assert!(
+        !scraped
+            .keys()
+            .any(|name| name.starts_with("hookgate_store")),
+        "{scraped:?}"
+    );
+    assert!(
+        scraped
+            .keys()
+            .any(|name| name.starts_with("hookgate_retention"))
+    );
+    let forgets = Harness::new(
+        |builder, _| builder.without_deduplication(),
+        |_, _| async { OK },
+    );
+    let recorder = self::recorder();
+    let _installed = install(&recorder);
+    forgets.receiver.record_metrics();
+    let scraped = scrape(&recorder);
+    assert!(
+        !scraped
+            .keys()
+            .any(|name| name.starts_with("hookgate_retention")),
+        "{scraped:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_receivers_have_two_names() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let [orders, invoices] = ["orders", "invoices"].map(|name| {
+        Harness::new(
+            move |builder, _| builder.metrics_name(name),
+            |_, _| async { OK },
+        )
+    });
+    orders.send(&Sent::event("evt_1")).await;
+    invoices.receiver.drain(Duration::ZERO).await;
+    for harness in [&orders, &invoices] {
+        harness.receiver.record_metrics();
+    }
+    let scraped = scrape(&recorder);
+    assert_eq!(scraped["hookgate_ready{receiver=\"orders\"}"], 1.0);
+    assert_eq!(scraped["hookgate_ready{receiver=\"invoices\"}"], 0.0);
+    assert!(
+        scraped.keys().all(|name| name.contains("{receiver=\"")),
+        "{scraped:?}"
+    );
+}
+
+/// Panics whatever it is asked.
+struct Bomb;
+
+impl Recorder for Bomb {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+        panic!("made-up panic")
+    }
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+        panic!("made-up panic")
+    }
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
+        panic!("made-up panic")
+    }
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        panic!("made-up panic")
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        panic!("made-up panic")
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        panic!("made-up panic")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorder_that_panics_harms_nothing() {
+    let _installed = install(&Bomb);
+    let harness = Harness::of(|_, run| async move {
+        if run == 2 {
+            sleep(Duration::from_secs(7)).await;
+        }
+        if run == 4 {
+            StatusCode::BAD_GATEWAY
+        } else {
+            OK
+        }
+    });
+    harness.receiver.record_metrics();
+    let sent = Sent::event("evt_1");
+    for status in [204, 200] {
+        assert_eq!(harness.send(&sent).await.status(), status);
+    }
+    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
+    pass(10_000).await;
+    let gone = harness.begin(&Sent::event("evt_3")).await;
+    gone.abort();
+    pass(0).await;
+    assert_eq!(
+        harness
+            .send(&created_before("evt_4", 3 * 3_600))
+            .await
+            .status(),
+        502
+    );
+    let forged = Sent {
+        secret: FORGER,
+        ..sent
+    };
+    assert_eq!(harness.send(&forged).await.status(), 401);
+    for id in ["evt_2", "evt_3"] {
+        assert_eq!(harness.send(&Sent::event(id)).await.status(), 200, "{id}");
+    }
+    assert_eq!(harness.receiver.runs(), 0);
+    assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn buckets_rise_and_end_where_the_sender_gives_up() {
+    assert!(DURATION_BUCKETS.windows(2).all(|pair| pair[0] < pair[1]));
+    let schedule = hookgate::RetrySchedule::default();
+    assert_eq!(
+        DURATION_BUCKETS.last(),
+        Some(&schedule.attempt_timeout().as_secs_f64())
+    );
+    assert!(DURATION_BUCKETS.contains(&4.5), "the default budget");
+}

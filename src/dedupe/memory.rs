@@ -1,6 +1,7 @@
 //! The TTL cache for one process: running claims in sharded maps, done records in moka.
 
 mod done;
+mod evictions;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::done::{Done, Seen};
+use self::evictions::Evictions;
 use super::capacity::{Capacity, StoreStats, WhenFull};
 use super::expiry::{BATCH, ExpiryQueue};
 use super::key::{ClaimToken, EventKey};
@@ -33,8 +35,8 @@ use crate::error::{StoreError, StoreErrorKind};
 /// [`EvictOldest`](WhenFull::EvictOldest) forgets in the order of commits: an event is forgotten only when as many others as the store
 /// holds were committed since. With one retention for all events, which is what the receiver passes, this is the record whose
 /// retention ends first. Records whose retention has ended are forgotten then and there, but keep their memory until newer ones need
-/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, when moka comes to them,
-/// which is some commits late.
+/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, by the next commit in the
+/// same map, which is some commits late, or by [`stats`](Self::stats).
 ///
 /// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly and ended ones give their place back.
 ///
@@ -90,7 +92,7 @@ impl MemoryStore {
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Inner {
             capacity,
-            done: Done::new(capacity, Arc::clone(&clock)),
+            done: Done::new(capacity),
             clock,
             shards: std::array::from_fn(|_| Mutex::default()),
             held: AtomicUsize::new(0),
@@ -122,10 +124,15 @@ impl MemoryStore {
     /// each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        StoreStats {
-            running: self.0.sweep(),
-            ..self.0.done.stats()
+        let mut stats = StoreStats::default();
+        for shard in &self.0.shards {
+            let (mut shard, now) = self.0.enter_shard(shard);
+            self.0.done.evict(now, &mut shard.evictions);
+            shard.evictions.add_to(&mut stats);
+            stats.running += shard.running.len();
         }
+        stats.done = self.0.done.count();
+        stats
     }
 }
 
@@ -176,7 +183,7 @@ impl DedupeStore for MemoryStore {
         let (mut shard, now) = self.0.enter(key);
         StoreFuture::ready(Ok(if shard.holds(key, token, now) {
             // Its place, where places are counted, passes from the claim to the record.
-            let end = self.0.done.insert(*key, token, now, retain);
+            let end = (self.0.done).insert(*key, token, now, retain, &mut shard.evictions);
             if self.0.refuses() {
                 shard.retentions.push(end, *key);
             }
@@ -225,7 +232,7 @@ impl Inner {
         }
         match self.done.look(key, now) {
             Seen::Done { by } => return Some(Claimed::Done { by }),
-            Seen::Over => self.forget(key, now),
+            Seen::Over => self.forget(key),
             Seen::Nothing => {}
         }
         self.reserve().then(|| {
@@ -269,23 +276,22 @@ impl Inner {
             if let Some((_, key)) = retention
                 && matches!(self.done.look(&key, now), Seen::Over)
             {
-                self.forget(&key, now);
+                self.forget(&key);
             }
         }
     }
 
-    fn forget(&self, key: &EventKey, now: Monotonic) {
-        if self.done.forget(key, now) {
+    fn forget(&self, key: &EventKey) {
+        if self.done.forget(key) {
             self.give_back();
         }
     }
 
-    /// Frees some of what has ended in every shard, one lock at a time, and counts the claims that run.
-    fn sweep(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| self.enter_shard(shard).0.running.len())
-            .sum()
+    /// Frees some of what has ended in every shard, one lock at a time.
+    fn sweep(&self) {
+        for shard in &self.shards {
+            drop(self.enter_shard(shard));
+        }
     }
 
     fn refuses(&self) -> bool {
@@ -318,6 +324,8 @@ struct Shard {
     leases: ExpiryQueue,
     /// Where a full store refuses, what gives its place back next.
     retentions: ExpiryQueue,
+    /// Where a full store evicts, what it had to forget.
+    evictions: Evictions,
 }
 
 struct Running {

@@ -13,6 +13,7 @@ use self::done::{Done, Seen};
 use self::evictions::Evictions;
 use super::capacity::{Capacity, StoreStats, WhenFull};
 use super::expiry::{BATCH, ExpiryQueue};
+use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
@@ -320,7 +321,7 @@ impl Inner {
 /// The running claims of some of the events. What is done of them is in [`Inner::done`], and changes under this shard's lock.
 #[derive(Default)]
 struct Shard {
-    running: HashMap<EventKey, Running>,
+    running: HashMap<EventKey, Running, KeyState>,
     leases: ExpiryQueue,
     /// Where a full store refuses, what gives its place back next.
     retentions: ExpiryQueue,

@@ -12,6 +12,7 @@ use moka::sync::Cache;
 use super::evictions::Evictions;
 use crate::clock::Monotonic;
 use crate::dedupe::capacity::{Capacity, WhenFull};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 
 /// What is remembered of a finished event.
@@ -88,7 +89,7 @@ pub(super) enum Seen {
 
 /// The done records of a store.
 pub(super) struct Done {
-    records: Cache<Record, ()>,
+    records: Cache<Record, (), KeyState>,
     /// The number of records kept when the oldest are evicted; `None` where new claims are refused instead.
     newest: Option<u64>,
     commits: AtomicU64,
@@ -109,7 +110,7 @@ impl Done {
             records = records.max_capacity(newest);
         }
         Self {
-            records: records.build(),
+            records: records.build_with_hasher(KeyState::default()),
             newest,
             commits: AtomicU64::new(0),
         }

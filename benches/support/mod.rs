@@ -4,6 +4,7 @@
 //! with what ran beside it in the same round: ratios, never times.
 
 #![allow(dead_code, unreachable_pub)] // no bench uses all of it, and none has an outside
+#![allow(clippy::expect_used, clippy::print_stdout)] // a bench prints, and stops at what it did not expect
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -52,6 +53,12 @@ impl Case {
     pub fn ratio(&self, name: &str, base: &str) -> f64 {
         let pairs = self.rounds(name).iter().zip(self.rounds(base));
         median(pairs.map(|(own, base)| own / base).collect())
+    }
+
+    /// The highest share over the rounds.
+    pub fn best_ratio(&self, name: &str, base: &str) -> f64 {
+        let pairs = self.rounds(name).iter().zip(self.rounds(base));
+        pairs.map(|(own, base)| own / base).fold(0.0, f64::max)
     }
 
     /// The median of one series.

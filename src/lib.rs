@@ -40,8 +40,9 @@
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
 //! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
 //! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
+//! | [`lookup`] | whose keys: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and the whole walk in steps |
-//! | `layer`, `extract` | the same for tower and axum |
+//! | `layer`, `extract`, `route` | the same for tower and axum, and arms by event type and data model |
 //! | [`outcome`] | what became of the delivery, and the status that answers it |
 //!
 //! # Features
@@ -50,7 +51,7 @@
 //! |---|---|
 //! | none | everything up to [`receiver`], with [`LocalStore`] |
 //! | `tower` | `layer`: for any tower service; needs a tokio runtime |
-//! | `axum` (default) | `extract`: the layer, and extractors for axum 0.8 |
+//! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
 //! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
@@ -61,6 +62,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
+mod caught;
 mod clock;
 pub mod dedupe;
 mod delivery;
@@ -72,8 +74,12 @@ pub mod extract;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
+pub mod lookup;
 pub mod outcome;
 pub mod receiver;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub mod route;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
@@ -91,9 +97,12 @@ pub use dedupe::{
 pub use delivery::Delivery;
 pub use error::{
     BuildError, BuildErrorKind, EventError, EventErrorKind, HeaderError, HeaderErrorKind,
-    KeysError, KeysErrorKind, Malformed, SecretError, SecretErrorKind, StoreError, StoreErrorKind,
-    Times, VerifyError, VerifyErrorKind,
+    KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
+    SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use error::{RouterError, RouterErrorKind};
 pub use event::{
     Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
@@ -103,10 +112,16 @@ pub use event::{
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
     Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
-    Settled, WebhookLayer,
+    Settled, Unhandled, WebhookLayer,
+};
+pub use lookup::{
+    LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{Admission, HeaderMismatch, Receiver, ReceiverBuilder, RequestHead};
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,
     SignedBytes, Timestamp, Verified, Verifier, Window,

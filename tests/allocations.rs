@@ -4,8 +4,8 @@
 #![allow(unsafe_code)] // An allocator can't be written without.
 
 use hookgate::{
-    DeliveryHeaders, KeyRing, Keys, Secret, Signature, Timestamp, UnixSeconds, Verifier,
-    VerifyErrorKind,
+    DeliveryHeaders, KeyRing, Keys, ManualClock, Receiver, RequestHead, Secret, Signature,
+    SubscriptionId, Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on, provider_fn,
 };
 
 #[path = "../benches/support/counting.rs"]
@@ -72,6 +72,77 @@ fn a_subscriptions_ring_is_found_or_missed_without_an_allocation() {
     }
 }
 
+/// A receiver whose provider knows that many subscriptions, `wh_0` and on, and what looks one up.
+fn looked_up(known: usize) -> (Receiver, impl Fn(&str)) {
+    let provider = provider_fn(move |id: SubscriptionId| async move {
+        let number = id.as_str()[3..].parse::<usize>();
+        let ring = number.is_ok_and(|number| number < known).then(|| ring(1));
+        Ok::<_, std::io::Error>(ring)
+    });
+    let receiver = Receiver::builder()
+        .provider(provider)
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let (delivery, opening) = (Delivery::new("first", 300), receiver.clone());
+    let look_up = move |id: &str| {
+        let id = [("x-service-webhook-id", id)];
+        let head = RequestHead::new("POST", delivery.pairs().into_iter().chain(id));
+        assert!(block_on(opening.open_async(&head)).is_ok());
+    };
+    (receiver, look_up)
+}
+
+#[test]
+fn a_ring_that_was_looked_up_is_found_again_without_an_allocation() {
+    let (receiver, look_up) = looked_up(1);
+    look_up("wh_0");
+    look_up("wh_1");
+    let verifier = Verifier::new(receiver.keys().clone());
+    let delivery = Delivery::new("first", 300);
+    for (id, outcome) in [
+        ("wh_0", None),
+        ("wh_1", Some(VerifyErrorKind::UnknownSubscription)),
+        ("wh_2", Some(VerifyErrorKind::NotLookedUp)),
+        ("no such form", Some(VerifyErrorKind::UnknownSubscription)),
+    ] {
+        let id = [("x-service-webhook-id", id)];
+        let head = DeliveryHeaders::from_pairs(delivery.pairs().into_iter().chain(id)).unwrap();
+        let result = free_of_allocations(|| verifier.verify(&head, &delivery.body, NOW));
+        assert_eq!(result.err().map(|error| error.kind()), outcome);
+    }
+}
+
+#[test]
+fn looked_up_rings_and_floods_of_unknown_ids_take_the_memory_that_the_docs_say() {
+    const RINGS: usize = 16_384;
+    let (receiver, look_up) = looked_up(RINGS);
+    let empty = live_bytes();
+    for number in 0..RINGS {
+        look_up(&format!("wh_{number}"));
+    }
+    let ring = (live_bytes() - empty) as f64 / RINGS as f64;
+    let full = live_bytes();
+    let flood = |range: std::ops::Range<usize>| {
+        for number in range {
+            look_up(&format!("wh_{number:064}"));
+        }
+        live_bytes() - full
+    };
+    let first = flood(1_000_000..1_060_000); // the map has its final size by then
+    let last = flood(1_060_000..1_120_000);
+    let stats = receiver.keys().lookup_stats().unwrap();
+    println!(
+        "a ring {ring:.0} B, an unknown id {:.0} B",
+        first as f64 / stats.unknown as f64
+    );
+    assert_eq!((stats.found, stats.evicted), (RINGS, 0));
+    assert!(ring <= 512.0, "{ring}");
+    assert!(first <= 4_096 * 350, "{first}");
+    assert!(last <= first + first / 100, "{last} after {first}");
+}
+
 #[test]
 fn refusals_by_time_allocate_nothing() {
     let verifier = Verifier::new(ring(1));
@@ -113,7 +184,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {
     use axum::{Router, body::Body, body::Bytes, routing::post};
-    use hookgate::{Clock, Event, LocalStore, ManualClock, Receiver};
+    use hookgate::{Clock, Event, LocalStore};
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
@@ -194,6 +265,81 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     assert!(refused <= REFUSED, "refused: {refused}");
 }
 
+/// What the event router adds to a handler that stands on the route by itself: nothing, whether it reads the model or not.
+#[cfg(feature = "axum")]
+#[test]
+fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
+    use axum::handler::Handler;
+    use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
+    use hookgate::{EventRouter, ManualClock, Receiver};
+    use http::{Request, StatusCode};
+    use tower::ServiceExt;
+
+    async fn handler(_: Bytes) -> StatusCode {
+        StatusCode::NO_CONTENT
+    }
+
+    let body = br#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5,"text":"a \"quoted\" one"},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
+    let receiver = Receiver::builder()
+        .secret(secret("first"))
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let count = |route: MethodRouter| {
+        // With its state, as a server has it: without, axum makes the route anew for each request.
+        let app = Router::new()
+            .route("/", route.layer(receiver.layer()))
+            .with_state(());
+        let request = || {
+            let timestamp = Timestamp::at(NOW).unwrap();
+            let signature = Signature::sign(&secret("first"), &timestamp, body).to_header_value();
+            Request::post("/")
+                .header("x-service-timestamp", timestamp.as_str())
+                .header("x-service-signature", signature)
+                .body(Body::from(body.as_slice()))
+                .unwrap()
+        };
+        runtime.block_on(async {
+            // Once before it counts: maps and the like allocate their first room.
+            let first = app.clone().oneshot(request()).await.unwrap();
+            assert_eq!(first.status(), 204);
+            let request = request();
+            let before = allocations();
+            let answer = app.oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), 204);
+            allocations() - before
+        })
+    };
+    let by_type = || EventRouter::new().on("row.created", handler);
+    let never = async || StatusCode::INTERNAL_SERVER_ERROR;
+    // Axum clones a boxed route for each request, which costs nothing where the handler holds nothing. The router holds one
+    // pointer, so it is compared with a handler that does, too.
+    let held = std::sync::Arc::new(());
+    let plain = count(post(async move |bytes: Bytes| {
+        let _ = &held;
+        handler(bytes).await
+    }));
+    let typed = count(by_type().otherwise(never).build().unwrap());
+    let by_model = EventRouter::new()
+        .on_model("row.created", "dm_1", handler)
+        .on_model("row.created", "dm_2", never)
+        .on("row.created", never);
+    let by_model = count(by_model.build().unwrap());
+    println!("plain {plain}, by type {typed}, by model {by_model}");
+    assert_eq!((typed, by_model), (plain, plain));
+    // A handler whose future is not boxed yet needs one box as an arm.
+    let pointer = plain - count(post(handler));
+    let layered = || handler.layer(tower::layer::util::Identity::new());
+    let on_the_route = count(post(layered()));
+    let as_an_arm = EventRouter::new().on("row.created", layered());
+    let as_an_arm = count(as_an_arm.build().unwrap());
+    println!("layered {on_the_route}, as an arm {as_an_arm}, of which {pointer} for the pointer");
+    assert!(as_an_arm <= on_the_route + pointer + 1);
+}
+
 #[test]
 fn the_count_sees_an_allocation() {
     let before = allocations();
@@ -250,4 +396,9 @@ fn free_of_allocations<T>(run: impl FnOnce() -> T) -> T {
 
 fn allocations() -> usize {
     counting::allocated().times
+}
+
+/// Bytes that were allocated on this thread and are not free yet.
+fn live_bytes() -> usize {
+    counting::live_bytes()
 }

@@ -15,6 +15,12 @@ use crate::receiver::Permit;
 ///
 /// Dropping a claim without either frees its permit, but not its record: that stays claimed until the lease ends.
 /// Destructors can't wait for a store, so nothing here relies on one.
+///
+/// # Cancel safety
+/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped half way may or may not have reached the store,
+/// and the claim is gone with it: if it has not, the event stays claimed until the lease ends, and a copy that comes then runs
+/// again. A dropped [`renew`](Self::renew) leaves the claim in hand. Where requests can be cancelled, let a task of its own own
+/// the claim; the tower layer does so.
 #[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
 pub struct Claim {
     record: Option<ClaimRecord>,

@@ -74,7 +74,8 @@ impl BuildErrorKind {
     fn message(&self) -> String {
         match self {
             Self::NoSecret => {
-                "no secret: call .secret(…), .secrets(ring) or .subscriptions(map)".into()
+                "no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)"
+                    .into()
             }
             Self::Keys => "the subscriptions' keys can't be used together".into(),
             Self::NoStore => {

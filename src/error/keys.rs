@@ -32,6 +32,10 @@ pub enum KeysErrorKind {
     NotBySubscription,
     /// These keys are a map by subscription id: say which subscription's ring is meant.
     BySubscription,
+    /// These keys are looked up by a provider: change them where it finds them, then forget what was looked up.
+    ByProvider,
+    /// These keys are not looked up: there is nothing to forget.
+    NotByProvider,
 }
 
 impl KeysError {
@@ -71,6 +75,12 @@ impl KeysErrorKind {
             }
             Self::BySubscription => {
                 "rings are held by subscription id here: name the subscription to replace".into()
+            }
+            Self::ByProvider => {
+                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)".into()
+            }
+            Self::NotByProvider => {
+                "no provider looks rings up here: replace or remove them instead".into()
             }
         }
     }

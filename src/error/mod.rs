@@ -10,6 +10,9 @@ use std::fmt;
 mod build;
 mod event;
 mod keys;
+mod lookup;
+#[cfg(feature = "axum")]
+mod router;
 mod secret;
 mod store;
 mod verify;
@@ -18,6 +21,9 @@ pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
+pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "axum")]
+pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};

@@ -78,6 +78,9 @@ pub enum VerifyErrorKind {
     Ahead(Times),
     /// `X-Service-Webhook-Id` names no subscription that has keys here.
     UnknownSubscription,
+    /// Rings are looked up by a provider, and this subscription's has not been, or too long ago. Answer 503, not 401: whether
+    /// the delivery is authentic is not known. [`Receiver::open_async`](crate::Receiver::open_async) looks it up.
+    NotLookedUp,
     /// No live key of the ring gives this signature over these bytes.
     SignatureMismatch,
     /// The ring is pinned to a workspace, and the signed body names another or none.
@@ -145,6 +148,7 @@ impl VerifyErrorKind {
             Self::StaleButAuthentic(_) => "stale_but_authentic",
             Self::Ahead(_) => "ahead",
             Self::UnknownSubscription => "unknown_subscription",
+            Self::NotLookedUp => "not_looked_up",
             Self::SignatureMismatch => "signature_mismatch",
             Self::WorkspaceMismatch => "workspace_mismatch",
         }
@@ -186,6 +190,10 @@ impl VerifyErrorKind {
             ),
             Self::UnknownSubscription => {
                 "x-service-webhook-id names no subscription that has keys here".into()
+            }
+            Self::NotLookedUp => {
+                "the subscription's keys have not been looked up: open the delivery with .open_async(…)"
+                    .into()
             }
             Self::SignatureMismatch => {
                 "the signature is not that of these bytes under any live key".into()

@@ -166,6 +166,10 @@ free_id! {
 /// assert_eq!(EventType::parse("row.created").unwrap(), EventType::ROW_CREATED);
 /// assert_eq!(EventType::parse("row.archived").unwrap().as_str(), "row.archived");
 /// assert!(EventType::parse("").is_err());
+///
+/// assert!(EventType::ROW_CREATED.is_known() && EventType::ROW_CREATED.names_datamodel());
+/// assert!(EventType::PAGE_CREATED.is_known() && !EventType::PAGE_CREATED.names_datamodel());
+/// assert!(!EventType::parse("row.archived").unwrap().is_known());
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -190,6 +194,12 @@ macro_rules! known_types {
                     _ => Err(Malformed),
                 }
             }
+
+            /// Whether the service's specification lists this type. One that it doesn't is mistyped, or newer than this crate.
+            #[must_use]
+            pub fn is_known(&self) -> bool {
+                matches!(self.as_str(), $($text)|*)
+            }
         }
     };
 }
@@ -210,6 +220,13 @@ impl EventType {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether an event of this type names a data model, as the specification says: `row.created`, `row.updated` and
+    /// `row.deleted` do.
+    #[must_use]
+    pub fn names_datamodel(&self) -> bool {
+        matches!(self.as_str(), "row.created" | "row.updated" | "row.deleted")
     }
 }
 

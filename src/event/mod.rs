@@ -57,6 +57,8 @@ mod diagnose;
 mod head;
 mod ids;
 mod json;
+#[cfg(feature = "tower")]
+mod model;
 mod named;
 mod number;
 mod parse;
@@ -72,6 +74,8 @@ pub use head::EventHead;
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::{Fields, Json};
+#[cfg(feature = "tower")]
+pub(crate) use model::model_id;
 pub use number::Number;
 pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};

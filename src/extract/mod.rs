@@ -32,6 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Where one URL takes several data models or event types, [`route`](crate::route) takes each to a handler of its own.
+//!
 //! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
 //! an unverified event handed out.
 
@@ -47,7 +49,7 @@ use serde::de::DeserializeOwned;
 
 use crate::delivery::Delivery;
 use crate::event::Event;
-use crate::layer::DeadLetter;
+use crate::layer::{DeadLetter, FailureReason, Unhandled};
 use crate::verify::Verified;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
@@ -88,7 +90,21 @@ fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
     parts.extensions.get().ok_or(LayerMissing)
 }
 
+/// 204: done, and reported as unhandled.
+impl IntoResponse for Unhandled {
+    fn into_response(self) -> Response {
+        self.mark(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
 impl IntoResponse for DeadLetter {
+    fn into_response(self) -> Response {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    }
+}
+
+/// 500. For another status, [`mark`](FailureReason::mark) a response that has it.
+impl IntoResponse for FailureReason {
     fn into_response(self) -> Response {
         self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
     }

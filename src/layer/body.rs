@@ -111,6 +111,16 @@ impl<R> ResponseBody<R> {
     }
 }
 
+impl ResponseBody<Bytes> {
+    /// The whole of it, where the inner one is in one piece.
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self.body {
+            Either::Inner { body } => body,
+            Either::Own { body } => body.0.unwrap_or_default(),
+        }
+    }
+}
+
 impl<R: Body<Data = Bytes>> Body for ResponseBody<R> {
     type Data = Bytes;
     type Error = R::Error;

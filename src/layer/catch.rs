@@ -1,26 +1,10 @@
 //! Panics, kept where they happen.
 
-use std::any::Any;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The future panicked. What it said has gone to the panic hook already.
-#[derive(Debug)]
-pub(super) struct Panicked;
-
-/// Runs `call`, and keeps its panic in.
-pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // Unwind safety: what was shared with the call is dropped with it or locked against poisoning.
-    catch_unwind(AssertUnwindSafe(call)).map_err(discard)
-}
-
-/// A payload can panic in its own destructor.
-fn discard(payload: Box<dyn Any + Send>) -> Panicked {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    Panicked
-}
+pub(super) use crate::caught::{Panicked, caught};
 
 pin_project_lite::pin_project! {
     /// Polls a future and keeps its panic in.

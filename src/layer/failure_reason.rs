@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::Response;
 
 use super::hooks::Reason;
+use super::unhandled::Unhandled;
 use crate::error::EventError;
 
 /// Why a handler failed: carried by its response to the hooks, the log and [`Answer`](crate::Answer), and never to the sender.
@@ -40,6 +41,11 @@ impl FailureReason {
     /// Whether the delivery did not fit what the handler asked for.
     pub(super) fn is_misfit(&self) -> bool {
         self.0.is::<EventError>()
+    }
+
+    /// Whether nothing here handles such an event.
+    pub(super) fn is_unhandled(&self) -> bool {
+        self.0.is::<Unhandled>()
     }
 
     pub(super) fn into_inner(self) -> Reason {

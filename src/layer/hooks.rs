@@ -40,7 +40,7 @@ pub struct Answer {
     pub status: u16,
     /// The delivery, where it was recognised: id, type, key and scope.
     pub delivery: Option<Delivery>,
-    /// Why, where it was refused or failed. Its chain of sources says exactly what was wrong.
+    /// Why, where it was refused, failed or found nobody to handle it. Its chain of sources says exactly what was wrong.
     pub reason: Option<Reason>,
     /// Time from the layer's `call` to the answer.
     pub elapsed: Duration,
@@ -50,11 +50,11 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// What became of the run: handled, dead-lettered or failed.
+    /// What became of the run: handled, unhandled, dead-lettered or failed.
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,
-    /// Why, where it failed.
+    /// Why, where it failed or found nobody to handle it.
     pub reason: Option<Reason>,
     /// Time from the claim to the end of the handler.
     pub elapsed: Duration,

@@ -2,7 +2,8 @@
 //!
 //! # What a request meets
 //!
-//! 1. The head is looked at before a byte of the body is read; then the body is read, under its limit and deadline, and
+//! 1. The head is looked at before a byte of the body is read. Keys that have to be [looked up](crate::lookup) get 1 s of the
+//!    budget for it, or half of it if that is less. Then the body is read, under its limit and deadline, and
 //!    hashed as it arrives.
 //! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
 //!    copy of one that is running waits for that run, within its own budget.
@@ -32,6 +33,11 @@
 //! no lower than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken bodies.
 //!
 //! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
+//!
+//! # Without tower
+//!
+//! [`Receiver::handle`] is the same walk as one call, for a server that knows no tower services: a request in, the
+//! answer out. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
 //!
 //! # Examples
 //!
@@ -91,7 +97,10 @@ mod catch;
 mod dead_letter;
 mod drain;
 mod failure_reason;
+mod handle;
+mod handler;
 mod hooks;
+mod looking;
 mod meeting;
 mod response;
 mod run;
@@ -100,15 +109,18 @@ mod settings;
 mod settle;
 mod supervise;
 mod trace;
+mod unhandled;
 mod waiting;
 
 pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
+pub use handler::{FromDelivery, IntoResponse};
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
+pub use unhandled::Unhandled;
 
 pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]

@@ -31,7 +31,7 @@ pub(super) enum Own {
     DeadLettered,
     /// The run failed without an answer.
     Failed,
-    /// The delivery did not fit what the handler asked for.
+    /// The delivery did not fit what the handler asked for, or nothing here handles such an event.
     Misfit,
     /// The run was aborted; a retry finds its event free.
     Aborted,

@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::body::{self, ResponseBody, VerifiedBody};
 use super::hooks::{Answer, Reason};
+use super::looking;
 use super::meeting::{End, Ended};
 use super::response::{self, Own};
 use super::run::{Attached, Work};
@@ -22,7 +23,7 @@ use super::settings::LEAST_TO_BEGIN;
 use super::trace::Trace;
 use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::receiver::{Receiver, RequestHead};
+use crate::receiver::{Opening, Receiver, RequestHead};
 
 /// Guards a service: only authentic, fresh, unhandled deliveries reach it. See the [module docs](super).
 #[derive(Clone, Debug)]
@@ -84,12 +85,8 @@ where
         // without its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let trace = Trace::begin(request.method());
-        let delivering = Delivering {
-            receiver: self.receiver.clone(),
-            started: Instant::now(),
-            trace: trace.clone(),
-        };
+        let delivering = Delivering::begin(self.receiver.clone(), request.method());
+        let trace = delivering.trace.clone();
         ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
     }
 }
@@ -117,14 +114,26 @@ impl<R, E> fmt::Debug for ResponseFuture<R, E> {
 }
 
 /// One request under way.
-struct Delivering {
+pub(super) struct Delivering {
     receiver: Receiver,
     started: Instant,
-    trace: Trace,
+    pub(super) trace: Trace,
 }
 
 impl Delivering {
-    async fn answer<S, B, R>(self, mut inner: S, request: Request<B>) -> Answered<R, S::Error>
+    pub(super) fn begin(receiver: Receiver, method: &http::Method) -> Self {
+        Self {
+            receiver,
+            started: Instant::now(),
+            trace: Trace::begin(method),
+        }
+    }
+
+    pub(super) async fn answer<S, B, R>(
+        self,
+        mut inner: S,
+        request: Request<B>,
+    ) -> Answered<R, S::Error>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
@@ -168,9 +177,18 @@ impl Delivering {
     async fn take_in<B: Body>(&self, parts: &Parts, body: B) -> Result<Delivery, Refusal> {
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
-        let mut intake = self.receiver.open(&head)?;
         let times = &self.receiver.shared.layer;
-        let deadline = sleep_until(self.started + times.body_deadline.min(times.budget));
+        let budget_ends = self.started + times.budget;
+        let (mut intake, opened) = match self.receiver.opening(&head)? {
+            Opening::Open(intake) => (intake, self.started),
+            // The time that our own look-up takes is none that the sender was slow in.
+            Opening::LooksUp(looking_up, waiting) => {
+                let patience = looking::share_of(times.budget);
+                let opened = looking::within(patience, &self.receiver, looking_up, waiting).await?;
+                (opened, Instant::now())
+            }
+        };
+        let deadline = sleep_until(budget_ends.min(opened + times.body_deadline));
         if let Err(refusal) = body::read(body, &mut intake, deadline).await {
             // A stale delivery is read now and then all the same, and answered no differently for it.
             return Err(intake.stale().map_or(refusal, Refusal::from));

@@ -91,15 +91,17 @@ impl ReceiverBuilder {
         self
     }
 
-    /// The time within which a request is answered, counted from the layer's `call`: body, claim, waiting and handler.
+    /// The time within which a request is answered, counted from the layer's `call`: look-up, body, claim, waiting and
+    /// handler.
     /// Default: 4.5 s, since the sender gives up at 5 s. More than 100 ms, and no more than the sender waits.
     pub fn budget(mut self, budget: Duration) -> Self {
         self.layer.budget = budget;
         self
     }
 
-    /// The time within which a body must have arrived, counted from the layer's `call`. Default: 2 s. Never longer than the
-    /// budget, whatever is set.
+    /// The time within which a body must have arrived, counted from the layer's `call`, or from the end of the look-up where
+    /// the subscription's keys had to be looked up. Default: 2 s. Never longer than what is left of the budget, whatever is
+    /// set.
     pub fn body_deadline(mut self, deadline: Duration) -> Self {
         self.layer.body_deadline = deadline;
         self

@@ -64,13 +64,17 @@ fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
     let status = response.status();
     // The status decides: who answers 2xx has handled the event, whatever was found on the way.
     let outcome = match &reason {
+        Some(reason) if status.is_success() && reason.is_unhandled() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
         Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
+        Some(reason) if reason.is_unhandled() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
-    // The extractor's own 422 is an answer of ours, and shaped like them; a handler's own words stay its own.
+    // The extractor's own 422, and the router's, are answers of ours, and shaped like them; a handler's own words stay its own.
     let end = match outcome {
-        Outcome::Failed(Failure::Misfit) if status == StatusCode::UNPROCESSABLE_ENTITY => {
+        Outcome::Failed(Failure::Misfit | Failure::Unhandled)
+            if status == StatusCode::UNPROCESSABLE_ENTITY =>
+        {
             End::Own(Own::Misfit)
         }
         _ => End::Response(response),
@@ -131,7 +135,10 @@ pub(super) async fn settle<R, E>(
     let Settling { mut ended, elapsed } = settling;
     let outcome = ended.outcome;
     let reason = ended.reason.clone();
-    let done = matches!(outcome, Outcome::Handled | Outcome::DeadLettered);
+    let done = matches!(
+        outcome,
+        Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered
+    );
     if done {
         // What the request hears if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);

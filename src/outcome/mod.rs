@@ -21,6 +21,9 @@ pub enum Outcome {
     },
     /// The handler answered 2xx and the claim was committed.
     Handled,
+    /// Nothing here handles such an event, as the event router finds where it has no arm: answered 2xx, and the claim was
+    /// committed.
+    Unhandled,
     /// The handler answered 2xx, but the claim was not committed: a retry may run again.
     HandledUnrecorded(Unrecorded),
     /// The handler could never succeed; the dead-letter hook took the delivery and the claim was committed: 200.
@@ -39,6 +42,8 @@ pub enum Failure {
     Status(u16),
     /// The body is no well-formed event, or its data does not fit the type that the handler asks for: 422.
     Misfit,
+    /// Nothing here handles such an event, and that is refused: 422.
+    Unhandled,
     /// The handler panicked: 500.
     Panicked,
     /// The inner service failed instead of answering.
@@ -74,6 +79,7 @@ impl Outcome {
             Self::Replayed { same_body: true } => "replayed",
             Self::Replayed { same_body: false } => "replayed_with_other_body",
             Self::Handled => "handled",
+            Self::Unhandled => "unhandled",
             Self::HandledUnrecorded(Unrecorded::Lost) => "handled_claim_lost",
             Self::HandledUnrecorded(Unrecorded::StoreFailed) => "handled_commit_failed",
             Self::HandledUnrecorded(Unrecorded::TooSlow) => "handled_commit_too_slow",
@@ -91,6 +97,7 @@ impl Failure {
         match self {
             Self::Status(_) => "handler_status",
             Self::Misfit => "misfit",
+            Self::Unhandled => "unhandled_refused",
             Self::Panicked => "panicked",
             Self::ServiceError => "service_error",
             Self::RunLimit => "run_limit",

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{
-    EventError, EventErrorKind, StoreError, StoreErrorKind, VerifyError, VerifyErrorKind,
+    EventError, EventErrorKind, LookupError, LookupErrorKind, StoreError, StoreErrorKind,
+    VerifyError, VerifyErrorKind,
 };
 use crate::verify::{BodyTooLarge, Verified};
 
@@ -47,6 +48,16 @@ pub enum RefusalKind {
     EventIdDiffers,
     /// Authentic, but `X-Service-Event-Type` differs from the signed body: 400.
     EventTypeDiffers,
+    /// The provider of secrets could not answer: 503. The source is a [`LookupError`].
+    SecretsUnavailable,
+    /// The provider of secrets did not answer in its share of the budget: 503. The source is a [`LookupError`].
+    SecretsTooSlow,
+    /// As many deliveries wait for look-ups of secrets as may: 503.
+    TooManyLookups,
+    /// The subscription's keys have to be looked up, and the step that was taken does not wait: 503. Only
+    /// [`Receiver::open`](crate::Receiver::open) does that, where rings are looked up; see
+    /// [`open_async`](crate::Receiver::open_async).
+    NotLookedUp,
     /// As many runs are under way as are allowed: 503.
     NoPermitFree,
     /// The receiver is draining: 503.
@@ -79,7 +90,11 @@ impl RefusalKind {
             Self::BodyTooSlow => 408,
             Self::BodyTooLarge => 413,
             Self::EncodingNotSupported | Self::TypeNotSupported => 415,
-            Self::NoPermitFree
+            Self::SecretsUnavailable
+            | Self::SecretsTooSlow
+            | Self::TooManyLookups
+            | Self::NotLookedUp
+            | Self::NoPermitFree
             | Self::ShuttingDown
             | Self::StoreUnavailable
             | Self::StoreTooSlow
@@ -115,7 +130,11 @@ impl RefusalKind {
             Self::EventIdDiffers | Self::EventTypeDiffers => {
                 "the headers name another event than the body"
             }
-            Self::NoPermitFree
+            Self::SecretsUnavailable
+            | Self::SecretsTooSlow
+            | Self::TooManyLookups
+            | Self::NotLookedUp
+            | Self::NoPermitFree
             | Self::ShuttingDown
             | Self::StoreUnavailable
             | Self::StoreTooSlow
@@ -140,6 +159,10 @@ impl RefusalKind {
             Self::UnusableEvent => "unusable_event",
             Self::EventIdDiffers => "event_id_differs",
             Self::EventTypeDiffers => "event_type_differs",
+            Self::SecretsUnavailable => "secrets_unavailable",
+            Self::SecretsTooSlow => "secrets_too_slow",
+            Self::TooManyLookups => "too_many_lookups",
+            Self::NotLookedUp => "not_looked_up",
             Self::NoPermitFree => "no_permit_free",
             Self::ShuttingDown => "shutting_down",
             Self::StoreUnavailable => "store_unavailable",
@@ -157,6 +180,12 @@ impl RefusalKind {
             Self::NotAuthentic => "not authentic or not fresh",
             Self::EventIdDiffers => "x-service-event-id differs from the signed body",
             Self::EventTypeDiffers => "x-service-event-type differs from the signed body",
+            Self::SecretsUnavailable => "the subscription's keys could not be looked up",
+            Self::SecretsTooSlow => {
+                "looking the subscription's keys up used up its share of the budget"
+            }
+            Self::TooManyLookups => "as many deliveries wait for look-ups of keys as may",
+            Self::NotLookedUp => "the subscription's keys have to be looked up first",
             Self::NoPermitFree => "as many runs are under way as are allowed",
             Self::ShuttingDown => "the receiver is shutting down",
             Self::StoreUnavailable => "the store of claims could not answer",
@@ -199,8 +228,12 @@ impl Refusal {
             .of_authentic(verified)
     }
 
-    pub(crate) fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub(crate) fn caused_by(self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.caused_by_shared(Arc::new(source))
+    }
+
+    fn caused_by_shared(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
+        self.source = Some(source);
         self
     }
 
@@ -228,7 +261,7 @@ impl Refusal {
         self.authentic.as_deref()
     }
 
-    /// In which way the delivery was not authentic, where that was the reason.
+    /// In which way the delivery was not authentic, where that was the reason; `NotLookedUp` where that was.
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
         self.source.as_ref()?.downcast_ref()
@@ -242,7 +275,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {
-    /// A [`VerifyError`], [`EventError`] or [`StoreError`], itself and not its `Arc`: it can be downcast.
+    /// A [`VerifyError`], [`LookupError`], [`EventError`] or [`StoreError`], itself and not its `Arc`: it can be downcast.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source = self.source.as_deref()?;
         Some(source)
@@ -251,7 +284,25 @@ impl Error for Refusal {
 
 impl From<VerifyError> for Refusal {
     fn from(error: VerifyError) -> Self {
-        Self::new(RefusalKind::NotAuthentic).caused_by(error)
+        let kind = match error.kind() {
+            VerifyErrorKind::NotLookedUp => RefusalKind::NotLookedUp,
+            _ => RefusalKind::NotAuthentic,
+        };
+        Self::new(kind).caused_by(error)
+    }
+}
+
+/// Shared by all who waited for the look-up.
+impl From<Arc<LookupError>> for Refusal {
+    fn from(error: Arc<LookupError>) -> Self {
+        let kind = match error.kind() {
+            LookupErrorKind::TimedOut => RefusalKind::SecretsTooSlow,
+            LookupErrorKind::TooManyWaiting => RefusalKind::TooManyLookups,
+            LookupErrorKind::Unavailable
+            | LookupErrorKind::Unusable
+            | LookupErrorKind::Panicked => RefusalKind::SecretsUnavailable,
+        };
+        Self::new(kind).caused_by_shared(error)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::dedupe::{DedupeStore, RetrySchedule};
 use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
+use crate::lookup::{Capacities, Resolver, SecretProvider};
 use crate::verify::{KeyRing, Keys, Secret, Verifier, Window};
 
 /// What to do with a delivery whose unsigned headers name another event than its signed body.
@@ -48,7 +49,8 @@ pub enum HeaderMismatch {
 /// ```
 #[must_use]
 pub struct ReceiverBuilder {
-    keys: Option<Result<Keys, KeysError>>,
+    keys: Option<KeySource>,
+    lookup_cache: Capacities,
     store: Option<Dedupe>,
     window: Window,
     clock: Arc<dyn Clock>,
@@ -63,6 +65,11 @@ pub struct ReceiverBuilder {
     pub(crate) layer: LayerSettings,
 }
 
+enum KeySource {
+    Keys(Result<Keys, KeysError>),
+    Provider(Arc<dyn SecretProvider>),
+}
+
 enum Dedupe {
     By(Arc<dyn DedupeStore>),
     Without,
@@ -72,6 +79,7 @@ impl Default for ReceiverBuilder {
     fn default() -> Self {
         Self {
             keys: None,
+            lookup_cache: Capacities::default(),
             store: None,
             window: Window::default(),
             clock: Arc::new(SystemClock),
@@ -104,13 +112,33 @@ impl ReceiverBuilder {
         I: AsRef<str>,
         R: Into<KeyRing>,
     {
-        self.keys = Some(Keys::by_subscription(rings));
+        self.keys = Some(KeySource::Keys(Keys::by_subscription(rings)));
         self
     }
 
-    /// Keys that are shared with something else, such as a second receiver.
+    /// A ring for each subscription id, looked up when it is needed, in a database for instance: see
+    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. A type of your own, or
+    /// [`provider_fn`](crate::provider_fn) with an async closure.
+    ///
+    /// # Security
+    /// What the provider has to keep to stands at [`SecretProvider`].
+    pub fn provider(mut self, provider: impl SecretProvider) -> Self {
+        self.keys = Some(KeySource::Provider(Arc::new(provider)));
+        self
+    }
+
+    /// For a [provider](Self::provider): the most subscriptions whose rings are remembered, and the most unknown ids. Default:
+    /// 16,384 and 4,096. The first should exceed the subscriptions that deliver within a minute. With 0 nothing is remembered,
+    /// and each delivery asks.
+    pub fn lookup_cache(mut self, found: usize, unknown: usize) -> Self {
+        self.lookup_cache = Capacities { found, unknown };
+        self
+    }
+
+    /// Keys that are shared with something else, such as a second receiver. Those of a receiver with a provider share its
+    /// look-ups, their cache and its clock.
     pub fn keys(mut self, keys: Keys) -> Self {
-        self.keys = Some(Ok(keys));
+        self.keys = Some(KeySource::Keys(Ok(keys)));
         self
     }
 
@@ -187,8 +215,15 @@ impl ReceiverBuilder {
     /// cover the retry schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
     /// [`BuildErrorKind`](crate::BuildErrorKind).
     pub fn build(self) -> Result<Receiver, BuildError> {
-        let keys = self.keys.ok_or_else(|| BuildError::new(Kind::NoSecret))?;
-        let keys = keys.map_err(|error| BuildError::new(Kind::Keys).caused_by(error))?;
+        let keys = match self.keys.ok_or_else(|| BuildError::new(Kind::NoSecret))? {
+            KeySource::Keys(keys) => {
+                keys.map_err(|error| BuildError::new(Kind::Keys).caused_by(error))?
+            }
+            KeySource::Provider(provider) => {
+                let clock = Arc::clone(&self.clock);
+                Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
+            }
+        };
         let store = match self.store.ok_or_else(|| BuildError::new(Kind::NoStore))? {
             Dedupe::By(store) => Some(store),
             Dedupe::Without => None,
@@ -255,10 +290,20 @@ pub(crate) fn in_range(
     Ok(())
 }
 
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keys(keys) => keys.fmt(f),
+            Self::Provider(_) => f.write_str("Provider"),
+        }
+    }
+}
+
 impl fmt::Debug for ReceiverBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceiverBuilder")
             .field("keys", &self.keys)
+            .field("lookup_cache", &self.lookup_cache)
             .field("window", &self.window)
             .field("retention", &self.retention)
             .field("lease", &self.lease)

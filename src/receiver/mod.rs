@@ -2,7 +2,7 @@
 //!
 //! | step | takes | gives | waits |
 //! |---|---|---|---|
-//! | [`open`](Receiver::open) | the request's head | an [`Intake`] | no |
+//! | [`open`](Receiver::open), [`open_async`](Receiver::open_async) | the request's head | an [`Intake`] | no; for a [look-up](crate::lookup) |
 //! | [`push`](Intake::push) | a chunk of the body | | no |
 //! | [`recognise`](Receiver::recognise) | the intake | a [`Delivery`] | no |
 //! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
@@ -40,6 +40,7 @@
 mod builder;
 mod gate;
 mod head;
+mod opening;
 
 pub use builder::{HeaderMismatch, ReceiverBuilder};
 pub use head::RequestHead;
@@ -47,6 +48,8 @@ pub use head::RequestHead;
 #[cfg(feature = "tower")]
 pub(crate) use builder::in_range;
 pub(crate) use gate::{Gate, Permit};
+#[cfg(feature = "tower")]
+pub(crate) use opening::{LookingUp, Opening};
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +64,7 @@ use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
 use crate::outcome::Refusal;
-use crate::verify::{Check, DeliveryHeaders, Intake, Keys, Verifier};
+use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier};
 
 /// Receives deliveries: the policy, and the steps of the walk. Clones share everything.
 ///
@@ -113,21 +116,34 @@ impl Receiver {
 
     /// Looks at the head, before a byte of the body is read.
     ///
+    /// Where keys are [looked up](crate::lookup), this answers from the cache; [`open_async`](Self::open_async) looks up.
+    ///
     /// # Errors
-    /// Method, encoding, type or announced size; headers, age or a missing subscription id: see [`RefusalKind`](crate::RefusalKind). An
-    /// unknown subscription is refused only by [`recognise`](Self::recognise), after the same work as a known one.
+    /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` where the keys would
+    /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
+    /// [`recognise`](Self::recognise), after the same work as a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+        let (headers, stale) = self.read_head(head)?;
+        match self.shared.verifier.start(&headers, stale) {
+            Ok(check) => Ok(self.intake(check)),
+            Err(error) => Err(stale.map_or(error, VerifyError::new).into()),
+        }
+    }
+
+    /// Reads the head and checks the age. A delivery that is stale and checked all the same comes with what was found.
+    #[inline]
+    fn read_head<'h>(
+        &self,
+        head: &RequestHead<'h>,
+    ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
         head.refuse_unreadable(self.shared.max_body)?;
         let headers = head.delivery_headers().map_err(VerifyError::from)?;
-        let check = match self
-            .shared
-            .verifier
-            .begin(&headers, self.shared.clock.now())
-        {
-            Ok(check) => check,
-            Err(error) => self.check_stale(&headers, error)?,
+        let (window, now) = (self.shared.verifier.window(), self.shared.clock.now());
+        let stale = match window.check(headers.timestamp().seconds(), now) {
+            Ok(()) => None,
+            Err(error) => Some(self.check_stale(error)?),
         };
-        Ok(Intake::new(check, self.shared.max_body))
+        Ok((headers, stale))
     }
 
     /// Compares the signature, and reads id and type from the signed body.
@@ -155,6 +171,10 @@ impl Receiver {
     }
 
     /// Claims the event.
+    ///
+    /// # Cancel safety
+    /// A future dropped half way may leave a claim behind in a store that is asked over a wire: the event is then claimable again
+    /// when its lease ends. Where requests can be cancelled, await this in a task of its own, as the tower layer does.
     ///
     /// # Errors
     /// No permit free, shutting down, or the store could not answer. In the last case the claim, which may have taken
@@ -206,11 +226,7 @@ impl Receiver {
 
     /// At most once a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
     /// but that it was authentic is the one sign that retries carry their first timestamp.
-    fn check_stale(
-        &self,
-        headers: &DeliveryHeaders<'_>,
-        error: VerifyError,
-    ) -> Result<Check, Refusal> {
+    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
         let kind = error.kind();
         let VerifyErrorKind::Stale(times) = kind else {
             return Err(error.into());
@@ -222,17 +238,23 @@ impl Receiver {
                 .horizon()
                 .saturating_add(self.shared.verifier.window().past())
         });
+        // One that is too old to be a retry does not take the second from one that is not.
+        if could_be_a_retry && self.takes_this_second() {
+            Ok(kind)
+        } else {
+            Err(error.into())
+        }
+    }
+
+    /// Whether no stale delivery has been checked in this second before.
+    fn takes_this_second(&self) -> bool {
         let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
         let stamp = &self.shared.stale_checked_in;
         let last = stamp.load(Ordering::Relaxed);
-        let free = last < second
+        last < second
             && stamp
                 .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if !(could_be_a_retry && free) {
-            return Err(error.into());
-        }
-        Ok(self.shared.verifier.begin_stale(headers, kind)?)
+                .is_ok()
     }
 }
 

@@ -112,7 +112,7 @@ impl From<Secret> for KeyRing {
 
 /// A ring in service: its scope is settled.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     pub(super) scope: Arc<str>,
@@ -135,7 +135,7 @@ impl Ring {
     }
 
     /// In a map: its scope is the subscription's id, unless the ring names one.
-    pub(super) fn of_subscription(id: &Arc<str>, ring: KeyRing) -> Self {
+    pub(crate) fn of_subscription(id: &Arc<str>, ring: KeyRing) -> Self {
         Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 

@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::headers::WEBHOOK_ID;
 use super::keyring::{Key, KeyRing, Ring, usable_name};
-use crate::error::{HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind};
+use crate::error::{
+    HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind, VerifyError, VerifyErrorKind,
+};
+use crate::lookup::{Cached, LookupStats, Resolver, Waiting};
 
 /// The scope of a single ring where none is given.
 const DEFAULT_SCOPE: &str = "default";
 
-/// The keys that are live right now: one ring for everything, or a ring for each subscription.
+/// The keys that are live right now: one ring for everything, a ring for each subscription, or whatever a
+/// [`SecretProvider`](crate::SecretProvider) finds.
 ///
 /// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
 /// begun ends under the keys it began with, the next one sees the new ring.
@@ -32,9 +36,14 @@ const DEFAULT_SCOPE: &str = "default";
 pub struct Keys(Arc<Shared>);
 
 struct Shared {
-    table: RwLock<Table>,
+    rings: Rings,
     /// Stands in for the ring of an unknown subscription, so that its deliveries cost the same work.
     nobody: Arc<Ring>,
+}
+
+enum Rings {
+    Held(RwLock<Table>),
+    LookedUp(Arc<Resolver>),
 }
 
 enum Table {
@@ -79,12 +88,17 @@ impl Keys {
         Ok(Self::of(Table::BySubscription(map)))
     }
 
+    /// Rings that are looked up when they are needed.
+    pub(crate) fn looked_up(resolver: Resolver) -> Self {
+        Self::with(Rings::LookedUp(Arc::new(resolver)))
+    }
+
     /// Replaces the single ring. A scope or workspace that the new ring does not name is taken over from the old one.
     ///
     /// # Errors
-    /// `BySubscription` where rings are held by subscription id.
+    /// `BySubscription` where rings are held by subscription id, `ByProvider` where they are looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), KeysError> {
-        let mut table = self.0.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table()?;
         match &mut *table {
             Table::Single(current) => {
                 *current = Arc::new(current.succeeded_by(ring.into()));
@@ -98,14 +112,15 @@ impl Keys {
     /// over from the old one.
     ///
     /// # Errors
-    /// `NotBySubscription` where one ring serves everything, `SecretInTwoScopes`, `UnusableName`.
+    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up, `SecretInTwoScopes`,
+    /// `UnusableName`.
     pub fn replace_subscription(
         &self,
         id: &str,
         ring: impl Into<KeyRing>,
     ) -> Result<(), KeysError> {
         let id = usable_name(id)?;
-        let mut table = self.0.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table()?;
         let Table::BySubscription(map) = &mut *table else {
             return Err(KeysError::new(Kind::NotBySubscription));
         };
@@ -121,19 +136,47 @@ impl Keys {
     /// Removes a subscription; says whether it was there. Its next delivery is refused as unknown.
     ///
     /// # Errors
-    /// `NotBySubscription` where one ring serves everything.
+    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up.
     pub fn remove_subscription(&self, id: &str) -> Result<bool, KeysError> {
-        let mut table = self.0.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table()?;
         match &mut *table {
             Table::BySubscription(map) => Ok(map.remove(id).is_some()),
             Table::Single(_) => Err(KeysError::new(Kind::NotBySubscription)),
         }
     }
 
-    /// The ring that a delivery is to be checked with. An unknown subscription gets the ring of nobody.
+    /// Forgets what was looked up for this subscription, found or not: the next delivery asks the provider. A look-up that is
+    /// under way serves those who wait for it already, and nobody else. Without it, a change takes up to 60 s.
+    ///
+    /// # Errors
+    /// `NotByProvider` where rings are not looked up.
+    pub fn forget(&self, id: &str) -> Result<(), KeysError> {
+        self.resolver()?.forget(id);
+        Ok(())
+    }
+
+    /// As [`forget`](Self::forget), for every subscription.
+    ///
+    /// # Errors
+    /// `NotByProvider` where rings are not looked up.
+    pub fn forget_all(&self) -> Result<(), KeysError> {
+        self.resolver()?.forget_all();
+        Ok(())
+    }
+
+    /// How much is remembered of what was looked up, and how much is being looked up. `None` where rings are not.
+    #[must_use]
+    pub fn lookup_stats(&self) -> Option<LookupStats> {
+        self.resolver().ok().map(|resolver| resolver.stats())
+    }
+
+    /// The ring that a delivery is to be checked with, without waiting. An unknown subscription gets the ring of nobody.
     #[inline]
-    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, HeaderError> {
-        let table = self.0.table.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
+        let table = match &self.0.rings {
+            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
+            Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
+        };
         let map = match &*table {
             Table::Single(ring) => return Ok(Selected::known(ring)),
             Table::BySubscription(map) => map,
@@ -141,20 +184,69 @@ impl Keys {
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| map.get(id)),
             None if map.len() == 1 => map.values().next(),
-            None => return Err(HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)),
+            None => return Err(missing().into()),
         };
-        Ok(ring.map_or_else(
-            || Selected {
-                ring: Arc::clone(&self.0.nobody),
-                known: false,
-            },
-            Selected::known,
-        ))
+        Ok(ring.map_or_else(|| self.nobody(), Selected::known))
+    }
+
+    /// As `select`, but what is not in the cache is waited for.
+    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<Finding, VerifyError> {
+        let Rings::LookedUp(resolver) = &self.0.rings else {
+            return self.select(webhook_id).map(Finding::Here);
+        };
+        Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
+            Cached::Found(ring) => Finding::Here(self.of_lookup(Some(ring))),
+            Cached::Unknown => Finding::Here(self.nobody()),
+            Cached::Absent(id) => Finding::Waits(resolver.look_up(id)),
+        })
+    }
+
+    #[cold]
+    fn select_cached(
+        &self,
+        resolver: &Resolver,
+        webhook_id: Option<&[u8]>,
+    ) -> Result<Selected, VerifyError> {
+        match resolver.cached(webhook_id.ok_or_else(missing)?) {
+            Cached::Found(ring) => Ok(self.of_lookup(Some(ring))),
+            Cached::Unknown => Ok(self.nobody()),
+            Cached::Absent(_) => Err(VerifyError::new(VerifyErrorKind::NotLookedUp)),
+        }
+    }
+
+    /// What a look-up found.
+    pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
+        ring.map_or_else(|| self.nobody(), |ring| Selected { ring, known: true })
+    }
+
+    fn nobody(&self) -> Selected {
+        Selected {
+            ring: Arc::clone(&self.0.nobody),
+            known: false,
+        }
+    }
+
+    fn table(&self) -> Result<RwLockWriteGuard<'_, Table>, KeysError> {
+        match &self.0.rings {
+            Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
+            Rings::LookedUp(_) => Err(KeysError::new(Kind::ByProvider)),
+        }
+    }
+
+    fn resolver(&self) -> Result<&Resolver, KeysError> {
+        match &self.0.rings {
+            Rings::LookedUp(resolver) => Ok(resolver),
+            Rings::Held(_) => Err(KeysError::new(Kind::NotByProvider)),
+        }
     }
 
     fn of(table: Table) -> Self {
+        Self::with(Rings::Held(RwLock::new(table)))
+    }
+
+    fn with(rings: Rings) -> Self {
         Self(Arc::new(Shared {
-            table: RwLock::new(table),
+            rings,
             nobody: Arc::new(Ring {
                 keys: vec![Key::nobody()],
                 scope: "".into(),
@@ -173,7 +265,10 @@ impl<R: Into<KeyRing>> From<R> for Keys {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = self.0.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = match &self.0.rings {
+            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
+            Rings::LookedUp(resolver) => return f.debug_tuple("Keys").field(resolver).finish(),
+        };
         match &*table {
             Table::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
             Table::BySubscription(map) => f.debug_tuple("Keys").field(map).finish(),
@@ -181,9 +276,20 @@ impl fmt::Debug for Keys {
     }
 }
 
-pub(super) struct Selected {
+/// The ring to check with.
+pub(crate) struct Selected {
     pub(super) ring: Arc<Ring>,
     pub(super) known: bool,
+}
+
+/// A ring that is here, or one to wait for.
+pub(crate) enum Finding {
+    Here(Selected),
+    Waits(Waiting),
+}
+
+fn missing() -> HeaderError {
+    HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)
 }
 
 impl Selected {

@@ -47,14 +47,14 @@ pub use verified::{Proof, Verified};
 pub use window::Window;
 
 pub(crate) use headers::Found;
+pub(crate) use keyring::Ring;
+pub(crate) use keys::{Finding, Selected};
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::UnixSeconds;
 use crate::error::{VerifyError, VerifyErrorKind as Kind};
-use keyring::Ring;
-use keys::Selected;
 use signature::Macs;
 
 /// Checks deliveries: the keys that are live and the window that is accepted.
@@ -100,7 +100,7 @@ impl Verifier {
     /// No heap allocation, whatever the outcome.
     ///
     /// # Errors
-    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401.
+    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401, but for `NotLookedUp`: 503.
     ///
     /// # Security
     /// `body` must be the raw bytes as received. A body that was parsed and written again has another signature.
@@ -136,7 +136,7 @@ impl Verifier {
     /// Begins a check on the head alone, before the body is read.
     ///
     /// # Errors
-    /// `Stale`, `Ahead`, or `Header` where the subscription id is required and missing. A subscription that is unknown
+    /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
     /// ends only in [`Check::finish`], after the same work as a known one.
     #[inline]
     pub fn begin(
@@ -148,26 +148,16 @@ impl Verifier {
         self.start(head, None)
     }
 
-    /// As [`begin`](Self::begin) for a delivery found stale: its MAC is computed all the same, and the check ends as
+    /// Begins a check whose window was looked at. That of a delivery found stale computes its MAC all the same, and ends as
     /// `StaleButAuthentic` or as `stale`, never with a proof.
-    pub(crate) fn begin_stale(
+    #[inline]
+    pub(crate) fn start(
         &self,
         head: &DeliveryHeaders<'_>,
-        stale: Kind,
+        stale: Option<Kind>,
     ) -> Result<Check, VerifyError> {
-        self.start(head, Some(stale))
-    }
-
-    #[inline]
-    fn start(&self, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Result<Check, VerifyError> {
-        let Selected { ring, known } = self.keys.select(head.webhook_id())?;
-        Ok(Check {
-            macs: Macs::begin(ring.keys.iter().map(|key| &key.mac), &head.timestamp),
-            signature: head.signature.clone(),
-            timestamp: head.timestamp,
-            ring,
-            doom: Doom::of(known, stale),
-        })
+        let selected = self.keys.select(head.webhook_id())?;
+        Ok(Check::with(selected, head, stale))
     }
 }
 
@@ -204,6 +194,23 @@ enum Doom {
 }
 
 impl Check {
+    /// With a ring that was found for the delivery, whose age was checked before. A stale one ends without a proof.
+    #[inline]
+    pub(crate) fn with(
+        selected: Selected,
+        head: &DeliveryHeaders<'_>,
+        stale: Option<Kind>,
+    ) -> Self {
+        let Selected { ring, known } = selected;
+        Self {
+            macs: Macs::begin(ring.keys.iter().map(|key| &key.mac), &head.timestamp),
+            signature: head.signature.clone(),
+            timestamp: head.timestamp,
+            ring,
+            doom: Doom::of(known, stale),
+        }
+    }
+
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
         self.macs.update(chunk);

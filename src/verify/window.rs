@@ -68,7 +68,7 @@ impl Window {
     }
 
     #[inline]
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         timestamp: UnixSeconds,
         now: UnixSeconds,

@@ -99,6 +99,70 @@ mod axum {
     }
 
     #[test]
+    fn many_subscriptions_looks_each_up_once_and_forgets_when_told() {
+        let mut example = Example::start("many_subscriptions", &[("OPERATOR_ADDR", "127.0.0.1:0")]);
+        let line = example.line_with("operator: ");
+        let operator = Operator(line.strip_prefix("operator: ").unwrap().to_owned());
+        let deliver = |example: &Example, subscription: &str, secret: &str, id: &str| {
+            let body = row_created(id, "{}");
+            let mut headers = signed(secret, &body, 0);
+            headers.push(("X-Service-Webhook-Id", subscription.to_owned()));
+            example.send("POST", "/webhooks", &headers, &body).status
+        };
+        let secret_of = |subscription: &str| format!("whsec_made_up_for_{subscription}");
+        let good = |example: &Example, subscription: &str, id: &str| {
+            deliver(example, subscription, &secret_of(subscription), id)
+        };
+
+        // Eight at one moment, one query.
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let numbers = (0..8).map(|number| format!("evt_{number}"));
+            let started: Vec<_> = numbers
+                .map(|id| scope.spawn(|| good(&example, "wh_7", &{ id })))
+                .collect();
+            started.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(statuses, [204; 8]);
+        example.line_with("evt_7 for wh_7");
+        assert_eq!(example.count_lines_with("query: wh_7 is there"), 1);
+        // Another subscription remembers for itself.
+        assert_eq!(good(&example, "wh_10000", "evt_7"), 204);
+        example.line_with("evt_7 for wh_10000");
+        assert_eq!(good(&example, "wh_7", "evt_7"), 200);
+
+        assert_eq!(good(&example, "wh_10001", "evt_1"), 401);
+        example.line_with("query: wh_10001 is unknown");
+        assert_eq!(good(&example, "wh_'or'1'='1", "evt_1"), 401);
+        assert_eq!(deliver(&example, "wh_7", SECRET, "evt_9"), 401);
+        assert_eq!(good(&example, "wh_down", "evt_1"), 503);
+        example.line_with("made up: the database is down");
+
+        let another = "whsec_made_up_another_one";
+        assert_eq!(operator.ask("PUT", "/subscriptions/wh_7", another), 204);
+        assert_eq!(good(&example, "wh_7", "evt_9"), 401);
+        assert_eq!(deliver(&example, "wh_7", another, "evt_9"), 204);
+        assert_eq!(operator.ask("PUT", "/subscriptions/wh_7", "whsec_"), 400);
+        assert_eq!(operator.ask("DELETE", "/subscriptions/wh_7", ""), 204);
+        assert_eq!(deliver(&example, "wh_7", another, "evt_10"), 401);
+        assert_eq!(operator.ask("DELETE", "/subscriptions/wh_7", ""), 404);
+        assert_eq!(operator.ask("GET", "/stats", ""), 200);
+        // One query more for each change, and none for what has another form.
+        example.line_with("query: wh_7 is unknown");
+        assert_eq!(example.count_lines_with("query: wh_7 is there"), 2);
+        assert_eq!(example.count_lines_with("or'1"), 0);
+        assert_eq!(example.count_lines_with("whsec"), 0);
+    }
+
+    /// The operator's port of an example.
+    struct Operator(String);
+
+    impl Operator {
+        fn ask(&self, method: &str, path: &str, body: &str) -> u16 {
+            crate::process::send_to(&self.0, method, path, &[], body).status
+        }
+    }
+
+    #[test]
     fn custom_store_remembers_across_a_restart() {
         let file = scratch("handled");
         let variables = [
@@ -187,6 +251,66 @@ mod axum {
         example.line_with("Total does not fit");
         assert!(example.terminate());
         example.line_with("stopped, 0 runs aborted");
+    }
+
+    #[cfg(feature = "moka")]
+    #[test]
+    fn event_router_takes_each_event_to_its_arm() {
+        let secrets = format!("wh_1={SECRET},wh_2=whsec_made_up_for_another_model");
+        let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &secrets)]);
+        for line in [
+            "subscription to page.created; data model: any",
+            "subscription to row.created; data model: dm_invoices",
+            "subscription to row.created, row.deleted, row.updated; data model: dm_orders",
+        ] {
+            example.line_with(line);
+        }
+        let deliver = |example: &Example, subscription: &str, secret: &str, body: &str| {
+            let mut headers = signed(secret, body, 0);
+            headers.push(("X-Service-Webhook-Id", subscription.to_owned()));
+            example.send("POST", "/webhooks", &headers, body)
+        };
+        let created = |id: &str, model: &str, properties: &str| {
+            row_created(id, properties).replace("dm_1", model)
+        };
+        let order = created("evt_1", "dm_orders", r#"{"Customer":"Ada","Total":12.50}"#);
+        assert_eq!(deliver(&example, "wh_1", SECRET, &order).status, 204);
+        example.line_with("order 1: Ada for 12.50");
+        assert!(deliver(&example, "wh_1", SECRET, &order).is_replay());
+
+        let other = "whsec_made_up_for_another_model";
+        let invoice = created("evt_2", "dm_invoices", r#"{"Number":"2026-7"}"#);
+        assert_eq!(deliver(&example, "wh_2", other, &invoice).status, 204);
+        example.line_with("invoice 2026-7");
+        assert_eq!(deliver(&example, "wh_1", other, &invoice).status, 401);
+
+        let misfit = created(
+            "evt_3",
+            "dm_invoices",
+            r#"{"Customer":"Ada","Total":12.50}"#,
+        );
+        assert_eq!(deliver(&example, "wh_2", other, &misfit).status, 422);
+        example.line_with("evt_3: 422 misfit: data.properties.Number is missing");
+
+        let page = r#"{"id":"evt_4","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
+        assert_eq!(deliver(&example, "wh_1", SECRET, page).status, 204);
+        example.line_with("page Plans");
+
+        let unknown = created("evt_5", "dm_customers", "{}");
+        assert_eq!(deliver(&example, "wh_1", SECRET, &unknown).status, 204);
+        example.line_with(
+            "evt_5: 204 unhandled: no handler for row.created of the data model dm_customers",
+        );
+
+        let alone = format!("wh_1={SECRET}");
+        let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &alone)]);
+        check_the_rules(&mut example, "evt_router");
+
+        let said = Example::refused("event_router", &[("WEBHOOK_SECRETS", SECRET)]);
+        assert!(
+            said.contains("expected ID=SECRET") && !said.contains(SECRET),
+            "{said}"
+        );
     }
 
     #[cfg(feature = "moka")]

@@ -105,7 +105,16 @@ fn frameworks_stay_in_their_folders() {
         assert!(name.starts_with("layer/"), "{name}");
     }
     for name in who_names(&["axum_core::", "axum::"]) {
-        assert!(name.starts_with("extract/"), "{name}");
+        let apart = name.starts_with("extract/") || name.starts_with("route/");
+        assert!(apart, "{name}");
+    }
+    // Which arm it is, and what there is to subscribe to, is decided without a framework: whoever has a delivery can ask.
+    for name in ["route/table.rs", "route/subscriptions.rs"] {
+        let source = sources().into_iter().find(|source| source.name == name);
+        let source = source.expect(name);
+        for path in ["axum_core::", "axum::", "http::", "tokio::"] {
+            assert!(!source.names(path), "{name} names {path}");
+        }
     }
 }
 
@@ -147,17 +156,25 @@ fn no_file_is_long() {
 ))]
 mod packages {
     use std::collections::{BTreeMap, BTreeSet};
+    use std::fs;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
+    use std::sync::LazyLock;
 
     use super::ROOT;
 
     type Package = (String, String);
 
     fn cargo(arguments: &[&str]) -> String {
+        let locked = [arguments, &["--locked"]].concat();
+        cargo_in(Path::new(ROOT), &locked)
+    }
+
+    fn cargo_in(folder: &Path, arguments: &[&str]) -> String {
         let output = Command::new(env!("CARGO"))
-            .current_dir(ROOT)
+            .current_dir(folder)
             .args(arguments)
-            .args(["--locked", "--offline"])
+            .arg("--offline")
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -178,14 +195,37 @@ mod packages {
             .collect()
     }
 
-    fn rust_versions() -> BTreeMap<Package, (u32, u32)> {
+    /// This package without its workspace. The metadata of a workspace asks for every member's dependencies, and those of
+    /// `examples/frameworks` are not there until somebody builds it.
+    fn alone() -> PathBuf {
+        let name = format!("alone-{}", std::process::id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(folder.join("src")).unwrap();
+        fs::write(folder.join("src/lib.rs"), "").unwrap();
+        let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+        let members =
+            |line: &&str| line.starts_with("members = ") || line.starts_with("default-members = ");
+        let manifest: Vec<_> = manifest.lines().filter(|line| !members(line)).collect();
+        fs::write(folder.join("Cargo.toml"), manifest.join("\n")).unwrap();
+        // Cargo takes the members' packages out of it, and changes nothing else without a network.
+        fs::copy(
+            Path::new(ROOT).join("Cargo.lock"),
+            folder.join("Cargo.lock"),
+        )
+        .unwrap();
+        folder
+    }
+
+    static RUST_VERSIONS: LazyLock<BTreeMap<Package, (u32, u32)>> = LazyLock::new(|| {
         let about = Command::new(env!("CARGO")).arg("-vV").output().unwrap();
         let about = String::from_utf8(about.stdout).unwrap();
         let host = about.lines().find_map(|line| line.strip_prefix("host: "));
         let metadata = ["metadata", "--format-version=1", "--all-features"];
         let filter = ["--filter-platform", host.unwrap()];
-        let metadata: serde_json::Value =
-            serde_json::from_str(&cargo(&[metadata.as_slice(), &filter].concat())).unwrap();
+        let folder = alone();
+        let metadata = cargo_in(&folder, &[metadata.as_slice(), &filter].concat());
+        fs::remove_dir_all(folder).unwrap();
+        let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
         let mut versions = BTreeMap::new();
         for package in metadata["packages"].as_array().unwrap() {
             let text = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
@@ -195,7 +235,7 @@ mod packages {
             versions.insert((text("name"), text("version")), rust);
         }
         versions
-    }
+    });
 
     /// README's rows and what to ask cargo for.
     const ROWS: [(&str, &[&str]); 11] = [
@@ -221,10 +261,9 @@ mod packages {
     #[test]
     fn readme_counts_packages_right() {
         let readme = include_str!("../../README.md");
-        let rust_versions = rust_versions();
         for (row, features) in ROWS {
             let packages = tree(features);
-            let newest = packages.iter().map(|package| rust_versions[package]).max();
+            let newest = packages.iter().map(|package| RUST_VERSIONS[package]).max();
             let (major, minor) = newest.unwrap();
             let end = format!("| {} | {major}.{minor} |", packages.len());
             let line = readme
@@ -239,6 +278,25 @@ mod packages {
     fn packages_stay_few() {
         assert!(tree(&["--no-default-features"]).len() <= 30);
         assert!(tree(&[]).len() <= 64);
+    }
+
+    /// What a test of this package compiles, dev-dependencies and all, names no other framework.
+    #[test]
+    fn other_frameworks_stay_in_their_member() {
+        let tree = ["tree", "--prefix=none", "--all-features"];
+        for line in cargo(&tree).lines() {
+            let foreign = ["actix", "lambda_", "poem", "rocket", "tonic"];
+            let named = foreign.iter().any(|prefix| line.starts_with(prefix));
+            assert!(!named, "{line}");
+        }
+        let plain = cargo(&["metadata", "--format-version=1", "--no-deps"]);
+        let plain: serde_json::Value = serde_json::from_str(&plain).unwrap();
+        let built = plain["workspace_default_members"].as_array().unwrap();
+        assert_eq!(
+            built.len(),
+            1,
+            "a plain `cargo test` builds this package alone"
+        );
     }
 
     #[test]
@@ -269,8 +327,7 @@ mod packages {
 
     #[test]
     fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
-        let rust_versions = rust_versions();
-        let of = |package: &Package| rust_versions[package];
+        let of = |package: &Package| RUST_VERSIONS[package];
         let packages = tree(&["--all-features"]);
         let own = packages
             .iter()

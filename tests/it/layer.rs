@@ -1029,6 +1029,23 @@ async fn a_handlers_own_reason_reaches_the_operator_and_not_the_sender() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reason_is_an_answer_by_itself() {
+    let harness = Harness::of(|_, _| async {
+        Err::<StatusCode, _>(FailureReason::new("the ledger is shut"))
+    });
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    let told = answer.extensions().get::<Answer>().unwrap();
+    assert_eq!(told.to_string(), "500 handler_status: the ledger is shut");
+    assert_eq!(
+        axum::body::to_bytes(answer.into_body(), 9)
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_part_that_does_not_fit_is_answered_as_an_argument_would_be() {
     #[derive(serde::Deserialize)]
     struct Order {

@@ -70,6 +70,8 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     shown.debug(delivery.verified());
     shown.debug(&delivery.event::<hookgate::Properties>().unwrap().data);
     shown.error(&delivery.event::<Vec<u8>>().map(|_| ()).unwrap_err());
+    #[cfg(feature = "tower")]
+    shown.error(&hookgate::Unhandled::of(&delivery));
     let admission = block_on(receiver.admit(&delivery)).unwrap();
     shown.debug(&admission);
     let Admission::Fresh(claim) = admission else {
@@ -94,6 +96,69 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     }
     let mut needles = needles();
     needles.push("LEAKED".into());
+    for text in shown.0 {
+        for needle in &needles {
+            let leaks = text.to_lowercase().contains(&needle.to_lowercase());
+            assert!(!leaks, "{needle:?} shows in {text:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_looked_up_shows_none_of_it_either() {
+    use hookgate::{
+        LocalStore, LookupError, LookupErrorKind, LookupFuture, Receiver, RequestHead,
+        SecretProvider, SubscriptionId, block_on, provider_fn,
+    };
+
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &timestamp, BODY.as_bytes());
+    let header = signature.to_header_value();
+    let head = |id: &'static str| {
+        let headers = [
+            ("x-service-signature", header.as_str()),
+            ("x-service-timestamp", timestamp.as_str()),
+            ("x-service-webhook-id", id),
+        ];
+        RequestHead::new("POST", headers)
+    };
+    let mut shown = Shown(Vec::new());
+    // A ring, a secret that is refused, an error of the provider's own, a panic.
+    let provider = provider_fn(async |id: SubscriptionId| match id.as_str() {
+        "wh_1" => Secret::new(SECRET).map(Some).map_err(Box::from),
+        "wh_2" => Secret::new(&SECRET.replace("whsec_", "tk_live_"))
+            .map(Some)
+            .map_err(Box::from),
+        "wh_3" => Err(Box::<dyn Error + Send + Sync>::from("made up: no route")),
+        _ => panic!("made up: the provider breaks"),
+    });
+    shown.debug(&provider);
+    let id = SubscriptionId::parse("wh_1").unwrap();
+    shown.both(&id);
+    shown.debug(&provider.look_up(&id));
+    shown.debug(&LookupFuture::ready(Ok(Some(KeyRing::new(
+        Secret::new(SECRET).unwrap(),
+    )))));
+    shown.error(&LookupError::new(LookupErrorKind::TimedOut));
+    let builder = Receiver::builder()
+        .provider(provider)
+        .clock(ManualClock::at(NOW))
+        .store(LocalStore::default());
+    shown.debug(&builder);
+    let receiver = builder.build().unwrap();
+    let mut opening = Box::pin(async { receiver.open_async(&head("wh_1")).await });
+    shown.debug(&block_on(opening.as_mut()).unwrap());
+    for id in ["wh_2", "wh_3", "wh_4"] {
+        let refusal = block_on(receiver.open_async(&head(id))).unwrap_err();
+        shown.error(&refusal);
+        shown.debug(&refusal.kind());
+    }
+    shown.error(&receiver.open(&head("wh_5")).unwrap_err());
+    shown.debug(&receiver);
+    shown.debug(receiver.keys());
+    shown.debug(&receiver.keys().lookup_stats());
+    assert!(shown.0.len() > 40, "{}", shown.0.len());
+    let needles = needles();
     for text in shown.0 {
         for needle in &needles {
             let leaks = text.to_lowercase().contains(&needle.to_lowercase());

@@ -6,11 +6,15 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(all(feature = "axum", feature = "moka"))]
+mod crowd;
 mod events;
 mod examples;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod handle;
 #[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]
@@ -19,6 +23,8 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(feature = "axum")]
+mod lookup;
 #[cfg(feature = "axum")]
 mod model;
 #[cfg(feature = "axum")]
@@ -32,11 +38,14 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(feature = "axum")]
+mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
+mod traits;
 mod ui;
 mod vectors;
 #[cfg(feature = "axum")]

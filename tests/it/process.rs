@@ -52,9 +52,16 @@ impl Example {
         }
     }
 
-    fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
-        for inherited in ["ADDR", "WEBHOOK_SECRET", "SECRET", "SECRET2", "MAX_BODY"] {
+        for inherited in [
+            "ADDR",
+            "WEBHOOK_SECRET",
+            "WEBHOOK_SECRETS",
+            "SECRET",
+            "SECRET2",
+            "MAX_BODY",
+        ] {
             command.env_remove(inherited);
         }
         let mut child = command
@@ -138,22 +145,32 @@ impl Example {
         headers: &[(&str, String)],
         body: &str,
     ) -> Reply {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {}\r\n",
-            self.address,
-            body.len()
-        );
-        for (name, value) in headers {
-            write!(head, "{name}: {value}\r\n").unwrap();
-        }
-        // A server that refuses on the head may close before it has taken all of the body.
-        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
-        let mut text = Vec::new();
-        let _ = stream.read_to_end(&mut text);
-        Reply::parse(&String::from_utf8(text).unwrap())
+        send_to(&self.address, method, path, headers, body)
     }
+}
+
+/// One request to a port, and its answer.
+pub(crate) fn send_to(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, String)],
+    body: &str,
+) -> Reply {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        write!(head, "{name}: {value}\r\n").unwrap();
+    }
+    // A server that refuses on the head may close before it has taken all of the body.
+    let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+    let mut text = Vec::new();
+    let _ = stream.read_to_end(&mut text);
+    Reply::parse(&String::from_utf8(text).unwrap())
 }
 
 /// Sends lines as they are printed.

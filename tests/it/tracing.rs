@@ -11,7 +11,7 @@ use axum::Router;
 use axum::routing::post;
 use hookgate::{
     Answer, DeadLetter, Delivery, Event, Failed, KeyRing, LocalStore, Reason, Receiver, Secret,
-    Signature, Timestamp,
+    Signature, Timestamp, Unhandled,
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -218,6 +218,32 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
     assert_eq!(within, [[0], [1], [2], [3], [4]]);
     let reason = &lines[4].fields["reason"];
     assert!(reason.contains("signature"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_handles_is_said_with_its_type_and_model() {
+    record();
+    let harness = Harness::of(|delivery, _| async move { Unhandled::of(&delivery) });
+    let sent = Sent::event("evt_1");
+    assert_eq!(harness.send(&sent).await.status(), 204);
+    let expected = recognised(
+        &sent,
+        &[
+            ("http.response.status_code", "204"),
+            ("hookgate.outcome", "unhandled"),
+            ("error.type", "unhandled"),
+        ],
+    );
+    assert_eq!(last_fields(), expected);
+    let lines = lines();
+    assert_eq!(lines.len(), 1);
+    let line = &lines[0].fields;
+    assert_eq!(line["message"], "delivery not handled");
+    assert_eq!(line["outcome"], "unhandled");
+    assert_eq!(
+        line["reason"],
+        "no handler for row.deleted of the data model dm_1"
+    );
 }
 
 #[tokio::test(start_paused = true)]

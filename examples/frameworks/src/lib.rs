@@ -1,0 +1,74 @@
+//! What the examples of this folder share: something to do for each event, and when to stop. What a framework needs to receive
+//! deliveries is in its own example, whole.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookgate::FailureReason;
+use tokio::fs::OpenOptions;
+use tokio::io::AsyncWriteExt;
+
+/// The handlers' effect: a line in a file for each order. It fails while the file can't be written, and is as slow as it is told.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    file: Arc<PathBuf>,
+    takes: Duration,
+}
+
+impl Ledger {
+    /// In the file that `LEDGER` names, or `ledger.txt`. `LEDGER_MILLIS` makes it slow.
+    pub fn from_env() -> Self {
+        let file = env::var_os("LEDGER").unwrap_or_else(|| "ledger.txt".into());
+        let takes = env::var("LEDGER_MILLIS").ok();
+        let takes = takes.and_then(|millis| millis.parse().ok()).unwrap_or(0);
+        Self {
+            file: Arc::new(file.into()),
+            takes: Duration::from_millis(takes),
+        }
+    }
+
+    /// Appends a line.
+    ///
+    /// # Errors
+    /// The file can't be written. The reason is for the operator; the sender hears 500, and tries again.
+    pub async fn book(&self, line: String) -> Result<(), FailureReason> {
+        tokio::time::sleep(self.takes).await;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&*self.file)
+            .await
+            .map_err(FailureReason::new)?;
+        let whole = format!("{line}\n");
+        file.write_all(whole.as_bytes())
+            .await
+            .map_err(FailureReason::new)?;
+        // What tokio has buffered may fail yet, and then the event is not handled.
+        file.flush().await.map_err(FailureReason::new)
+    }
+}
+
+/// Where to listen: `ADDR`, or 127.0.0.1:8787.
+pub fn address() -> String {
+    env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into())
+}
+
+/// Ends at Ctrl-C or SIGTERM.
+pub async fn told_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut told) => told.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
+}

@@ -1,0 +1,34 @@
+//! What a framework needs beside the handler and `main` stays short, and README counts it right.
+
+use std::path::Path;
+
+/// Beyond this, the crate's API would have to be mended instead.
+const MOST_LINES: usize = 30;
+
+#[test]
+fn no_framework_needs_more_than_30_lines_of_glue() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(folder.join("../../README.md")).unwrap();
+    let mut examples = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        examples += 1;
+        let text = std::fs::read_to_string(&path).unwrap();
+        let glue = text.split("// Glue begins.").nth(1);
+        let glue = glue.and_then(|rest| rest.split("// Glue ends.").next());
+        let glue = glue.unwrap_or_else(|| panic!("{}: where is the glue?", path.display()));
+        let lines = glue.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(
+            (1..=MOST_LINES).contains(&lines),
+            "{}: {lines} lines",
+            path.display()
+        );
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let row = format!("(examples/frameworks/{name}) | {lines} |");
+        assert!(readme.contains(&row), "README has no {row}");
+    }
+    assert_eq!(examples, 4);
+}

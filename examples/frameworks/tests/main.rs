@@ -1,0 +1,53 @@
+//! Each example is started as a process, delivered to over TCP, and does what its header says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+
+mod glue;
+mod lambda;
+#[path = "../../../tests/it/process.rs"]
+mod process;
+mod rules;
+mod tonic;
+
+use std::path::PathBuf;
+
+const SECRET: &str = "whsec_made_up_for_the_frameworks";
+
+/// A file for the handlers to write to. Its folder is not there until it is made.
+struct LedgerFile {
+    folder: PathBuf,
+}
+
+impl LedgerFile {
+    fn missing(name: &str) -> Self {
+        let name = format!("ledger-{name}-{}", std::process::id());
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        Self { folder }
+    }
+
+    fn made(name: &str) -> Self {
+        let ledger = Self::missing(name);
+        ledger.make();
+        ledger
+    }
+
+    fn make(&self) {
+        std::fs::create_dir_all(&self.folder).unwrap();
+    }
+
+    fn path(&self) -> String {
+        self.folder.join("ledger.txt").to_str().unwrap().to_owned()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for LedgerFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,157 @@
+//! What any of them does that listens by itself.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::process::{Example, row_created, signed};
+use crate::{LedgerFile, SECRET};
+
+fn order(id: &str) -> String {
+    row_created(id, r#"{"Customer":"Ada ✓"}"#)
+}
+
+/// One run for one event, none for what is not authentic, and another try for what failed.
+pub(crate) fn check_the_rules(name: &str) {
+    let ledger = LedgerFile::missing(name);
+    let path = ledger.path();
+    let mut example = Example::start(name, &[("WEBHOOK_SECRET", SECRET), ("LEDGER", &path)]);
+
+    // The folder is missing: a failed run, whose reason is the operator's alone.
+    let failed = example.deliver(SECRET, &order("evt_1"));
+    assert_eq!((failed.status, &*failed.body), (500, ""));
+    example.line_with("No such file");
+    ledger.make();
+    assert_eq!(example.deliver(SECRET, &order("evt_1")).status, 204);
+    let again = example.deliver(SECRET, &order("evt_1"));
+    assert!(again.is_replay(), "{again:?}");
+    assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
+
+    let headers = signed(SECRET, &order("evt_2"), 0);
+    let changed = order("evt_2").replace("row_1", "row_2");
+    let changed = example.send("POST", "/webhooks", &headers, &changed);
+    assert_eq!(changed.status, 401);
+    assert!(changed.has("content-type: application/json"), "{changed:?}");
+    let stale = signed(SECRET, &order("evt_2"), 301);
+    let stale = example.send("POST", "/webhooks", &stale, &order("evt_2"));
+    assert_eq!((stale.status, &stale.body), (401, &changed.body));
+    let mut doubled = headers.clone();
+    doubled.push(headers[2].clone());
+    let doubled = example.send("POST", "/webhooks", &doubled, &order("evt_2"));
+    assert_eq!((doubled.status, &doubled.body), (401, &changed.body));
+    // It may come in chunks.
+    assert!(changed.body.contains(r#"{"error":{"code":"UNAUTHORIZED""#));
+
+    let misfit = row_created("evt_3", r#"{"Customer":7}"#);
+    assert_eq!(example.deliver(SECRET, &misfit).status, 422);
+    example.line_with("Customer does not fit");
+    let get = example.send("GET", "/webhooks", &[], "");
+    assert_eq!(get.status, 405);
+    assert!(get.has("allow: post"), "{get:?}");
+    // No body follows: the head alone is refused.
+    let mut stream = TcpStream::connect(&example.address).unwrap();
+    let head = "POST /webhooks HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut status = [0; 12];
+    std::io::Read::read_exact(&mut stream, &mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 413");
+    assert_eq!(ledger.lines().len(), 1);
+}
+
+/// The sender hangs up before the handler is done.
+pub(crate) fn check_a_hang_up(name: &str) {
+    let ledger = LedgerFile::made(&format!("{name}-hang-up"));
+    let (path, millis) = (ledger.path(), "1500");
+    let variables = [
+        ("WEBHOOK_SECRET", SECRET),
+        ("LEDGER", &*path),
+        ("LEDGER_MILLIS", millis),
+    ];
+    let example = Example::start(name, &variables);
+    let body = order("evt_1");
+    let mut stream = TcpStream::connect(&example.address).unwrap();
+    let mut head = format!(
+        "POST /webhooks HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in signed(SECRET, &body, 0) {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream
+        .write_all(format!("{head}\r\n{body}").as_bytes())
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(
+        ledger.lines().len(),
+        0,
+        "the handler was too fast for this test"
+    );
+    drop(stream);
+    let until = Instant::now() + Duration::from_secs(30);
+    while ledger.lines().is_empty() {
+        assert!(Instant::now() < until, "the run was cut off");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It may not be committed yet; a copy waits for that.
+    assert!(example.deliver(SECRET, &body).is_replay());
+    assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
+}
+
+/// A handler that takes longer than the sender waits, a copy beside it, and a server that is told to stop meanwhile.
+#[cfg(unix)]
+pub(crate) fn check_a_late_run(name: &str) {
+    let ledger = LedgerFile::made(&format!("{name}-late"));
+    let path = ledger.path();
+    let variables = [
+        ("WEBHOOK_SECRET", SECRET),
+        ("LEDGER", &*path),
+        ("LEDGER_MILLIS", "8000"),
+    ];
+    let mut example = Example::start(name, &variables);
+    let body = order("evt_1");
+    let began = Instant::now();
+    let copies = std::thread::scope(|scope| {
+        let deliver = || example.deliver(SECRET, &body);
+        let copies = [scope.spawn(deliver), scope.spawn(deliver)];
+        copies.map(|copy| copy.join().unwrap())
+    });
+    for copy in copies {
+        assert_eq!(copy.status, 503, "{copy:?}");
+        assert!(copy.body.contains(r#""code":"INTERNAL_ERROR""#), "{copy:?}");
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "too slow a machine"
+    );
+    assert_eq!(ledger.lines().len(), 0);
+    assert!(example.terminate());
+    example.line_with("stopped, 0 runs aborted");
+    assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
+}
+
+macro_rules! frameworks {
+    ($($name:ident),*) => {$(
+        mod $name {
+            #[test]
+            fn handles_once_what_is_authentic_and_fresh() {
+                super::check_the_rules(stringify!($name));
+            }
+
+            #[test]
+            fn a_hang_up_ends_no_run() {
+                super::check_a_hang_up(stringify!($name));
+            }
+
+            #[cfg(unix)]
+            #[test]
+            fn a_late_run_is_answered_503_and_ends_before_the_server_does() {
+                super::check_a_late_run(stringify!($name));
+            }
+        }
+    )*};
+}
+
+frameworks!(actix_web, poem, tonic);

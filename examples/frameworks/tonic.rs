@@ -1,0 +1,78 @@
+//! A gRPC service and the webhooks at one port: tonic's routes become an axum router, and the guarded route joins them.
+//!
+//! ```sh
+//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example tonic
+//! ```
+//!
+//! README.md shows how to deliver to it. The service is gRPC's own health check; one of yours is added in its place or beside it.
+//!
+//! **What holds:** every promise. It is axum's road: one line guards the route, and gRPC's routes are not touched. Both come over HTTP/1
+//! and HTTP/2, even over one connection. **What to mind:** guard the route, not the router: `Router::layer` over both would ask every
+//! gRPC call for a signature.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::{Answer, Event, EventData, FailureReason, MemoryStore, Receiver, Secret};
+use hookgate_frameworks::{Ledger, address, told_to_stop};
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+use tonic_health::ServingStatus;
+
+/// A row of the data model `Orders`.
+#[derive(serde::Deserialize)]
+struct Order {
+    #[serde(rename = "Customer")]
+    customer: String,
+}
+
+async fn on_event(
+    event: Event<Order>,
+    State(ledger): State<Ledger>,
+) -> Result<StatusCode, FailureReason> {
+    if let EventData::RowCreated(row) = event.data {
+        let order = format!("{} {}", event.id, row.properties.customer);
+        ledger.book(order).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(MemoryStore::default())
+        .on_answer(|answer: &Answer| println!("{answer}"))
+        .build()?;
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter
+        .set_service_status("webhooks", ServingStatus::Serving)
+        .await;
+
+    // Glue begins.
+    let webhooks = Router::new()
+        .route("/webhooks", post(on_event).layer(receiver.layer()))
+        .with_state(Ledger::from_env());
+    let app = Routes::new(health).into_axum_router().merge(webhooks);
+    // Glue ends.
+
+    let listener = TcpListener::bind(address()).await?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app)
+        .with_graceful_shutdown(async move {
+            told_to_stop().await;
+            reporter
+                .set_service_status("webhooks", ServingStatus::NotServing)
+                .await;
+        })
+        .await?;
+    let drained = receiver.drain(Duration::from_secs(10)).await;
+    println!("stopped, {} runs aborted", drained.aborted());
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Ten thousand subscriptions, whose secrets a database holds: each is looked up when a delivery needs it, and remembered for a
+//! minute. The database here is a map that takes its time; every query is printed.
+//!
+//! ```sh
+//! cargo run --example many_subscriptions
+//! ```
+//!
+//! Subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on. README.md shows how to deliver; add the header
+//! `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone, changes subscriptions while deliveries arrive:
+//!
+//! ```sh
+//! curl -X PUT --data whsec_made_up_another_one http://127.0.0.1:8788/subscriptions/wh_7   # rotate, or add
+//! curl -X DELETE http://127.0.0.1:8788/subscriptions/wh_7
+//! curl http://127.0.0.1:8788/stats
+//! ```
+//!
+//! Both tell the receiver to forget what it has looked up, so that the change holds for the next delivery. Another process that
+//! changes the database can't do that; its change holds after a minute.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::collections::HashMap;
+use std::env;
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post, put};
+use axum::{Router, serve};
+use hookgate::{
+    Delivery, KeyRing, Keys, LocalStore, LookupError, LookupFuture, Receiver, Secret,
+    SecretProvider, SubscriptionId,
+};
+use tokio::net::TcpListener;
+
+/// What a query takes, over a network perhaps.
+const DELAY: Duration = Duration::from_millis(50);
+
+/// Stands in for a table of subscriptions with a unique id.
+#[derive(Clone)]
+struct Database(Arc<RwLock<HashMap<String, String>>>);
+
+impl Database {
+    fn filled() -> Self {
+        let row = |id: String| (id.clone(), format!("whsec_made_up_for_{id}"));
+        let rows = (1..=10_000).map(|number| row(format!("wh_{number}")));
+        Self(Arc::new(RwLock::new(rows.collect())))
+    }
+
+    async fn secret_of(&self, id: &str) -> io::Result<Option<String>> {
+        tokio::time::sleep(DELAY).await;
+        if id == "wh_down" {
+            return Err(io::Error::other("made up: the database is down"));
+        }
+        let rows = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.get(id).cloned())
+    }
+
+    /// Sets or removes a row; says whether there was one.
+    fn set(&self, id: String, secret: Option<String>) -> bool {
+        let mut rows = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match secret {
+            Some(secret) => rows.insert(id, secret).is_some(),
+            None => rows.remove(&id).is_some(),
+        }
+    }
+}
+
+struct Tenants {
+    database: Database,
+}
+
+impl SecretProvider for Tenants {
+    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
+        LookupFuture::boxed(async move {
+            let row = self.database.secret_of(subscription.as_str()).await;
+            let Some(text) = row.map_err(LookupError::unavailable)? else {
+                println!("query: {subscription} is unknown");
+                return Ok(None);
+            };
+            println!("query: {subscription} is there");
+            let secret = Secret::new(&text).map_err(LookupError::unusable)?;
+            Ok(Some(KeyRing::new(secret)))
+        })
+    }
+}
+
+async fn on_delivery(delivery: Delivery) -> StatusCode {
+    let scope = delivery.verified().scope();
+    println!("{} for {scope}", delivery.event_id());
+    StatusCode::NO_CONTENT
+}
+
+/// For the operator: changes the database, and has the receiver forget what it knew.
+#[derive(Clone)]
+struct Operator {
+    database: Database,
+    keys: Keys,
+}
+
+async fn rotate(
+    State(operator): State<Operator>,
+    Path(id): Path<String>,
+    secret: String,
+) -> Result<StatusCode, (StatusCode, String)> {
+    // Refused here, with advice, rather than at each delivery.
+    let refused = |error: &dyn Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
+    SubscriptionId::parse(&id).map_err(|error| refused(&error))?;
+    Secret::new(&secret).map_err(|error| refused(&error))?;
+    operator.database.set(id.clone(), Some(secret));
+    Ok(forgotten(&operator, &id))
+}
+
+async fn remove(State(operator): State<Operator>, Path(id): Path<String>) -> StatusCode {
+    if operator.database.set(id.clone(), None) {
+        forgotten(&operator, &id)
+    } else {
+        StatusCode::NOT_FOUND
+    }
+}
+
+fn forgotten(operator: &Operator, id: &str) -> StatusCode {
+    match operator.keys.forget(id) {
+        Ok(()) => StatusCode::NO_CONTENT,
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR, // these keys are not looked up
+    }
+}
+
+async fn stats(State(operator): State<Operator>) -> String {
+    format!("{:?}\n", operator.keys.lookup_stats())
+}
+
+async fn listen(variable: &str, default: &str) -> Result<TcpListener, String> {
+    let address = env::var(variable).unwrap_or_else(|_| default.into());
+    let listening = TcpListener::bind(&address).await;
+    listening.map_err(|error| format!("can't listen on {address}: {error}"))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let database = Database::filled();
+    let tenants = Tenants {
+        database: database.clone(),
+    };
+    let receiver = Receiver::builder()
+        .provider(tenants)
+        .store(LocalStore::default())
+        .on_answer(|answer| println!("{answer}"))
+        .build()?;
+
+    let operator = Operator {
+        database,
+        keys: receiver.keys().clone(),
+    };
+    let operators = Router::new()
+        .route("/subscriptions/{id}", put(rotate).delete(remove))
+        .route("/stats", get(stats))
+        .with_state(operator);
+    let app = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
+
+    let operators_port = listen("OPERATOR_ADDR", "127.0.0.1:8788").await?;
+    println!("operator: {}", operators_port.local_addr()?);
+    let port = listen("ADDR", "127.0.0.1:8787").await?;
+    println!("listening on http://{}/webhooks", port.local_addr()?);
+    tokio::try_join!(async { serve(operators_port, operators).await }, async {
+        serve(port, app).await
+    },)?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Why a subscription's keys could not be looked up.
+
+use std::error::Error;
+
+/// Why a subscription's keys could not be looked up. The delivery is answered 503, never as unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .kind.message())]
+pub struct LookupError {
+    kind: LookupErrorKind,
+    #[source]
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// The ways in which a look-up fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LookupErrorKind {
+    /// The provider could not answer; the source, if there is one, is its own error.
+    Unavailable,
+    /// It found keys that can't be used: a secret or a ring that is refused.
+    Unusable,
+    /// It did not answer in time.
+    TimedOut,
+    /// It panicked.
+    Panicked,
+    /// As many deliveries wait for look-ups as may.
+    TooManyWaiting,
+}
+
+impl LookupError {
+    /// An error of this kind.
+    #[must_use]
+    pub fn new(kind: LookupErrorKind) -> Self {
+        Self { kind, source: None }
+    }
+
+    /// The provider could not answer, because of this.
+    #[must_use]
+    pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(LookupErrorKind::Unavailable).caused_by(source)
+    }
+
+    /// The provider found keys that can't be used, because of this.
+    #[must_use]
+    pub fn unusable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(LookupErrorKind::Unusable).caused_by(source)
+    }
+
+    /// Keeps what lies below. No secret may be part of what it says.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> LookupErrorKind {
+        self.kind
+    }
+}
+
+impl LookupErrorKind {
+    fn message(self) -> &'static str {
+        match self {
+            Self::Unavailable => "the provider of secrets could not answer",
+            Self::Unusable => "the keys that the provider of secrets found can't be used",
+            Self::TimedOut => "the provider of secrets did not answer in time",
+            Self::Panicked => "the provider of secrets panicked",
+            Self::TooManyWaiting => "too many deliveries wait for look-ups already",
+        }
+    }
+}

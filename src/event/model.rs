@@ -1,0 +1,232 @@
+//! The data model of a row, read without the rest of the row.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::json::Name;
+use super::parse::{required, set_once};
+use super::properties::Properties;
+use super::{diagnose, scan};
+use crate::error::EventError;
+use crate::verify::{SignedBytes, Verified};
+
+/// The id of the data model that a row event names in `data.datamodelId`, unescaped. Borrowed from the body where it has no
+/// escapes, so that nothing is allocated.
+///
+/// One pass over the **whole** body, since a second `data` or `datamodelId` may come last. What the pass accepts is less than
+/// what [`Event`](super::Event) does, for it does not ask for the rest of the row; what it refuses, `Event` refuses in the same words.
+///
+/// # Errors
+/// No well-formed JSON object; `data` or `data.datamodelId` missing, or of another kind than object and string; a field of the
+/// envelope or the id there twice.
+pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_, str>, EventError> {
+    let text = scan::check(verified.body())?;
+    read(text)
+        .map_err(|_| diagnose::diagnose::<Properties>(text, verified.proof().pinned_workspace()))
+}
+
+fn read(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let id = json.deserialize_map(EnvelopeVisitor)?;
+    json.end()?;
+    Ok(id)
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cow<'de, str>, A::Error> {
+        let (mut id, mut event_type, mut created_at, mut workspace_id) = (None, None, None, None);
+        let mut model = None;
+        while let Some(Name(name)) = map.next_key()? {
+            match &*name {
+                "data" => set_once(&mut model, "data", map.next_value_seed(DataSeed)?)?,
+                "id" => set_once(&mut id, "id", map.next_value::<IgnoredAny>()?)?,
+                "type" => set_once(&mut event_type, "type", map.next_value::<IgnoredAny>()?)?,
+                "createdAt" => {
+                    set_once(
+                        &mut created_at,
+                        "createdAt",
+                        map.next_value::<IgnoredAny>()?,
+                    )?;
+                }
+                "workspaceId" => {
+                    set_once(
+                        &mut workspace_id,
+                        "workspaceId",
+                        map.next_value::<IgnoredAny>()?,
+                    )?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        required(model, "data")
+    }
+}
+
+struct DataSeed;
+
+impl<'de> DeserializeSeed<'de> for DataSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Cow<'de, str>, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for DataSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cow<'de, str>, A::Error> {
+        let mut model = None;
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "datamodelId" {
+                set_once(&mut model, "datamodelId", map.next_value::<Name<'_>>()?.0)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        required(model, "datamodelId")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+    use crate::error::EventErrorKind as Kind;
+
+    fn event(data: &str) -> String {
+        format!(
+            r#"{{"id":"evt_1","type":"row.deleted","createdAt":"","workspaceId":"ws_1","data":{data}}}"#
+        )
+    }
+
+    #[test]
+    fn is_found_wherever_it_stands_and_unescaped() {
+        for text in [
+            event(r#"{"datamodelId":"dm_1","rowId":"row_1"}"#),
+            event(r#"{"properties":{"datamodelId":"dm_2"},"datamodelId":"dm_1"}"#),
+            event(r#"{"datamodelId":"d\u006d_\u0031"}"#),
+            event(r#"{"d\u0061tamodelId":"dm_1"}"#),
+            r#"{"data":{"datamodelId":"dm_1"},"type":"row.deleted","id":"evt_1"}"#.into(),
+            r#" {"datamodelId":"dm_2","data":{"datamodelId":"dm_1"}} "#.into(),
+        ] {
+            assert_eq!(read(&text).unwrap(), "dm_1", "{text}");
+        }
+        let text = event(r#"{"datamodelId":"dm_1"}"#);
+        assert!(matches!(read(&text), Ok(Cow::Borrowed("dm_1"))));
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_in_the_words_of_an_event() {
+        let fault = |text: &str| {
+            assert!(read(text).is_err(), "{text}");
+            let error = diagnose::diagnose::<Properties>(text, None);
+            (error.kind(), error.path().map(str::to_owned))
+        };
+        for (text, kind, path) in [
+            (
+                event(r#"{"rowId":"row_1"}"#),
+                Kind::Missing,
+                Some("data.datamodelId"),
+            ),
+            (
+                event(r#"{"datamodelId":7}"#),
+                Kind::Misfit,
+                Some("data.datamodelId"),
+            ),
+            (
+                event(r#"{"datamodelId":null}"#),
+                Kind::Misfit,
+                Some("data.datamodelId"),
+            ),
+            (
+                event(r#"{"datamodelId":"dm_1","datamodelId":"dm_1"}"#),
+                Kind::Doubled,
+                Some("data.datamodelId"),
+            ),
+            (event("[]"), Kind::Misfit, Some("data")),
+            (
+                event(r#"{"datamodelId":"dm_1"},"data":{}"#),
+                Kind::Doubled,
+                Some("data"),
+            ),
+            (
+                event(r#"{"datamodelId":"dm_1"},"type":"a""#),
+                Kind::Doubled,
+                Some("type"),
+            ),
+            (
+                event(r#"{"datamodelId":"dm_1"},"id":"a""#),
+                Kind::Doubled,
+                Some("id"),
+            ),
+            (
+                event(r#"{"datamodelId":"dm_1"},"createdAt":"""#),
+                Kind::Doubled,
+                Some("createdAt"),
+            ),
+            (
+                event(r#"{"datamodelId":"dm_1"},"workspaceId":"""#),
+                Kind::Doubled,
+                Some("workspaceId"),
+            ),
+            (event(r#"{"datamodelId":"dm_1""#), Kind::Syntax, None),
+            (event(r#"{"datamodelId":"dm_1"}"#) + "}", Kind::Syntax, None),
+            ("[]".into(), Kind::NotAnObject, None),
+        ] {
+            assert_eq!(fault(&text), (kind, path.map(str::to_owned)), "{text}");
+        }
+    }
+
+    /// Whoever reads the whole event and whoever reads the model alone agree, whatever one edit makes of a body.
+    #[test]
+    fn agrees_with_the_event_on_every_edit_of_one_byte() {
+        let text = event(
+            r#"{"datamodelId":"dm_1","datamodelName":"","rowId":"r","deletedBy":{"id":"","name":""}}"#,
+        );
+        let mut read_alike = 0;
+        for at in 0..text.len() {
+            for byte in br#"{}[],:\"0 datx"# {
+                let mut replaced = text.clone().into_bytes();
+                replaced[at] = *byte;
+                let mut inserted = text.clone().into_bytes();
+                inserted.insert(at, *byte);
+                for edited in [replaced, inserted] {
+                    let edited = String::from_utf8(edited).unwrap();
+                    let whole = parse::event::<Properties>(&edited);
+                    match (read(&edited), whole) {
+                        (Ok(model), Ok(whole)) => {
+                            if let Some(id) = whole.datamodel_id() {
+                                assert_eq!(model, id.as_str(), "{edited}");
+                                read_alike += 1;
+                            }
+                        }
+                        // It asks for less than the event does, and never for more.
+                        (_, Err(_)) => {}
+                        // Another type's `data` need not name a model: there, nobody asks.
+                        (Err(error), Ok(whole)) => {
+                            assert!(whole.datamodel_id().is_none(), "{edited}: {error}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(read_alike > 100, "{read_alike}");
+    }
+}

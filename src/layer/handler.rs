@@ -1,0 +1,128 @@
+//! Handlers outside axum: what they may ask for, and what they may answer.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde::de::DeserializeOwned;
+
+use super::dead_letter::DeadLetter;
+use super::failure_reason::FailureReason;
+use super::unhandled::Unhandled;
+use crate::delivery::Delivery;
+use crate::error::EventError;
+use crate::event::Event;
+
+/// What a handler of [`Receiver::handle`](crate::Receiver::handle) may take: a [`Delivery`], an [`Event<R>`](Event), or a type of
+/// your own.
+///
+/// ```
+/// use hookgate::layer::FromDelivery;
+/// use hookgate::{Delivery, EventError};
+///
+/// /// For a handler that only passes on what came.
+/// struct Raw(bytes::Bytes);
+///
+/// impl FromDelivery for Raw {
+///     fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
+///         Ok(Self(delivery.body().clone()))
+///     }
+/// }
+/// ```
+pub trait FromDelivery: Sized {
+    /// Makes one of a delivery that is authentic, fresh and claimed.
+    ///
+    /// # Errors
+    /// The delivery does not fit: it is answered 422 and released, and the reason goes to the operator.
+    fn from_delivery(delivery: &Delivery) -> Result<Self, EventError>;
+}
+
+impl FromDelivery for Delivery {
+    fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
+        Ok(delivery.clone())
+    }
+}
+
+impl<R: DeserializeOwned> FromDelivery for Event<R> {
+    fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
+        delivery.event()
+    }
+}
+
+/// What a handler of [`Receiver::handle`](crate::Receiver::handle) may answer. 2xx commits; anything else releases, and the sender
+/// tries again.
+///
+/// | answer | status | told to the operator |
+/// |---|---|---|
+/// | [`StatusCode`], `Response<Bytes>` | its own | |
+/// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
+/// | [`FailureReason`] | 500 | the reason |
+/// | [`Unhandled`] | 204 | type and data model |
+/// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |
+/// | `Result` of two of them | of the one that it is | |
+///
+/// ```
+/// use hookgate::layer::IntoResponse;
+/// use hookgate::{DeadLetter, FailureReason};
+/// use http::StatusCode;
+///
+/// fn book(total: u32) -> Result<StatusCode, FailureReason> {
+///     if total > 1_000 {
+///         return Err(FailureReason::new("no such sum in the ledger"));
+///     }
+///     Ok(StatusCode::NO_CONTENT)
+/// }
+///
+/// assert_eq!(book(10).into_response().status(), 204);
+/// assert_eq!(book(2_000).into_response().status(), 500);
+/// assert_eq!(DeadLetter::new("no such customer").into_response().status(), 500); // until its hook is asked
+/// ```
+pub trait IntoResponse {
+    /// The response that the run is judged by.
+    fn into_response(self) -> Response<Bytes>;
+}
+
+impl IntoResponse for Response<Bytes> {
+    fn into_response(self) -> Response<Bytes> {
+        self
+    }
+}
+
+impl IntoResponse for StatusCode {
+    fn into_response(self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = self;
+        response
+    }
+}
+
+impl IntoResponse for FailureReason {
+    fn into_response(self) -> Response<Bytes> {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    }
+}
+
+impl IntoResponse for EventError {
+    fn into_response(self) -> Response<Bytes> {
+        FailureReason::new(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_response())
+    }
+}
+
+impl IntoResponse for Unhandled {
+    fn into_response(self) -> Response<Bytes> {
+        self.mark(StatusCode::NO_CONTENT.into_response())
+    }
+}
+
+impl IntoResponse for DeadLetter {
+    fn into_response(self) -> Response<Bytes> {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+    }
+}
+
+impl<A: IntoResponse, E: IntoResponse> IntoResponse for Result<A, E> {
+    fn into_response(self) -> Response<Bytes> {
+        match self {
+            Ok(answer) => answer.into_response(),
+            Err(error) => error.into_response(),
+        }
+    }
+}

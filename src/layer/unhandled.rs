@@ -1,0 +1,105 @@
+//! An event that nothing here handles.
+
+use std::fmt;
+
+use http::Response;
+
+use super::failure_reason::FailureReason;
+use crate::delivery::Delivery;
+use crate::event::{DataModelId, EventType, model_id};
+
+/// The most characters of a data model's id that are shown.
+const MAX_CHARS: usize = 256;
+
+/// A handler's answer: nothing here handles such an event.
+///
+/// With a 2xx the event is done, as with any 2xx, but the operator is told
+/// [`Outcome::Unhandled`](crate::Outcome::Unhandled) in place of `Handled`. With any other status a retry runs again, and the
+/// operator is told [`Failure::Unhandled`](crate::Failure::Unhandled). Either way this is the reason, by which hooks can ask for type
+/// and data model: `reason.downcast_ref::<Unhandled>()`.
+///
+/// The event router answers so where it has no arm. An axum handler returns it, which is a 204; a tower service
+/// [marks](Self::mark) its response with it.
+///
+#[cfg_attr(all(feature = "axum", feature = "testing"), doc = "```")]
+#[cfg_attr(not(all(feature = "axum", feature = "testing")), doc = "```ignore")]
+/// use axum::response::IntoResponse;
+/// use hookgate::{Delivery, Unhandled};
+///
+/// async fn on_delivery(delivery: Delivery) -> Result<(), Unhandled> {
+///     match delivery.event_type() {
+///         "page.created" => Ok(()),
+///         _ => Err(Unhandled::of(&delivery)),
+///     }
+/// }
+/// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
+///
+/// let body = r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#;
+/// let unhandled = Unhandled::of(&hookgate::testing::delivery(body)?);
+/// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
+/// assert_eq!(unhandled.into_response().status(), 204);
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "it must be put into the handler's response"]
+pub struct Unhandled {
+    event_type: EventType,
+    model: Option<DataModelId>,
+}
+
+impl Unhandled {
+    /// Names the delivery's event type and, for a row, the data model that its body names readably.
+    pub fn of(delivery: &Delivery) -> Self {
+        let event_type = delivery.head().event_type.clone();
+        let model = if event_type.names_datamodel() {
+            model_id(delivery.verified()).ok()
+        } else {
+            None
+        };
+        Self {
+            event_type,
+            model: model.map(|id| DataModelId::from(&*id)),
+        }
+    }
+
+    /// The event's type.
+    #[must_use]
+    pub fn event_type(&self) -> &EventType {
+        &self.event_type
+    }
+
+    /// The row's data model.
+    #[must_use]
+    pub fn model(&self) -> Option<&DataModelId> {
+        self.model.as_ref()
+    }
+
+    /// Marks a response; its status stays. A 422 becomes the receiver's own, in the shape of its other answers.
+    pub fn mark<B>(self, response: Response<B>) -> Response<B> {
+        FailureReason::new(self).mark(response)
+    }
+}
+
+/// Both come from the body, so they are escaped; a type has at most 256 bytes, and of an id no more is shown.
+impl fmt::Display for Unhandled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no handler for {}",
+            self.event_type.as_str().escape_debug()
+        )?;
+        if let Some(model) = &self.model {
+            f.write_str(" of the data model ")?;
+            let mut shown = model.as_str().escape_debug();
+            for char in shown.by_ref().take(MAX_CHARS) {
+                write!(f, "{char}")?;
+            }
+            if shown.next().is_some() {
+                f.write_str("…")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Unhandled {}

@@ -1,0 +1,166 @@
+//! A map that never holds more than it may, and forgets what is oldest first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::clock::Monotonic;
+
+/// Values by id, each until its end; the one that was put in first goes first when the map is full.
+///
+/// First in, first out, and not least recently used: all values live equally long, so the first in is the first to end, and
+/// reading changes nothing, which lets readers share the lock.
+pub(super) struct Bounded<V> {
+    capacity: usize,
+    slots: HashMap<Arc<str>, Slot<V>>,
+    /// In the order of putting in. An entry whose number is not its slot's is a leftover.
+    order: VecDeque<(u64, Arc<str>)>,
+    numbers: u64,
+}
+
+struct Slot<V> {
+    number: u64,
+    ends: Monotonic,
+    value: V,
+}
+
+impl<V> Bounded<V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            slots: HashMap::new(),
+            order: VecDeque::new(),
+            numbers: 0,
+        }
+    }
+
+    pub(super) fn get(&self, id: &str, now: Monotonic) -> Option<&V> {
+        let slot = self.slots.get(id).filter(|slot| now < slot.ends)?;
+        Some(&slot.value)
+    }
+
+    /// Says whether another value had to go before its end.
+    pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> bool {
+        self.numbers += 1;
+        let number = self.numbers;
+        let slot = Slot {
+            number,
+            ends,
+            value,
+        };
+        self.slots.insert(Arc::clone(id), slot);
+        self.order.push_back((number, Arc::clone(id)));
+        let full = self.slots.len() > self.capacity;
+        while self.slots.len() > self.capacity {
+            self.remove_first();
+        }
+        self.tidy();
+        full
+    }
+
+    pub(super) fn remove(&mut self, id: &str) {
+        self.slots.remove(id);
+        self.tidy();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.order.clear();
+    }
+
+    /// Forgets what has ended.
+    pub(super) fn purge(&mut self, now: Monotonic) {
+        while let Some((number, id)) = self.order.front() {
+            let slot = self.slots.get(id).filter(|slot| slot.number == *number);
+            if slot.is_some_and(|slot| now < slot.ends) {
+                return;
+            }
+            self.remove_first();
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn remove_first(&mut self) {
+        if let Some((number, id)) = self.order.pop_front()
+            && self
+                .slots
+                .get(&id)
+                .is_some_and(|slot| slot.number == number)
+        {
+            self.slots.remove(&id);
+        }
+    }
+
+    /// Leftovers never outnumber what is there by much. Each is swept once, so this costs a constant share of each insertion.
+    fn tidy(&mut self) {
+        if self.order.len() > 2 * self.slots.len() + 32 {
+            let slots = &self.slots;
+            let is_there =
+                |number, id: &Arc<str>| slots.get(id).is_some_and(|slot| slot.number == number);
+            self.order.retain(|(number, id)| is_there(*number, id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::new(Duration::from_secs(seconds))
+    }
+
+    fn id(number: u64) -> Arc<str> {
+        format!("wh_{number}").into()
+    }
+
+    #[test]
+    fn the_first_in_is_the_first_out_unless_it_was_put_in_again() {
+        let mut map = Bounded::new(3);
+        for number in 0..3 {
+            assert!(!map.insert(&id(number), number, at(60)));
+        }
+        assert!(!map.insert(&id(0), 10, at(70)));
+        assert!(map.insert(&id(3), 3, at(70)));
+        assert_eq!(map.get("wh_1", at(1)), None);
+        assert_eq!(map.get("wh_0", at(1)), Some(&10));
+        assert_eq!(map.len(), 3);
+    }
+
+    #[test]
+    fn nothing_is_found_from_its_end_on_and_purging_lets_it_go() {
+        let mut map = Bounded::new(10);
+        map.insert(&id(1), (), at(60));
+        map.insert(&id(2), (), at(61));
+        assert!(map.get("wh_1", at(59)).is_some());
+        assert!(map.get("wh_1", at(60)).is_none());
+        map.purge(at(60));
+        assert_eq!(map.len(), 1);
+        assert!(map.get("wh_2", at(60)).is_some());
+    }
+
+    #[test]
+    fn neither_floods_nor_repetition_nor_removal_let_it_grow() {
+        let mut map = Bounded::new(100);
+        for number in 0..10_000 {
+            map.insert(&id(number), (), at(60));
+            map.insert(&id(7), (), at(60)); // always there, always the newest
+            map.insert(&id(number % 50), (), at(60));
+            map.remove(&id(number % 30));
+            assert!(map.len() <= 100);
+            assert!(map.order.len() <= 2 * 100 + 33);
+        }
+        map.clear();
+        for number in 0..1_000 {
+            map.insert(&id(1), (), at(number));
+        }
+        assert_eq!(map.len(), 1);
+        assert!(map.order.len() <= 34, "{}", map.order.len());
+        let mut none = Bounded::new(0);
+        assert!(none.insert(&id(1), (), at(60)));
+        assert_eq!(none.len(), 0);
+    }
+}

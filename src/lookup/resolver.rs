@@ -1,0 +1,278 @@
+//! From a subscription's id to its ring: the cache first, then the provider.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::board::{Board, Ended, Seat, Step, Ticket};
+use super::cache::{Cache, Capacities, LIFETIME};
+use super::flight::{Afterwards, Lookup, Outcome};
+use super::id::as_looked_up;
+use super::provider::{Answer, SecretProvider};
+use super::{LookupStats, SubscriptionId};
+use crate::caught::{Panicked, caught};
+use crate::clock::{Clock, Monotonic};
+use crate::error::{LookupError, LookupErrorKind as Kind};
+use crate::verify::Ring;
+
+/// Looks rings up. Locks are taken in the order of the fields, and none is held while code of others runs.
+pub(crate) struct Resolver {
+    provider: Arc<dyn SecretProvider>,
+    clock: Arc<dyn Clock>,
+    board: Mutex<Board>,
+    cache: RwLock<Cache>,
+}
+
+/// What is known of an id without asking.
+pub(crate) enum Cached<'h> {
+    Found(Arc<Ring>),
+    /// No such subscription, or an id of another form, which is never looked up.
+    Unknown,
+    /// The provider has to be asked.
+    Absent(&'h str),
+}
+
+impl Resolver {
+    pub(crate) fn new(
+        provider: Arc<dyn SecretProvider>,
+        clock: Arc<dyn Clock>,
+        capacities: Capacities,
+    ) -> Self {
+        Self {
+            provider,
+            clock,
+            board: Mutex::default(),
+            cache: RwLock::new(Cache::new(capacities)),
+        }
+    }
+
+    /// Answers from the cache.
+    pub(crate) fn cached<'h>(&self, webhook_id: &'h [u8]) -> Cached<'h> {
+        let Some(id) = as_looked_up(webhook_id) else {
+            return Cached::Unknown;
+        };
+        let now = self.clock.monotonic();
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        match cache.get(id, now) {
+            Some(Some(ring)) => Cached::Found(Arc::clone(ring)),
+            Some(None) => Cached::Unknown,
+            None => Cached::Absent(id),
+        }
+    }
+
+    /// Joins the look-up of an id that the cache did not know, or begins one.
+    pub(crate) fn look_up(self: &Arc<Self>, id: &str) -> Waiting {
+        let now = self.clock.monotonic();
+        let joined = self.on_board(|board, after| {
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            cache.purge(now);
+            // A look-up may have ended since the cache was asked.
+            if let Some(ring) = cache.get(id, now) {
+                return Err(Ok(ring.cloned()));
+            }
+            let familiar = cache.is_familiar(id);
+            drop(cache);
+            let seat = board.join(id, familiar, now, |id| self.begin(id), after);
+            seat.map_err(|error| Err(Arc::new(error)))
+        });
+        Waiting {
+            resolver: Arc::clone(self),
+            turn: joined.map_or_else(Turn::Over, Turn::Seated),
+        }
+    }
+
+    /// The next delivery asks the provider. A look-up under way is not joined any more, nor remembered.
+    pub(crate) fn forget(&self, id: &str) {
+        self.on_board(|board, _| {
+            board.unlist(id);
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            cache.forget(id);
+        });
+    }
+
+    pub(crate) fn forget_all(&self) {
+        self.on_board(|board, _| {
+            board.unlist_all();
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            cache.forget_all();
+        });
+    }
+
+    pub(crate) fn stats(&self) -> LookupStats {
+        let board = self.board();
+        let (running, waiting) = board.counts();
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let (found, unknown, evicted) = cache.counts();
+        LookupStats {
+            found,
+            unknown,
+            evicted,
+            running,
+            waiting,
+        }
+    }
+
+    /// Nothing of it runs before it is polled.
+    fn begin(&self, id: &Arc<str>) -> Lookup {
+        let (provider, id) = (Arc::clone(&self.provider), SubscriptionId(Arc::clone(id)));
+        Box::pin(async move { provider.look_up(&id).await })
+    }
+
+    fn end(&self, ticket: Ticket, answer: Result<Answer, Panicked>) {
+        let now = self.clock.monotonic();
+        let about = {
+            let board = self.board();
+            board.id(ticket).zip(board.began(ticket))
+        };
+        let outcome = outcome(answer, about, now);
+        let kept = outcome.clone(); // what is dropped under the lock is never the last of an error, which is others' code
+        self.on_board(|board, after| {
+            let Some(Ended { id, began }) = board.end(ticket, outcome, now, after) else {
+                return;
+            };
+            if let Ok(ring) = &kept {
+                let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+                cache.put(&id, ring.as_ref(), began);
+            }
+        });
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn on_board<T>(&self, work: impl FnOnce(&mut Board, &mut Afterwards) -> T) -> T {
+        let mut after = Afterwards::default();
+        let result = work(&mut self.board(), &mut after);
+        after.run();
+        result
+    }
+}
+
+/// What an answer comes to. One that arrives when it would have ended already is none.
+fn outcome(
+    answer: Result<Answer, Panicked>,
+    about: Option<(Arc<str>, Monotonic)>,
+    now: Monotonic,
+) -> Outcome {
+    let error = match answer {
+        Ok(Ok(found)) => match about {
+            Some((id, began)) if now.saturating_since(began) < LIFETIME => {
+                return Ok(found.map(|ring| Arc::new(Ring::of_subscription(&id, ring))));
+            }
+            _ => LookupError::new(Kind::TimedOut),
+        },
+        Ok(Err(error)) => error,
+        Err(Panicked) => LookupError::new(Kind::Panicked),
+    };
+    Err(Arc::new(error))
+}
+
+impl fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolver")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Waits for a look-up, and polls it when it is its turn. There is no leader: whoever of those that wait is dropped, the
+/// others go on.
+pub(crate) struct Waiting {
+    resolver: Arc<Resolver>,
+    turn: Turn,
+}
+
+enum Turn {
+    /// Given up when the `Waiting` is dropped.
+    Seated(Seat),
+    /// An answer that needed no waiting.
+    Over(Outcome),
+}
+
+impl Waiting {
+    /// Nobody waits here any more. Says whether the look-up should go on: it has begun, and nobody else waits for it either.
+    #[cfg(feature = "tower")]
+    pub(crate) fn stays_behind(&mut self) -> bool {
+        match &mut self.turn {
+            Turn::Seated(seat) => self.resolver.board().stay_behind(seat),
+            Turn::Over(_) => false,
+        }
+    }
+}
+
+impl Future for Waiting {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let this = self.get_mut();
+        let seat = match &this.turn {
+            Turn::Seated(seat) => *seat,
+            Turn::Over(outcome) => return Poll::Ready(outcome.clone()),
+        };
+        let waker = context.waker().clone();
+        let step = this
+            .resolver
+            .on_board(|board, after| board.step(seat, waker, after));
+        let mut lookup = match step {
+            Step::Over(outcome) => return Poll::Ready(outcome),
+            Step::Wait => return Poll::Pending,
+            Step::Poll(lookup) => lookup,
+        };
+        let knock = Waker::from(Arc::new(Knock {
+            resolver: Arc::downgrade(&this.resolver),
+            ticket: seat.ticket,
+        }));
+        let answer = match caught(|| lookup.as_mut().poll(&mut Context::from_waker(&knock))) {
+            Ok(Poll::Pending) => {
+                this.resolver
+                    .on_board(|board, after| board.put_back(seat.ticket, lookup, after));
+                return Poll::Pending;
+            }
+            Ok(Poll::Ready(answer)) => Ok(answer),
+            Err(panicked) => Err(panicked),
+        };
+        let _ = caught(|| drop(lookup));
+        this.resolver.end(seat.ticket, answer);
+        // The outcome is there now, this one's own or the one that overtook it.
+        match this
+            .resolver
+            .on_board(|board, after| board.step(seat, knock, after))
+        {
+            Step::Over(outcome) => Poll::Ready(outcome),
+            Step::Poll(_) | Step::Wait => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Turn::Seated(seat) = self.turn {
+            let now = self.resolver.clock.monotonic();
+            self.resolver
+                .on_board(|board, after| board.leave(seat, now, after));
+        }
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waiting")
+    }
+}
+
+/// Wakes a look-up.
+struct Knock {
+    resolver: Weak<Resolver>,
+    ticket: Ticket,
+}
+
+impl Wake for Knock {
+    fn wake(self: Arc<Self>) {
+        if let Some(resolver) = self.resolver.upgrade() {
+            resolver.on_board(|board, after| board.knock(self.ticket, after));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! One arm: an axum handler whose arguments nobody asks for any more.
+
+use std::any::Any;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::response::Response;
+
+pub(super) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Shared, since one handler may stand in several places.
+pub(super) type SharedArm<S> = Arc<dyn Arm<S>>;
+
+pub(super) trait Arm<S>: Send + Sync {
+    fn call(&self, request: Request, state: S) -> BoxFuture;
+}
+
+pub(super) fn arm<H, T, S>(handler: H) -> SharedArm<S>
+where
+    H: Handler<T, S>,
+    T: 'static,
+    S: 'static,
+{
+    Arc::new(HandlerArm {
+        handler,
+        arguments: PhantomData,
+    })
+}
+
+struct HandlerArm<H, T> {
+    handler: H,
+    arguments: PhantomData<fn() -> T>,
+}
+
+impl<H, T, S> Arm<S> for HandlerArm<H, T>
+where
+    H: Handler<T, S>,
+    T: 'static,
+{
+    fn call(&self, request: Request, state: S) -> BoxFuture {
+        boxed(self.handler.clone().call(request, state))
+    }
+}
+
+/// Boxes a future, unless it is boxed already, as that of every function is.
+fn boxed<F: Future<Output = Response> + Send + 'static>(future: F) -> BoxFuture {
+    let mut future = Some(future);
+    let place: &mut dyn Any = &mut future;
+    if let Some(boxed) = place.downcast_mut().and_then(Option::<BoxFuture>::take) {
+        return boxed;
+    }
+    Box::pin(async move {
+        match future {
+            Some(future) => future.await,
+            None => unreachable!("it is taken only where it is returned"),
+        }
+    })
+}

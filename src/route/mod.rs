@@ -1,0 +1,147 @@
+//! The event router: arms by event type and data model, each an ordinary axum handler.
+//!
+//! `Event<Order>` fits the rows of one data model. Where one URL takes several, or one handler would grow a branch for each event
+//! type, the router takes every delivery to a handler of its own, with its own row type, extractors and errors, and all with the
+//! state of the axum app.
+//!
+//! # Which arm
+//!
+//! 1. The arm for the event's type **and** data model.
+//! 2. The arm for its type.
+//! 3. `otherwise`.
+//!
+//! The first that is there handles the event, and what it answers is the answer. An arm that refuses, such as one whose `Event<R>`
+//! the row does not fit, does not pass the event on: another handler's 2xx would hide the misfit.
+//!
+//! Data models are told by their **id**, since people rename models. Only `row.created`, `row.updated` and `row.deleted` name one, as
+//! the specification says; types that are not invented yet have arms by type alone. Type and id come from the bytes that were
+//! signed, never from a header, and are compared exactly, after JSON's escapes are resolved.
+//!
+//! # What an event without an arm becomes
+//!
+//! Without `otherwise` it is answered 204 and done: retrying would bring nothing new. But the operator is told: the outcome is
+//! [`Unhandled`](crate::Outcome::Unhandled) in place of `Handled`, with a [reason](crate::Unhandled) that names type and data model. With
+//! [`refuse_unhandled`](EventRouter::refuse_unhandled) it is 422, the claim is released and the failure is
+//! [`Failure::Unhandled`](crate::Failure::Unhandled): a deployment with the missing arm can still take a retry.
+//!
+//! # Bodies that can't be told apart
+//!
+//! The layer has read id and type. The router reads on only where an arm for the event's **type** names a data model: then in one
+//! pass over the whole body, without a copy, which costs somewhat less than reading it as an `Event` does. A row event whose data model can't be told, for it is missing, no string or there
+//! twice, or the body is no well-formed JSON, is then refused as [`Event`](crate::Event) refuses it: 422, the claim released, the
+//! reason with path and position. It does not fall to the arm for its type, nor to `otherwise`: which arm is right hangs on the id.
+//! Where no arm for the type names a data model, the body is its handler's to read.
+//!
+//! # Examples
+//!
+//! Two data models at one URL; everything else is reported as unhandled:
+//!
+//! ```
+//! use axum::{Router, extract::State, http::StatusCode};
+//! use hookgate::{Event, EventData, EventRouter, MemoryStore, Receiver, Secret};
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Order {
+//!     #[serde(rename = "Total")]
+//!     total: f64,
+//! }
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Invoice {
+//!     #[serde(rename = "Number")]
+//!     number: String,
+//! }
+//!
+//! async fn on_order(State(currency): State<&'static str>, event: Event<Order>) -> StatusCode {
+//!     if let EventData::RowCreated(row) = event.data {
+//!         println!("{}: {} {currency}", row.row_id, row.properties.total);
+//!     }
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! async fn on_new_invoice(event: Event<Invoice>) -> StatusCode {
+//!     if let EventData::RowCreated(row) = event.data {
+//!         println!("invoice {}", row.properties.number);
+//!     }
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//! let events = EventRouter::new()
+//!     .on_rows("dm_orders", on_order) // created, updated, deleted
+//!     .on_model("row.created", "dm_invoices", on_new_invoice)
+//!     .build()?;
+//! let app: Router = Router::new()
+//!     .route("/webhooks", events.layer(receiver.layer()))
+//!     .with_state("EUR");
+//! # let _ = app;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! With arms for types, and a handler for all that is left:
+//!
+//! ```
+//! use axum::http::StatusCode;
+//! use hookgate::{Delivery, Event, EventRouter, EventType, RouterErrorKind};
+//!
+//! async fn on_row(_: Event) -> StatusCode {
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! async fn on_other(delivery: Delivery) -> StatusCode {
+//!     println!("{}: {} bytes", delivery.event_type(), delivery.body().len());
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! let events: EventRouter = EventRouter::new()
+//!     .on(EventType::ROW_CREATED, on_row)
+//!     .on("row.updated", on_row)
+//!     .on("page.created", on_other)
+//!     .otherwise(on_other);
+//! assert!(events.build().is_ok());
+//!
+//! let twice: EventRouter = EventRouter::new().on("row.created", on_row).on("row.created", on_row);
+//! let error = twice.build().unwrap_err();
+//! assert_eq!(error.kind(), RouterErrorKind::ArmTwice);
+//! assert_eq!(error.to_string(), r#"two arms for "row.created" of any data model"#);
+//! ```
+//!
+//! # What to subscribe to
+//!
+//! A subscription has event types and at most one data model, so the arms say which ones there must be.
+//! [`subscriptions`](EventRouter::subscriptions) lists the fewest, none of which brings an event that another brings too:
+//!
+//! ```
+//! use axum::http::StatusCode;
+//! use hookgate::EventRouter;
+//!
+//! let events: EventRouter = EventRouter::new()
+//!     .on("row.created", StatusCode::NO_CONTENT) // a constant answer is a handler, too
+//!     .on_rows("dm_orders", StatusCode::NO_CONTENT);
+//! assert_eq!(
+//!     events.subscriptions().to_string(),
+//!     "subscription to row.created; data model: any\n\
+//!      subscription to row.deleted, row.updated; data model: dm_orders\n\
+//!      warning: row.created of dm_orders: the subscription to any data model brings that; another one that brings it too \
+//!      needs the same scope, or each event runs twice"
+//! );
+//! ```
+//!
+//! # Security
+//! Each subscription has a secret of its own, and whoever holds one can sign **any** event type and data model: an arm does not
+//! know which subscription an event came with. Where that matters, give each subscription its own route, or let the arm look at
+//! [`Verified::scope`](crate::Verified::scope).
+//!
+//! A router without the layer answers 500 and names the line to add; no arm ever sees an unverified event.
+
+mod arm;
+mod dispatch;
+mod router;
+mod subscriptions;
+mod table;
+
+pub use router::EventRouter;
+pub use subscriptions::{Subscription, SubscriptionWarning, Subscriptions};

@@ -1,0 +1,217 @@
+//! The builder: arms are named, and then checked once and for all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, post};
+
+use super::arm::{SharedArm, arm};
+use super::dispatch::{ByEvent, Dispatch};
+use super::subscriptions::Subscriptions;
+use super::table::{Table, Taken};
+use crate::error::{RouterError, RouterErrorKind as Kind};
+use crate::event::{DataModelId, EventType};
+
+/// The types of [`EventRouter::on_rows`].
+const ROW_TYPES: [EventType; 3] = [
+    EventType::ROW_CREATED,
+    EventType::ROW_UPDATED,
+    EventType::ROW_DELETED,
+];
+
+/// Takes deliveries to handlers by event type and data model. See the [module docs](super).
+///
+/// `S` is the state of the axum router that it becomes part of.
+///
+#[cfg_attr(feature = "testing", doc = "```")]
+#[cfg_attr(not(feature = "testing"), doc = "```ignore")]
+/// use axum::{Router, body::Body};
+/// use hookgate::testing::Signer;
+/// use hookgate::{Answer, EventRouter, LocalStore, Outcome, Receiver, Secret};
+/// use tower::ServiceExt;
+///
+/// async fn on_page() {}
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let secret = Secret::new("whsec_made_up_for_this_test")?;
+/// let receiver = Receiver::builder().secret(secret.clone()).store(LocalStore::default()).build()?;
+/// let events = EventRouter::new().on("page.created", on_page).build()?;
+/// let app: Router = Router::new().route("/webhooks", events.layer(receiver.layer()));
+///
+/// let signer = Signer::new(secret);
+/// for (body, status, outcome) in [
+///     (r#"{"id":"evt_1","type":"page.created"}"#, 200, Outcome::Handled),
+///     (r#"{"id":"evt_2","type":"page.deleted"}"#, 204, Outcome::Unhandled),
+/// ] {
+///     let answer = app.clone().oneshot(signer.request("/webhooks", body).map(Body::from)).await?;
+///     assert_eq!(answer.status(), status);
+///     assert_eq!(answer.extensions().get::<Answer>().unwrap().outcome, outcome);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a router handles nothing until it is built and routed to"]
+pub struct EventRouter<S = ()> {
+    table: Table<SharedArm<S>>,
+    refuse_unhandled: bool,
+    /// The first fault in what was named so far. Told by `build`, so that arms can be named in one chain.
+    fault: Option<RouterError>,
+}
+
+impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
+    /// Without an arm yet.
+    pub fn new() -> Self {
+        Self {
+            table: Table::new(),
+            refuse_unhandled: false,
+            fault: None,
+        }
+    }
+
+    /// An arm for an event type, whatever its data model: `"row.created"`, or `EventType::ROW_CREATED`, or a type that is not
+    /// invented yet.
+    pub fn on<H, T>(self, event_type: impl AsRef<str>, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        self.with_arm(event_type.as_ref(), None, arm(handler))
+    }
+
+    /// An arm for an event type and the id of a data model; it goes before an arm for the type alone.
+    ///
+    /// The type is one of `row.created`, `row.updated` and `row.deleted`, since no other names a data model. The id is compared
+    /// exactly; the model's name, which people may change, is not looked at.
+    pub fn on_model<H, T>(
+        self,
+        event_type: impl AsRef<str>,
+        model: impl AsRef<str>,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        self.with_arm(event_type.as_ref(), Some(model.as_ref()), arm(handler))
+    }
+
+    /// Arms for all rows of a data model: one handler for `row.created`, `row.updated` and `row.deleted`.
+    pub fn on_rows<H, T>(mut self, model: impl AsRef<str>, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        let (model, arm) = (model.as_ref(), arm(handler));
+        for event_type in &ROW_TYPES {
+            self = self.with_arm(event_type.as_str(), Some(model), Arc::clone(&arm));
+        }
+        self
+    }
+
+    /// The handler for every event that no arm takes. Without one they are answered 204, done, and reported as
+    /// [unhandled](crate::Outcome::Unhandled).
+    pub fn otherwise<H, T>(mut self, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        if let Err(Taken) = self.table.set_otherwise(arm(handler)) {
+            self.note(RouterError::new(Kind::OtherwiseTwice));
+        }
+        self
+    }
+
+    /// Answers 422 to events that no arm takes, so that the sender's retries can reach a deployment that has one. After the last
+    /// retry the event is lost.
+    pub fn refuse_unhandled(mut self) -> Self {
+        self.refuse_unhandled = true;
+        self
+    }
+
+    /// What to subscribe to, for the arms named so far. Arms that [`build`](Self::build) refuses are left out.
+    #[must_use]
+    pub fn subscriptions(&self) -> Subscriptions {
+        Subscriptions::of(&self.table)
+    }
+
+    /// An axum route for POST. It still needs the layer: `.build()?.layer(receiver.layer())`.
+    ///
+    /// # Errors
+    /// See [`RouterErrorKind`](Kind); the message names the first arm that can't be.
+    pub fn build(self) -> Result<MethodRouter<S>, RouterError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        if self.table.is_empty() {
+            return Err(RouterError::new(Kind::Empty));
+        }
+        if self.refuse_unhandled && self.table.has_otherwise() {
+            return Err(RouterError::new(Kind::NothingToRefuse));
+        }
+        let dispatch = Dispatch::new(self.table, self.refuse_unhandled);
+        Ok(post::<_, ByEvent, S>(dispatch))
+    }
+
+    fn with_arm(mut self, event_type: &str, model: Option<&str>, arm: SharedArm<S>) -> Self {
+        let inserted = parse(event_type, model).and_then(|(known, id)| {
+            let inserted = self.table.insert(known, id, arm);
+            inserted.map_err(|Taken| Kind::ArmTwice)
+        });
+        if let Err(kind) = inserted {
+            self.note(RouterError::new(kind).of_arm(event_type, model));
+        }
+        self
+    }
+
+    fn note(&mut self, fault: RouterError) {
+        self.fault.get_or_insert(fault);
+    }
+}
+
+/// What an arm is for. White space around a type or an id is a slip of whoever pasted it: such an arm would take nothing.
+fn parse(event_type: &str, model: Option<&str>) -> Result<(EventType, Option<DataModelId>), Kind> {
+    let known = EventType::parse(event_type).map_err(|_| Kind::UnusableType)?;
+    if is_padded(event_type) {
+        return Err(Kind::UnusableType);
+    }
+    let Some(model) = model else {
+        return Ok((known, None));
+    };
+    if !known.names_datamodel() {
+        return Err(Kind::TypeWithoutModel);
+    }
+    // Trimmed, a blank text is empty, and so is padded unless it is empty already.
+    if model.is_empty() || is_padded(model) || model.chars().any(char::is_control) {
+        return Err(Kind::UnusableModel);
+    }
+    Ok((known, Some(model.into())))
+}
+
+fn is_padded(text: &str) -> bool {
+    text.trim().len() != text.len()
+}
+
+impl<S: Clone + Send + Sync + 'static> Default for EventRouter<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What it has arms for.
+impl<S> fmt::Debug for EventRouter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut arms = f.debug_list();
+        for (event_type, has_arm_for_any, models) in self.table.types() {
+            if has_arm_for_any {
+                arms.entry(&event_type.as_str());
+            }
+            arms.entries(models.map(|model| (event_type.as_str(), model.as_str())));
+        }
+        if self.table.has_otherwise() {
+            arms.entry(&"otherwise");
+        }
+        arms.finish()
+    }
+}

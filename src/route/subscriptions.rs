@@ -1,0 +1,184 @@
+//! What to subscribe to, so that every arm gets its events and no event comes twice.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::table::Table;
+use crate::event::{DataModelId, EventType};
+
+/// The subscriptions that an [`EventRouter`](super::EventRouter) asks for: the fewest that bring each arm its events, and no event
+/// under two of them.
+///
+/// A subscription has event types and at most one data model. So there is one without a data model, for the types that have an arm
+/// of their own, and one for each data model with arms for further types. `otherwise` asks for nothing: it takes what is left of
+/// whatever is subscribed to.
+///
+/// `Display` prints a line a subscription, then a line a warning. See the [module docs](super#what-to-subscribe-to).
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use hookgate::{EventRouter, EventType};
+///
+/// let events: EventRouter = EventRouter::new()
+///     .on("page.created", StatusCode::NO_CONTENT)
+///     .on_model("row.created", "dm_orders", StatusCode::NO_CONTENT);
+/// let subscriptions = events.subscriptions();
+/// let of_orders = subscriptions.iter().find(|subscription| subscription.model.is_some()).unwrap();
+/// assert_eq!(of_orders.model.as_ref().unwrap(), &"dm_orders");
+/// assert_eq!(of_orders.event_types, [EventType::ROW_CREATED]);
+/// assert!(subscriptions.warnings().is_empty());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriptions {
+    subscriptions: Vec<Subscription>,
+    warnings: Vec<SubscriptionWarning>,
+}
+
+/// One subscription, as it is set up in the workspace's developer settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Subscription {
+    /// Its event types, at least one.
+    pub event_types: Vec<EventType>,
+    /// The data model that it is limited to, if it is.
+    pub model: Option<DataModelId>,
+}
+
+/// What to mind about the subscriptions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubscriptionWarning {
+    /// These events of a data model have an arm of their own, and come with the subscription that has no data model. A
+    /// subscription that is limited to the model **and** lists them brings each a second time, under another secret: both must then
+    /// be given one scope ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
+    NeedsSharedScope {
+        /// The data model.
+        model: DataModelId,
+        /// The event types that both would bring.
+        event_types: Vec<EventType>,
+    },
+    /// The specification does not list this event type: it is mistyped, or newer than this crate.
+    UnknownType {
+        /// The event type.
+        event_type: EventType,
+    },
+}
+
+impl Subscriptions {
+    pub(super) fn of<A>(table: &Table<A>) -> Self {
+        let mut of_any_model = Vec::new();
+        let mut by_model = BTreeMap::<_, (Vec<_>, Vec<_>)>::new();
+        let mut warnings = Vec::new();
+        for (event_type, has_arm_for_any, models) in table.types() {
+            if has_arm_for_any {
+                of_any_model.push(event_type.clone());
+            }
+            for model in models {
+                let (own, overlapping) = by_model.entry(model).or_default();
+                let list = if has_arm_for_any { overlapping } else { own };
+                list.push(event_type.clone());
+            }
+            if !event_type.is_known() {
+                warnings.push(SubscriptionWarning::UnknownType {
+                    event_type: event_type.clone(),
+                });
+            }
+        }
+        let mut subscriptions = vec![Subscription {
+            event_types: of_any_model,
+            model: None,
+        }];
+        for (model, (own, overlapping)) in by_model {
+            subscriptions.push(Subscription {
+                event_types: own,
+                model: Some(model.clone()),
+            });
+            if !overlapping.is_empty() {
+                warnings.push(SubscriptionWarning::NeedsSharedScope {
+                    model: model.clone(),
+                    event_types: overlapping,
+                });
+            }
+        }
+        subscriptions.retain(|subscription| !subscription.event_types.is_empty());
+        Self {
+            subscriptions,
+            warnings,
+        }
+    }
+
+    /// The subscriptions: the one without a data model first, then the others by their data model's id.
+    pub fn iter(&self) -> std::slice::Iter<'_, Subscription> {
+        self.subscriptions.iter()
+    }
+
+    /// What to mind about them.
+    #[must_use]
+    pub fn warnings(&self) -> &[SubscriptionWarning] {
+        &self.warnings
+    }
+}
+
+impl<'a> IntoIterator for &'a Subscriptions {
+    type Item = &'a Subscription;
+    type IntoIter = std::slice::Iter<'a, Subscription>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Subscriptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line_break = "";
+        for subscription in &self.subscriptions {
+            write!(f, "{line_break}{subscription}")?;
+            line_break = "\n";
+        }
+        for warning in &self.warnings {
+            write!(f, "{line_break}{warning}")?;
+            line_break = "\n";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("subscription to ")?;
+        write_types(f, &self.event_types)?;
+        match &self.model {
+            Some(model) => write!(f, "; data model: {}", model.as_str().escape_debug()),
+            None => f.write_str("; data model: any"),
+        }
+    }
+}
+
+impl fmt::Display for SubscriptionWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeedsSharedScope { model, event_types } => {
+                f.write_str("warning: ")?;
+                write_types(f, event_types)?;
+                write!(
+                    f,
+                    " of {}: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
+                    model.as_str().escape_debug()
+                )
+            }
+            Self::UnknownType { event_type } => write!(
+                f,
+                "warning: {} is no event type that the service documents: is it mistyped?",
+                event_type.as_str().escape_debug()
+            ),
+        }
+    }
+}
+
+fn write_types(f: &mut fmt::Formatter<'_>, types: &[EventType]) -> fmt::Result {
+    for (at, event_type) in types.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        write!(f, "{comma}{}", event_type.as_str().escape_debug())?;
+    }
+    Ok(())
+}

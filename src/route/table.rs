@@ -1,0 +1,189 @@
+//! Which arm an event goes to: by type and data model, and by nothing else.
+//!
+//! No request, no handler, no waiting: whoever has an event's type, and its model where it is asked for, can ask for the arm.
+
+use std::collections::BTreeMap;
+
+use crate::event::{DataModelId, EventType};
+
+/// Arms by what they take. In order, so that what is made of them comes out the same each time.
+#[derive(Clone, Debug)]
+pub(super) struct Table<A> {
+    types: BTreeMap<EventType, Arms<A>>,
+    otherwise: Option<A>,
+}
+
+/// The arms for one event type.
+#[derive(Clone, Debug)]
+struct Arms<A> {
+    of_any_model: Option<A>,
+    by_model: BTreeMap<DataModelId, A>,
+}
+
+/// There is one already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken;
+
+impl<A> Table<A> {
+    pub(super) fn new() -> Self {
+        Self {
+            types: BTreeMap::new(),
+            otherwise: None,
+        }
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        event_type: EventType,
+        model: Option<DataModelId>,
+        arm: A,
+    ) -> Result<(), Taken> {
+        let arms = self.types.entry(event_type).or_insert_with(|| Arms {
+            of_any_model: None,
+            by_model: BTreeMap::new(),
+        });
+        let previous = match model {
+            Some(model) => arms.by_model.insert(model, arm),
+            None => arms.of_any_model.replace(arm),
+        };
+        previous.map_or(Ok(()), |_| Err(Taken))
+    }
+
+    pub(super) fn set_otherwise(&mut self, arm: A) -> Result<(), Taken> {
+        let previous = self.otherwise.replace(arm);
+        previous.map_or(Ok(()), |_| Err(Taken))
+    }
+
+    pub(super) fn has_otherwise(&self) -> bool {
+        self.otherwise.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.types.is_empty() && self.otherwise.is_none()
+    }
+
+    /// The arm for an event, the most specific one: type and model, then type, then `otherwise`. `None` where there is none.
+    ///
+    /// The model is asked for only where an arm for this type names one. Where it can't be told, no arm is chosen: which one
+    /// it is hangs on it.
+    pub(super) fn arm<M: AsRef<str>, E>(
+        &self,
+        event_type: &str,
+        model: impl FnOnce() -> Result<M, E>,
+    ) -> Result<Option<&A>, E> {
+        let Some(arms) = self.types.get(event_type) else {
+            return Ok(self.otherwise.as_ref());
+        };
+        let of_model = if arms.by_model.is_empty() {
+            None
+        } else {
+            arms.by_model.get(model()?.as_ref())
+        };
+        Ok(of_model
+            .or(arms.of_any_model.as_ref())
+            .or(self.otherwise.as_ref()))
+    }
+
+    /// Each event type, whether it has an arm for any model, and the models that it has arms for.
+    pub(super) fn types(
+        &self,
+    ) -> impl Iterator<Item = (&EventType, bool, impl Iterator<Item = &DataModelId>)> {
+        let arms = self.types.iter();
+        arms.map(|(name, arms)| (name, arms.of_any_model.is_some(), arms.by_model.keys()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(arms: &[(&'static str, Option<&'static str>)], otherwise: bool) -> Table<String> {
+        let mut table = Table::new();
+        for (name, model) in arms {
+            let arm = format!("{name} {}", model.unwrap_or("any"));
+            let name = EventType::parse(name).unwrap();
+            table
+                .insert(name, model.map(DataModelId::from), arm)
+                .unwrap();
+        }
+        if otherwise {
+            table.set_otherwise("otherwise".into()).unwrap();
+        }
+        table
+    }
+
+    #[test]
+    fn the_most_specific_arm_wins() {
+        let arms = [
+            ("row.created", Some("dm_1")),
+            ("row.created", Some("dm_2")),
+            ("row.created", None),
+            ("row.updated", Some("dm_1")),
+            ("page.created", None),
+            ("not.invented.yet", None),
+        ];
+        let (with, without) = (table(&arms, true), table(&arms, false));
+        for (name, model, expected) in [
+            ("row.created", "dm_1", Some("row.created dm_1")),
+            ("row.created", "dm_2", Some("row.created dm_2")),
+            ("row.created", "dm_3", Some("row.created any")),
+            ("row.created", "DM_1", Some("row.created any")),
+            ("row.created", "", Some("row.created any")),
+            ("row.updated", "dm_1", Some("row.updated dm_1")),
+            ("row.updated", "dm_2", None),
+            ("row.deleted", "dm_1", None),
+            ("page.created", "dm_1", Some("page.created any")),
+            ("not.invented.yet", "dm_1", Some("not.invented.yet any")),
+            ("row.create", "dm_1", None),
+            ("ROW.CREATED", "dm_1", None),
+        ] {
+            let told = || Ok::<_, ()>(model);
+            let arm = without.arm(name, told).unwrap().map(String::as_str);
+            assert_eq!(arm, expected, "{name} {model}");
+            let arm = with.arm(name, told).unwrap().map(String::as_str);
+            assert_eq!(arm, expected.or(Some("otherwise")), "{name} {model}");
+        }
+    }
+
+    #[test]
+    fn the_model_is_asked_for_only_where_it_decides() {
+        let table = table(
+            &[
+                ("row.created", None),
+                ("row.updated", Some("dm_1")),
+                ("row.updated", None),
+            ],
+            true,
+        );
+        let untold = || Err::<&str, _>("untold");
+        assert_eq!(
+            table.arm("row.created", untold),
+            Ok(Some(&"row.created any".into()))
+        );
+        assert_eq!(
+            table.arm("row.deleted", untold),
+            Ok(Some(&"otherwise".into()))
+        );
+        // Neither the arm for any model nor `otherwise` stands in for one that can't be told.
+        assert_eq!(table.arm("row.updated", untold), Err("untold"));
+    }
+
+    #[test]
+    fn a_place_is_taken_once() {
+        let mut table = table(
+            &[("row.created", None), ("row.created", Some("dm_1"))],
+            true,
+        );
+        let name = || EventType::ROW_CREATED;
+        assert_eq!(table.insert(name(), None, String::new()), Err(Taken));
+        assert_eq!(
+            table.insert(name(), Some("dm_1".into()), String::new()),
+            Err(Taken)
+        );
+        assert_eq!(
+            table.insert(name(), Some("dm_2".into()), String::new()),
+            Ok(())
+        );
+        assert_eq!(table.set_otherwise(String::new()), Err(Taken));
+    }
+}

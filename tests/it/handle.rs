@@ -1,0 +1,331 @@
+//! `Receiver::handle`: the walk as one call, with everything that the layer promises, for servers that know no tower.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookgate::layer::{FromDelivery, VerifiedBody};
+use hookgate::{
+    Answer, DeadLetter, Delivery, Event, EventData, EventError, Failure, FailureReason, Outcome,
+    Properties, RefusalKind, Unhandled,
+};
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::StreamBody;
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+use tower_layer::Layer;
+
+use crate::harness::{Harness, Sent, pass};
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+
+/// Its own handler must never be asked: these tests hand theirs to `handle`.
+fn harness() -> Harness {
+    Harness::of(|_, _| async { StatusCode::IM_A_TEAPOT })
+}
+
+fn is_replay(answer: &Response<Bytes>) -> bool {
+    answer.status() == 200 && answer.headers().get("idempotent-replayed").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_event_is_handled_once_and_its_copy_is_a_replay() {
+    let harness = harness();
+    let rows = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&rows);
+    let on_event = move |event: Event| {
+        let rows = Arc::clone(&counted);
+        async move {
+            assert!(matches!(event.data, EventData::RowDeleted(row) if row.row_id == "row_1"));
+            rows.fetch_add(1, Ordering::SeqCst);
+            OK
+        }
+    };
+    let sent = Sent::event("evt_1");
+    let request = || sent.request(&harness.clock);
+    let answer = harness.receiver.handle(request(), on_event.clone()).await;
+    assert_eq!(answer.status(), OK);
+    let told = answer.extensions().get::<Answer>().expect("an answer");
+    assert_eq!(told.outcome, Outcome::Handled);
+    let copy = harness.receiver.handle(request(), on_event).await;
+    assert!(is_replay(&copy), "{copy:?}");
+    assert_eq!(rows.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_authentic_or_not_fresh_reaches_no_handler() {
+    async fn never(_: Delivery) -> StatusCode {
+        panic!("not authentic")
+    }
+    let harness = harness();
+    let mut changed = Sent::event("evt_1").request(&harness.clock);
+    *changed.body_mut() = Sent::event("evt_2").body.into();
+    let changed = harness.receiver.handle(changed, never).await;
+    assert_eq!(changed.status(), 401);
+    let mut stale = Sent::event("evt_1");
+    stale.age = 301;
+    let stale = stale.request(&harness.clock);
+    let stale = harness.receiver.handle(stale, never).await;
+    assert_eq!(stale.status(), 401);
+    assert_eq!(stale.body(), changed.body());
+    assert!(stale.body().starts_with(br#"{"error":{"#));
+    assert_eq!(harness.told.settled(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_a_handler_answers_decides_over_the_claim() {
+    let harness = Harness::new(
+        |builder, _| builder.on_dead_letter(async |_| Ok(())),
+        |_, _| async { StatusCode::IM_A_TEAPOT },
+    );
+    let receiver = &harness.receiver;
+    let request = |id| Sent::event(id).request(&harness.clock);
+
+    let status = async |_: Delivery| StatusCode::BAD_GATEWAY;
+    assert_eq!(
+        receiver.handle(request("evt_1"), status).await.status(),
+        502
+    );
+    // Released, so the next one runs. It panics before it has a future, and the one after that inside of it.
+    let early = |_: Delivery| -> std::future::Ready<StatusCode> { panic!("at once") };
+    assert_eq!(receiver.handle(request("evt_1"), early).await.status(), 500);
+    let late = async |_: Delivery| -> StatusCode {
+        sleep(Duration::from_millis(1)).await;
+        panic!("later")
+    };
+    assert_eq!(receiver.handle(request("evt_1"), late).await.status(), 500);
+    let reason = async |_: Delivery| Err::<StatusCode, _>(FailureReason::new("the ledger is shut"));
+    let answer = receiver.handle(request("evt_1"), reason).await;
+    assert_eq!((answer.status().as_u16(), answer.body().len()), (500, 0));
+    let own = async |_: Delivery| Response::new(Bytes::from_static(b"thanks"));
+    let answer = receiver.handle(request("evt_1"), own).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.body()[..]),
+        (200, &b"thanks"[..])
+    );
+    assert!(is_replay(&receiver.handle(request("evt_1"), own).await));
+    let dead = async |_: Delivery| Err::<StatusCode, _>(DeadLetter::new("no such customer"));
+    assert_eq!(receiver.handle(request("evt_2"), dead).await.status(), 200);
+    let nobody = async |delivery: Delivery| Unhandled::of(&delivery);
+    let answer = receiver.handle(request("evt_3"), nobody).await;
+    assert_eq!(answer.status(), 204);
+
+    let failed = harness.told.failed.lock().unwrap().clone();
+    let told = failed.iter().filter_map(|failed| failed.reason.as_ref());
+    let told: Vec<_> = told.map(ToString::to_string).collect();
+    assert_eq!(told, ["the ledger is shut"]);
+    let failure = |failure| Outcome::Failed(failure);
+    assert_eq!(
+        harness.told.settled(),
+        [
+            failure(Failure::Status(502)),
+            failure(Failure::Panicked),
+            failure(Failure::Panicked),
+            failure(Failure::Status(500)),
+            Outcome::Handled,
+            Outcome::DeadLettered,
+            Outcome::Unhandled,
+        ]
+    );
+}
+
+/// An argument that never fits.
+struct Misfit;
+
+impl FromDelivery for Misfit {
+    fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
+        let json = r#"{"id":"evt_1","type":"row.deleted","data":7}"#;
+        delivery
+            .event::<Properties>()
+            .map(drop)
+            .and(Err(
+                hookgate::testing::event::<Properties>(json).unwrap_err()
+            ))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
+    let harness = harness();
+    let request = || Sent::event("evt_1").request(&harness.clock);
+    let answer = harness
+        .receiver
+        .handle(request(), async |_: Misfit| OK)
+        .await;
+    assert_eq!(answer.status(), 422);
+    let text = r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is no event that is handled here"}}"#;
+    assert_eq!(answer.body(), text);
+    // A part that does not fit, asked for later, is answered no differently.
+    let part = async |delivery: Delivery| {
+        let event = delivery.event::<Properties>()?;
+        let EventData::RowDeleted(row) = event.data else {
+            return Ok(OK);
+        };
+        assert_eq!(row.row_id, "row_1");
+        Misfit::from_delivery(&delivery).map(|_| OK)
+    };
+    let answer = harness.receiver.handle(request(), part).await;
+    assert_eq!(
+        (answer.status().as_u16(), answer.body().as_ref()),
+        (422, text.as_bytes())
+    );
+    assert_eq!(
+        harness.told.settled(),
+        [Outcome::Failed(Failure::Misfit); 2]
+    );
+    assert!(harness.told.failed.lock().unwrap()[0].reason.is_some());
+}
+
+/// A body that counts how often it was asked, and that no other thread may have.
+struct Local {
+    asked: Rc<AtomicUsize>,
+}
+
+impl Body for Local {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_head_is_refused_before_the_body_is_asked_for_and_a_slow_body_in_time() {
+    let harness = harness();
+    let asked = Rc::new(AtomicUsize::new(0));
+    let local = || Local {
+        asked: Rc::clone(&asked),
+    };
+    let never = async |_: Delivery| OK;
+    let get = Request::get("/webhooks").body(local()).unwrap();
+    assert_eq!(harness.receiver.handle(get, never).await.status(), 405);
+    let bare = Request::post("/webhooks").body(local()).unwrap();
+    assert_eq!(harness.receiver.handle(bare, never).await.status(), 401);
+    let (parts, _) = Sent::event("evt_1").request(&harness.clock).into_parts();
+    let mut long = Request::from_parts(parts.clone(), local());
+    let length = "1048577".parse().unwrap();
+    long.headers_mut().insert("content-length", length);
+    assert_eq!(harness.receiver.handle(long, never).await.status(), 413);
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+
+    let began = Instant::now();
+    let slow = Request::from_parts(parts, local());
+    assert_eq!(harness.receiver.handle(slow, never).await.status(), 408);
+    assert_eq!(began.elapsed().as_secs(), 2);
+    assert!(asked.load(Ordering::SeqCst) > 0);
+}
+
+/// As the payload of a server that keeps each connection on its own thread.
+struct LocalChunks(Rc<Vec<Bytes>>, usize);
+
+impl futures_core::Stream for LocalChunks {
+    type Item = Result<Frame<Bytes>, std::io::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let chunk = self.0.get(self.1).cloned();
+        self.1 += 1;
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stays_on_its_thread_is_read_in_its_chunks() {
+    let harness = harness();
+    let sent = Sent::event("evt_1");
+    let (parts, _) = sent.request(&harness.clock).into_parts();
+    let chunks = sent.body.as_bytes().chunks(7).map(Bytes::copy_from_slice);
+    let body = StreamBody::new(LocalChunks(Rc::new(chunks.collect()), 0));
+    let exact = sent.body.clone();
+    let handler = move |delivery: Delivery| {
+        assert_eq!(delivery.body(), exact.as_bytes());
+        std::future::ready(OK)
+    };
+    let request = Request::from_parts(parts, body);
+    assert_eq!(harness.receiver.handle(request, handler).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_up_or_a_late_answer_ends_no_run() {
+    let harness = harness();
+    let slow = async |_: Delivery| {
+        sleep(Duration::from_secs(7)).await;
+        OK
+    };
+    let request = |id| Sent::event(id).request(&harness.clock);
+    // The future is `Send` where the body is, and owns all that it needs.
+    let hung_up = tokio::spawn(harness.receiver.handle(request("evt_1"), slow));
+    pass(1_000).await;
+    hung_up.abort();
+    let began = Instant::now();
+    let late = harness.receiver.handle(request("evt_2"), slow).await;
+    assert_eq!(late.status(), 503);
+    assert!(late.headers().contains_key("retry-after"));
+    assert_eq!(began.elapsed().as_millis(), 4_500);
+    assert_eq!(harness.receiver.runs(), 2);
+    pass(3_000).await;
+    assert_eq!(harness.told.settled(), [Outcome::Handled; 2]);
+    for id in ["evt_1", "evt_2"] {
+        assert!(is_replay(&harness.receiver.handle(request(id), slow).await));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_at_one_moment_run_once() {
+    let harness = harness();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let copies: Vec<_> = (0..4)
+        .map(|_| {
+            let runs = Arc::clone(&runs);
+            let handler = async move |_: Delivery| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                sleep(Duration::from_millis(200)).await;
+                OK
+            };
+            let request = Sent::event("evt_1").request(&harness.clock);
+            tokio::spawn(harness.receiver.handle(request, handler))
+        })
+        .collect();
+    let mut replays = 0;
+    for copy in copies {
+        replays += usize::from(is_replay(&copy.await.unwrap()));
+    }
+    assert_eq!((runs.load(Ordering::SeqCst), replays), (1, 3));
+    // A copy of one that takes too long never hears 2xx.
+    let slow = async |_: Delivery| {
+        sleep(Duration::from_secs(60)).await;
+        OK
+    };
+    let request = || Sent::event("evt_2").request(&harness.clock);
+    let first = tokio::spawn(harness.receiver.handle(request(), slow));
+    pass(100).await;
+    assert_eq!(harness.receiver.handle(request(), slow).await.status(), 503);
+    let refused = Outcome::Refused(RefusalKind::StillRunning);
+    assert_eq!(harness.told.last_answer(), refused);
+    assert_eq!(first.await.unwrap().status(), 503);
+}
+
+/// It would wait for its own claim otherwise.
+#[tokio::test(start_paused = true)]
+async fn inside_a_layer_of_the_same_receiver_it_only_calls() {
+    let harness = harness();
+    let receiver = harness.receiver.clone();
+    let inner = tower::service_fn(move |request: Request<VerifiedBody>| {
+        let answer = receiver.handle(request, async |_: Delivery| OK);
+        async { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    let request = Sent::event("evt_1").request(&harness.clock);
+    let guarded = harness.receiver.layer().layer(inner);
+    assert_eq!(guarded.oneshot(request).await.unwrap().status(), OK);
+    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+}

@@ -1,0 +1,1052 @@
+//! Rings that a provider looks up: who is asked for, how often, how long, and what comes of it.
+
+mod provider;
+
+use std::collections::BTreeSet;
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use axum::response::Response;
+use bytes::Bytes;
+use hookgate::{
+    Answer, DeliveryHeaders, KeyRing, Keys, KeysErrorKind, LocalStore, LookupError,
+    LookupErrorKind, Outcome, Receiver, Refusal, RefusalKind, RequestHead, Secret, Signature,
+    Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on,
+};
+use http::StatusCode;
+use http_body::Frame;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tower::{Layer, ServiceExt};
+
+use crate::harness::{Harness, SECRET, Sent, pass};
+use crate::support;
+use provider::{Found, Provider, found, ring_of};
+
+const OTHER: &str = "whsec_made_up_for_another_one";
+
+/// A guarded route whose secrets `provider` looks up.
+fn guarded(provider: &Provider) -> Harness {
+    let provider = provider.clone();
+    Harness::new(
+        |builder, _| builder.provider(provider),
+        async |_, _| StatusCode::NO_CONTENT,
+    )
+}
+
+fn event_of(subscription: &str, id: &str) -> Sent {
+    Sent {
+        subscription: Some(String::leak(subscription.to_owned())),
+        ..Sent::event(id)
+    }
+}
+
+/// What the operator is told of an answer.
+fn refusal(response: &Response) -> Refusal {
+    let answer: &Answer = response.extensions().get().unwrap();
+    let reason = answer.reason.as_ref().expect("a reason");
+    reason.downcast_ref::<Refusal>().unwrap().clone()
+}
+
+fn lookup_error(response: &Response) -> LookupErrorKind {
+    let refusal = refusal(response);
+    let source = std::error::Error::source(&refusal).unwrap();
+    source.downcast_ref::<LookupError>().unwrap().kind()
+}
+
+fn verify_error(response: &Response) -> VerifyErrorKind {
+    refusal(response).verify_error().unwrap().kind()
+}
+
+fn assert_refused(response: &Response, kind: RefusalKind) {
+    assert_eq!(response.status(), 503, "{:?}", response.extensions());
+    assert!(response.headers().contains_key("retry-after"));
+    assert_eq!(refusal(response).kind(), kind);
+}
+
+// Who is asked for.
+
+#[tokio::test]
+async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown() {
+    let provider = Provider::new(async |_, _| Ok(None));
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(support::CountingStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let probe = support::Probe::new();
+    let app = support::app(&receiver, &probe);
+    let tail = |length: usize| format!("wh_{}", "Az09_-xy".repeat(9).split_at(length).0);
+    let good = [tail(1), tail(63), tail(64), "wh_-".into(), "wh___".into()].map(String::into_bytes);
+    let mut bad = [
+        "",
+        "wh_",
+        "wh",
+        "WH_1",
+        "Wh_1",
+        "wh-1",
+        "evt_1",
+        "1",
+        "wh_1 2",
+        "wh_1,wh_2",
+        "wh_'--",
+        "wh_%",
+        "wh_*",
+        "wh_..",
+        "wh_/",
+        "wh_1;",
+        "wh_\"1\"",
+        "wh_$1",
+        "xwh_1",
+        "wh_1\t2",
+    ]
+    .map(|id| id.as_bytes().to_vec())
+    .to_vec();
+    bad.extend([tail(65), tail(66), "wh_".repeat(3_000)].map(String::into_bytes));
+    bad.extend([
+        b"wh_\xe9".to_vec(),
+        b"wh_\xff".to_vec(),
+        "wh_\u{661}".into(),
+    ]);
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+    let mut answers = Vec::new();
+    for id in bad.iter().chain(&good) {
+        let sent = sent.clone().with("X-Service-Webhook-Id", id);
+        answers.push(support::ask(&app, &sent).await);
+    }
+    // None at all is a header that is missing.
+    answers.push(support::ask(&app, &sent).await);
+    for answer in &answers {
+        assert_eq!(
+            (answer.status, &answer.headers, &answer.body),
+            (401, &answers[0].headers, &answers[0].body)
+        );
+    }
+    let good = good.map(|id| String::from_utf8(id).unwrap());
+    assert_eq!(provider.asked(), good);
+    assert_eq!(probe.started(), 0);
+}
+
+#[tokio::test]
+async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
+    let provider = Provider::new(async |id, _| match id.as_str() {
+        "wh_1" => found(),
+        _ => Ok(None),
+    });
+    let receiver = Receiver::builder()
+        .provider(provider)
+        .store(support::CountingStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let never = tower::service_fn(|_| async {
+        panic!("ran");
+        #[allow(unreachable_code)]
+        Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
+    });
+    let service = receiver.layer().layer(never);
+    let forged = support::Sent::signed(OTHER, support::NOW, support::event("evt_1"));
+    let mut seen = Vec::new();
+    // Found, unknown, of another form; looked up first and cached then.
+    for id in ["wh_1", "wh_2", "2", "wh_1", "wh_2", "2"] {
+        let sent = forged.clone().with("X-Service-Webhook-Id", id);
+        let frames = sent.body.chunks(10);
+        let frames = frames.map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))));
+        let (body, polls) = support::CountedBody::new(frames.collect());
+        let answer = service.clone().oneshot(sent.request_with(body)).await;
+        let answer = support::Got::of(answer.unwrap()).await;
+        let polls = polls.load(Ordering::SeqCst);
+        seen.push((answer.status, answer.headers, answer.body, polls));
+    }
+    assert_eq!(seen[0].0, 401);
+    assert!(seen[0].3 > forged.body.len() / 10);
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stale_or_refused_by_its_head_is_not_looked_up() {
+    let provider = Provider::all();
+    let harness = guarded(&provider);
+    let stale = |subscription: &str, age| Sent {
+        age,
+        ..event_of(subscription, "evt_1")
+    };
+    // Too old for a retry, and too far ahead.
+    for age in [40 * 3_600, -301] {
+        let response = harness.send(&stale("wh_1", age)).await;
+        assert_eq!(response.status(), 401);
+    }
+    assert_eq!(provider.count(), 0);
+    // One that could be a retry is checked once a second, and looked up for it.
+    let first = harness.send(&stale("wh_1", 301)).await;
+    assert_eq!(first.status(), 401);
+    let kind = verify_error(&first);
+    assert!(
+        matches!(kind, VerifyErrorKind::StaleButAuthentic(_)),
+        "{kind:?}"
+    );
+    for number in 0..100 {
+        let response = harness.send(&stale(&format!("wh_{number}"), 301)).await;
+        assert_eq!(response.status(), 401);
+        assert!(matches!(verify_error(&response), VerifyErrorKind::Stale(_)));
+    }
+    assert_eq!(provider.asked(), ["wh_1"]);
+    pass(1_000).await;
+    harness.send(&stale("wh_2", 301)).await;
+    assert_eq!(provider.asked(), ["wh_1", "wh_2"]);
+    // Neither is a head that is refused, nor one without an id.
+    let mut request = event_of("wh_3", "evt_1").request(&harness.clock);
+    *request.method_mut() = http::Method::PUT;
+    let response = harness.app.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 405);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 401);
+    assert_eq!(provider.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_delivery_is_answered_no_differently_when_its_look_up_fails_or_hangs() {
+    for hangs in [false, true] {
+        let provider = Provider::new(move |_, _| async move {
+            if hangs {
+                pending::<()>().await;
+            }
+            Err(LookupError::new(LookupErrorKind::Unavailable))
+        });
+        let harness = guarded(&provider);
+        let stale = Sent {
+            age: 301,
+            ..event_of("wh_1", "evt_1")
+        };
+        let response = harness.send(&stale).await;
+        assert_eq!(response.status(), 401);
+        assert!(matches!(verify_error(&response), VerifyErrorKind::Stale(_)));
+        assert_eq!(provider.count(), 1);
+    }
+}
+
+// How often.
+
+#[tokio::test(start_paused = true)]
+async fn copies_at_one_moment_share_one_look_up() {
+    let provider = Provider::new(async |_, _| {
+        sleep(Duration::from_millis(100)).await;
+        found()
+    });
+    let harness = guarded(&provider);
+    let mut answers = JoinSet::new();
+    for number in 0..64 {
+        answers.spawn(harness.send(&event_of("wh_1", &format!("evt_{number}"))));
+    }
+    pass(50).await;
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting), (1, 64));
+    while let Some(answer) = answers.join_next().await {
+        assert_eq!(answer.unwrap().status(), 204);
+    }
+    assert_eq!(provider.count(), 1);
+    assert_eq!(harness.runs(), 64);
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting, stats.found), (0, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_sixteen_look_ups_run_at_once_and_all_are_answered() {
+    let provider = Provider::new(async |_, _| {
+        sleep(Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
+        found()
+    });
+    let harness = guarded(&provider);
+    // Ids that were not found lately leave a quarter to those that were.
+    for (round, most) in [(0, 12), (1, 16), (2, 16)] {
+        let mut answers = JoinSet::new();
+        for number in 0..200 {
+            let id = format!("evt_{round}_{number}");
+            answers.spawn(harness.send(&event_of(&format!("wh_{number}"), &id)));
+        }
+        while let Some(answer) = answers.join_next().await {
+            assert_eq!(answer.unwrap().status(), 204);
+        }
+        assert_eq!(provider.most(), most);
+        assert_eq!(provider.count(), 200 * (round + 1));
+        pass(60_000).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_goes_on_when_its_first_request_is_gone() {
+    let provider = Provider::new(async |_, _| {
+        for _ in 0..4 {
+            sleep(Duration::from_millis(100)).await;
+        }
+        found()
+    });
+    let harness = guarded(&provider);
+    let leader = harness.begin(&event_of("wh_1", "evt_1")).await;
+    let others = [
+        harness.begin(&event_of("wh_1", "evt_2")).await,
+        harness.begin(&event_of("wh_1", "evt_3")).await,
+    ];
+    pass(150).await;
+    leader.abort();
+    assert!(leader.await.unwrap_err().is_cancelled());
+    for other in others {
+        assert_eq!(other.await.unwrap().status(), 204);
+    }
+    assert_eq!(provider.count(), 1);
+    // Even where all are gone, it serves the retry.
+    let all = harness.begin(&event_of("wh_2", "evt_1")).await;
+    pass(50).await;
+    all.abort();
+    pass(500).await;
+    assert_eq!(harness.send(&event_of("wh_2", "evt_1")).await.status(), 204);
+    assert_eq!(provider.count(), 2);
+    assert_eq!(provider.running(), 0);
+}
+
+#[test]
+fn a_request_that_is_polled_no_more_holds_up_nobody() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let provider = Provider::new(move |_, _| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            found()
+        }
+    });
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"))
+        .with("X-Service-Webhook-Id", "wh_1");
+    let headers = sent.headers.iter().map(|(name, value)| (name, value));
+    let head = RequestHead::new("POST", headers);
+    let mut idle = pin!(receiver.open_async(&head));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(idle.as_mut().poll(&mut context).is_pending());
+    opened.add_permits(2); // the idle one's wait comes first
+    assert!(block_on(receiver.open_async(&head)).is_ok());
+    assert!(idle.as_mut().poll(&mut context).is_ready());
+    assert_eq!(provider.count(), 1);
+}
+
+#[test]
+fn without_a_runtime_a_look_up_ends_with_the_last_who_waits() {
+    let provider = Provider::new(async |_, _| pending::<Found>().await);
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"))
+        .with("X-Service-Webhook-Id", "wh_1");
+    let headers = sent.headers.iter().map(|(name, value)| (name, value));
+    let head = RequestHead::new("POST", headers);
+    let stats = || receiver.keys().lookup_stats().unwrap();
+    {
+        let (mut first, mut second) = (
+            pin!(receiver.open_async(&head)),
+            Box::pin(receiver.open_async(&head)),
+        );
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        drop(second);
+        assert_eq!((stats().running, stats().waiting), (1, 1));
+        assert_eq!(provider.running(), 1);
+    }
+    assert_eq!((stats().running, stats().waiting), (0, 0));
+    assert_eq!(provider.running(), 0);
+}
+
+// How long an answer counts.
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_subscription_is_refused_after_a_minute_and_not_before() {
+    let there = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&there);
+    let provider = Provider::new(move |_, _| {
+        // Read when the look-up begins; the answer takes its time.
+        let there = asked.load(Ordering::SeqCst);
+        async move {
+            sleep(Duration::from_millis(800)).await;
+            if there { found() } else { Ok(None) }
+        }
+    });
+    let harness = guarded(&provider);
+    let began = Instant::now();
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    assert_eq!(began.elapsed().as_millis(), 800);
+    there.store(false, Ordering::SeqCst);
+    pass(59_100).await; // 59.9 s since the look-up began
+    assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
+    assert_eq!(provider.count(), 1);
+    pass(100).await; // 60 s
+    let response = harness.send(&event_of("wh_1", "evt_3")).await;
+    assert_eq!(response.status(), 401);
+    assert_eq!(
+        verify_error(&response),
+        VerifyErrorKind::UnknownSubscription
+    );
+    assert_eq!(provider.count(), 2);
+    // What is not there counts as long, and no longer.
+    there.store(true, Ordering::SeqCst);
+    pass(59_000).await;
+    assert_eq!(harness.send(&event_of("wh_1", "evt_3")).await.status(), 401);
+    assert_eq!(provider.count(), 2);
+    pass(300).await;
+    assert_eq!(harness.send(&event_of("wh_1", "evt_3")).await.status(), 204);
+    assert_eq!(provider.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_have_ended_are_let_go_by_the_next_look_up() {
+    let provider = Provider::new(async |id, _| match id.as_str() {
+        "wh_0" => Ok(None),
+        _ => found(),
+    });
+    let harness = guarded(&provider);
+    for number in 0..20 {
+        let sent = event_of(&format!("wh_{number}"), "evt_1");
+        harness.send(&sent).await;
+    }
+    let counts = || {
+        let stats = harness.receiver.keys().lookup_stats().unwrap();
+        (stats.found, stats.unknown, stats.evicted)
+    };
+    assert_eq!(counts(), (19, 1, 0));
+    pass(60_000).await;
+    harness.send(&event_of("wh_20", "evt_1")).await;
+    assert_eq!(counts(), (1, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_that_wakes_itself_while_it_is_polled_goes_on() {
+    let provider = Provider::new(async |_, _| {
+        for _ in 0..3 {
+            let mut woken = false;
+            std::future::poll_fn(|context: &mut Context<'_>| {
+                if std::mem::replace(&mut woken, true) {
+                    return std::task::Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })
+            .await;
+        }
+        found()
+    });
+    let harness = guarded(&provider);
+    let began = Instant::now();
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rotated_ring_is_seen_after_a_minute_or_at_once_when_the_old_one_is_forgotten() {
+    let secret = Arc::new(Mutex::new(SECRET));
+    let current = Arc::clone(&secret);
+    let provider = Provider::new(move |_, _| {
+        let secret = *current.lock().unwrap();
+        async move {
+            let ring = KeyRing::named(&secret[14..], Secret::new(secret).unwrap());
+            Ok(Some(ring.unwrap()))
+        }
+    });
+    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (told, looked_up) = (Arc::clone(&names), provider.clone());
+    let harness = Harness::new(
+        |builder, _| builder.provider(looked_up),
+        move |delivery, _| {
+            let name = delivery.verified().key_name().to_owned();
+            told.lock().unwrap().push(name);
+            async { StatusCode::NO_CONTENT }
+        },
+    );
+    let with = |secret, id: &str| Sent {
+        secret,
+        ..event_of("wh_1", id)
+    };
+    assert_eq!(harness.send(&with(SECRET, "evt_1")).await.status(), 204);
+    *secret.lock().unwrap() = OTHER;
+    assert_eq!(harness.send(&with(OTHER, "evt_2")).await.status(), 401);
+    pass(60_000).await;
+    assert_eq!(harness.send(&with(OTHER, "evt_2")).await.status(), 204);
+    assert_eq!(harness.send(&with(SECRET, "evt_3")).await.status(), 401);
+
+    *secret.lock().unwrap() = SECRET;
+    assert_eq!(harness.send(&with(SECRET, "evt_3")).await.status(), 401);
+    harness.receiver.keys().forget("wh_2").unwrap();
+    assert_eq!(harness.send(&with(SECRET, "evt_3")).await.status(), 401);
+    harness.receiver.keys().forget("wh_1").unwrap();
+    assert_eq!(harness.send(&with(SECRET, "evt_3")).await.status(), 204);
+    *secret.lock().unwrap() = OTHER;
+    harness.receiver.keys().forget_all().unwrap();
+    assert_eq!(harness.send(&with(OTHER, "evt_4")).await.status(), 204);
+    assert_eq!(provider.count(), 4);
+    // Rotation changes nothing about what is remembered.
+    assert_eq!(harness.send(&with(OTHER, "evt_1")).await.status(), 200);
+    let names = names.lock().unwrap().clone();
+    let (first, other) = (SECRET[14..].to_owned(), OTHER[14..].to_owned());
+    assert_eq!(names, [first.clone(), other.clone(), first, other]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forgotten_amid_its_look_up_serves_no_later_delivery() {
+    for old_ends_last in [false, true] {
+        // The first look-up reads the old secret.
+        let provider = Provider::new(move |_, number| async move {
+            let old = number == 1;
+            sleep(Duration::from_millis(if old == old_ends_last {
+                400
+            } else {
+                200
+            }))
+            .await;
+            ring_of(if old { OTHER } else { SECRET })
+        });
+        let harness = guarded(&provider);
+        let with = |secret, id: &str| Sent {
+            secret,
+            ..event_of("wh_1", id)
+        };
+        let before = harness.begin(&with(OTHER, "evt_1")).await;
+        pass(50).await;
+        harness.receiver.keys().forget("wh_1").unwrap();
+        let after = harness.begin(&with(SECRET, "evt_2")).await;
+        // Began before: ends under the keys that were valid then.
+        assert_eq!(before.await.unwrap().status(), 204);
+        assert_eq!(after.await.unwrap().status(), 204);
+        assert_eq!(harness.send(&with(OTHER, "evt_3")).await.status(), 401);
+        assert_eq!(harness.send(&with(SECRET, "evt_3")).await.status(), 204);
+        assert_eq!(provider.count(), 2, "{old_ends_last}");
+    }
+}
+
+// What a flood can do.
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_invented_ids_evicts_no_ring() {
+    let provider = Provider::new(async |id, _| match id.as_str() {
+        "wh_real_1" | "wh_real_2" => found(),
+        _ => Ok(None),
+    });
+    let harness = guarded(&provider);
+    let real = |number, id: &str| event_of(&format!("wh_real_{number}"), id);
+    for number in [1, 2] {
+        assert_eq!(harness.send(&real(number, "evt_1")).await.status(), 204);
+    }
+    let sent = Sent::event("evt_flood").request(&harness.clock);
+    for number in 0..100_000 {
+        let id = format!("wh_invented_{number}");
+        let headers = sent
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value));
+        let headers = headers.map(|(name, value)| (name, value.as_bytes()));
+        let id = ("x-service-webhook-id", id.as_bytes());
+        let head = RequestHead::new("POST", headers.chain([id]));
+        assert!(harness.receiver.open_async(&head).await.is_ok());
+    }
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.found, stats.unknown, stats.evicted), (2, 4_096, 0));
+    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert_eq!(provider.count(), 100_002);
+    for number in [1, 2] {
+        assert_eq!(harness.send(&real(number, "evt_2")).await.status(), 204);
+    }
+    assert_eq!(provider.count(), 100_002, "the rings are still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
+    let provider = Provider::new(async |id, _| {
+        if id.as_str().starts_with("wh_invented") {
+            sleep(Duration::from_millis(900)).await;
+            return Ok(None);
+        }
+        sleep(Duration::from_millis(10)).await;
+        found()
+    });
+    let harness = guarded(&provider);
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    pass(60_000).await; // its ring has ended
+    let mut flood = JoinSet::new();
+    for number in 0..1_000 {
+        let invented = event_of(&format!("wh_invented_{number}"), "evt_1");
+        flood.spawn(harness.send(&invented));
+    }
+    pass(1).await;
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting), (12, 768));
+    assert_eq!(provider.running(), 12);
+    let began = Instant::now();
+    assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
+    assert!(began.elapsed() < Duration::from_millis(20));
+    // A subscription's first delivery can't be told from the flood.
+    let first = harness.send(&event_of("wh_2", "evt_1")).await;
+    assert_refused(&first, RefusalKind::TooManyLookups);
+    let mut statuses = std::collections::BTreeMap::new();
+    while let Some(answer) = flood.join_next().await {
+        *statuses
+            .entry(answer.unwrap().status().as_u16())
+            .or_insert(0) += 1;
+    }
+    // Twelve had their turn within a second; the others never began, or could not even queue.
+    assert_eq!(statuses, [(401, 12), (503, 988)].into());
+    pass(6_000).await;
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert_eq!(provider.running(), 0);
+    assert_eq!(harness.send(&event_of("wh_2", "evt_1")).await.status(), 204);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_too_small_says_so() {
+    let provider = Provider::all();
+    let looked_up = provider.clone();
+    let harness = Harness::new(
+        |builder, _| builder.provider(looked_up).lookup_cache(2, 0),
+        async |_, _| StatusCode::NO_CONTENT,
+    );
+    for round in 0..2 {
+        for number in 0..3 {
+            let id = format!("evt_{round}");
+            let sent = event_of(&format!("wh_{number}"), &id);
+            assert_eq!(harness.send(&sent).await.status(), 204);
+        }
+    }
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.found, stats.evicted), (2, 4));
+    assert_eq!(provider.count(), 6);
+}
+
+// What goes wrong.
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_provider_is_503_with_its_error_and_asked_again_by_the_next() {
+    let provider = Provider::new(async |_, number| match number {
+        1 => Err(LookupError::unavailable(std::io::Error::other(
+            "no route to the database",
+        ))),
+        2 => Err(LookupError::unusable(
+            Secret::new("whsec_short").unwrap_err(),
+        )),
+        3 => panic!("made up: the provider breaks"),
+        4 => {
+            tokio::task::yield_now().await;
+            panic!("made up: the provider breaks later")
+        }
+        _ => found(),
+    });
+    let harness = guarded(&provider);
+    for kind in [
+        LookupErrorKind::Unavailable,
+        LookupErrorKind::Unusable,
+        LookupErrorKind::Panicked,
+        LookupErrorKind::Panicked,
+    ] {
+        let response = harness.send(&event_of("wh_1", "evt_1")).await;
+        assert_refused(&response, RefusalKind::SecretsUnavailable);
+        assert_eq!(lookup_error(&response), kind);
+        if kind == LookupErrorKind::Unavailable {
+            let refusal = refusal(&response);
+            let mut chain = vec![refusal.to_string()];
+            let mut below = std::error::Error::source(&refusal);
+            while let Some(error) = below {
+                chain.push(error.to_string());
+                below = error.source();
+            }
+            assert!(chain[2].contains("no route to the database"), "{chain:?}");
+        }
+    }
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    assert_eq!((provider.count(), harness.runs()), (5, 1));
+    assert_eq!(
+        harness.told.answers.lock().unwrap()[0],
+        Outcome::Refused(RefusalKind::SecretsUnavailable)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_serves_all_who_wait_and_an_old_answer_never_stands_in() {
+    let down = Arc::new(AtomicBool::new(false));
+    let is_down = Arc::clone(&down);
+    let provider = Provider::new(move |_, _| {
+        let down = is_down.load(Ordering::SeqCst);
+        async move {
+            sleep(Duration::from_millis(50)).await;
+            if down {
+                Err(LookupError::new(LookupErrorKind::Unavailable))
+            } else {
+                found()
+            }
+        }
+    });
+    let harness = guarded(&provider);
+    assert_eq!(harness.send(&event_of("wh_1", "evt_0")).await.status(), 204);
+    down.store(true, Ordering::SeqCst);
+    pass(59_000).await;
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    pass(1_000).await;
+    let mut answers = JoinSet::new();
+    for number in 0..20 {
+        answers.spawn(harness.send(&event_of("wh_1", &format!("evt_{number}"))));
+    }
+    while let Some(answer) = answers.join_next().await {
+        assert_refused(&answer.unwrap(), RefusalKind::SecretsUnavailable);
+    }
+    assert_eq!(provider.count(), 2);
+    down.store(false, Ordering::SeqCst);
+    assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
+    for (budget, share) in [(4_500, 1_000), (400, 200)] {
+        let hangs = Arc::new(AtomicBool::new(true));
+        let is_hanging = Arc::clone(&hangs);
+        let provider = Provider::new(move |_, _| {
+            let hangs = is_hanging.load(Ordering::SeqCst);
+            async move {
+                if hangs {
+                    pending::<()>().await;
+                }
+                found()
+            }
+        });
+        let looked_up = provider.clone();
+        let harness = Harness::new(
+            |builder, _| {
+                let budget = Duration::from_millis(budget);
+                builder.provider(looked_up).budget(budget)
+            },
+            async |_, _| StatusCode::NO_CONTENT,
+        );
+        let began = Instant::now();
+        // More than may run at a time, and one that is always asked for, so that somebody always waits.
+        let mut answers = JoinSet::new();
+        for number in 0..40 {
+            answers.spawn(harness.send(&event_of(&format!("wh_{number}"), "evt_1")));
+        }
+        while let Some(answer) = answers.join_next().await {
+            assert_refused(&answer.unwrap(), RefusalKind::SecretsTooSlow);
+        }
+        assert_eq!(began.elapsed().as_millis(), share);
+        hangs.store(false, Ordering::SeqCst);
+        let mut refused = 0;
+        while harness.send(&event_of("wh_0", "evt_1")).await.status() != 204 {
+            refused += 1;
+            assert!(refused < 100, "never recovers");
+        }
+        assert!(
+            began.elapsed() <= Duration::from_secs(7),
+            "{:?}",
+            began.elapsed()
+        );
+        pass(6_000).await;
+        assert_eq!(
+            harness.send(&event_of("wh_30", "evt_1")).await.status(),
+            204
+        );
+        let stats = harness.receiver.keys().lookup_stats().unwrap();
+        assert_eq!((stats.running, stats.waiting), (0, 0));
+        assert_eq!(provider.running(), 0, "what hung was let go");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_slower_than_its_share_serves_the_retry() {
+    let provider = Provider::new(async |_, _| {
+        sleep(Duration::from_millis(2_500)).await;
+        found()
+    });
+    let harness = guarded(&provider);
+    let began = Instant::now();
+    let first = harness.send(&event_of("wh_1", "evt_1")).await;
+    assert_refused(&first, RefusalKind::SecretsTooSlow);
+    assert_eq!(lookup_error(&first), LookupErrorKind::TimedOut);
+    pass(60).await;
+    let second = harness.send(&event_of("wh_1", "evt_1")).await;
+    assert_refused(&second, RefusalKind::SecretsTooSlow);
+    pass(1_000).await;
+    assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
+    assert_eq!(provider.count(), 1);
+    // And it counts from its beginning.
+    tokio::time::sleep_until(began + Duration::from_millis(59_990)).await;
+    assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
+    tokio::time::sleep_until(began + Duration::from_secs(60)).await;
+    let late = harness.send(&event_of("wh_1", "evt_2")).await;
+    assert_refused(&late, RefusalKind::SecretsTooSlow);
+    assert_eq!(provider.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_look_up_is_not_taken_from_the_body() {
+    let provider = Provider::new(async |_, _| {
+        sleep(Duration::from_millis(900)).await;
+        found()
+    });
+    let harness = guarded(&provider);
+    let sent = event_of("wh_1", "evt_1");
+    let send = |millis| {
+        let (parts, _) = sent.request(&harness.clock).into_parts();
+        let body = LateBody {
+            late: Box::pin(sleep(Duration::from_millis(millis))),
+            left: Some(sent.body.clone().into()),
+        };
+        let request = http::Request::from_parts(parts, axum::body::Body::new(body));
+        harness.app.clone().oneshot(request)
+    };
+    assert_eq!(send(2_800).await.unwrap().status(), 204);
+    assert_eq!(send(2_800).await.unwrap().status(), 408, "cached now");
+    harness.receiver.keys().forget("wh_1").unwrap();
+    let began = Instant::now();
+    assert_eq!(send(3_000).await.unwrap().status(), 408);
+    assert_eq!(began.elapsed().as_millis(), 2_900);
+}
+
+/// Arrives whole, and late.
+struct LateBody {
+    late: std::pin::Pin<Box<tokio::time::Sleep>>,
+    left: Option<Bytes>,
+}
+
+impl http_body::Body for LateBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        std::task::ready!(self.late.as_mut().poll(context));
+        std::task::Poll::Ready(self.left.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+// What is remembered of deliveries.
+
+#[tokio::test(start_paused = true)]
+async fn each_subscription_remembers_for_itself_unless_rings_name_one_scope() {
+    let provider = Provider::new(async |id, _| {
+        let ring = KeyRing::new(Secret::new(SECRET).unwrap());
+        Ok(Some(match id.as_str() {
+            "wh_3" | "wh_4" => ring.with_scope("shared").unwrap(),
+            "wh_5" => ring.with_workspace("ws_1").unwrap(),
+            "wh_6" => ring.with_workspace("ws_2").unwrap(),
+            _ => ring,
+        }))
+    });
+    let harness = guarded(&provider);
+    let mut statuses = Vec::new();
+    for subscription in ["wh_1", "wh_2", "wh_1", "wh_3", "wh_4", "wh_5", "wh_6"] {
+        let response = harness.send(&event_of(subscription, "evt_1")).await;
+        statuses.push(response.status().as_u16());
+    }
+    assert_eq!(statuses, [204, 204, 200, 204, 200, 204, 401]);
+    assert_eq!(harness.runs(), 4);
+}
+
+// Without the layer.
+
+#[test]
+fn the_step_that_does_not_wait_answers_from_the_cache_and_calls_nobody_unknown() {
+    let provider = Provider::new(async |id, _| match id.as_str() {
+        "wh_1" => ring_of(support::SECRET),
+        _ => Ok(None),
+    });
+    let clock = support::manual();
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let open = |id: &str, asynchronous: bool| {
+        let sent = support::Sent::at(support::NOW, support::event("evt_1"))
+            .with("X-Service-Webhook-Id", id);
+        let headers = sent.headers.iter().map(|(name, value)| (name, value));
+        let head = RequestHead::new("POST", headers);
+        let intake = if asynchronous {
+            block_on(receiver.open_async(&head))
+        } else {
+            receiver.open(&head)
+        };
+        let mut intake = intake.map_err(|refusal| refusal.kind())?;
+        intake.push(sent.body.clone().into()).unwrap();
+        let delivery = receiver.recognise(intake, &head);
+        let delivery = delivery.map_err(|refusal| refusal.kind())?;
+        Ok(delivery.verified().scope().to_owned())
+    };
+    for id in ["wh_1", "wh_2"] {
+        assert_eq!(open(id, false), Err(RefusalKind::NotLookedUp));
+    }
+    assert_eq!(RefusalKind::NotLookedUp.status(), 503);
+    assert_eq!(open("2", false), Err(RefusalKind::NotAuthentic));
+    assert_eq!(provider.count(), 0);
+    assert_eq!(open("wh_1", true), Ok("wh_1".to_owned()));
+    assert_eq!(open("wh_2", true), Err(RefusalKind::NotAuthentic));
+    assert_eq!(open("wh_1", false), Ok("wh_1".to_owned()));
+    assert_eq!(open("wh_2", false), Err(RefusalKind::NotAuthentic));
+
+    // A bare verifier over the same keys, and a second receiver, use the same cache.
+    let verifier = Verifier::new(receiver.keys().clone());
+    let (now, body) = (UnixSeconds::new(support::NOW), b"bare");
+    let timestamp = Timestamp::at(now).unwrap();
+    let secret = Secret::new(support::SECRET).unwrap();
+    let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
+    let verify = |id| {
+        let pairs = [
+            ("x-service-timestamp", timestamp.as_str()),
+            ("x-service-signature", &signature),
+            ("x-service-webhook-id", id),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let verified = verifier.verify(&head, body, now);
+        verified.map(|_| ()).map_err(|error| error.kind())
+    };
+    assert_eq!(verify("wh_1"), Ok(()));
+    assert_eq!(verify("wh_2"), Err(VerifyErrorKind::UnknownSubscription));
+    assert_eq!(verify("wh_3"), Err(VerifyErrorKind::NotLookedUp));
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(verify("wh_1"), Err(VerifyErrorKind::NotLookedUp));
+    assert_eq!(provider.count(), 2);
+}
+
+#[test]
+fn keys_that_are_looked_up_are_changed_where_they_are_found() {
+    let receiver = Receiver::builder()
+        .provider(Provider::all())
+        .store(LocalStore::default())
+        .build()
+        .unwrap();
+    let secret = || Secret::new(SECRET).unwrap();
+    let keys = receiver.keys();
+    for error in [
+        keys.replace(secret()).unwrap_err(),
+        keys.replace_subscription("wh_1", secret()).unwrap_err(),
+        keys.remove_subscription("wh_1").unwrap_err(),
+    ] {
+        assert_eq!(*error.kind(), KeysErrorKind::ByProvider);
+        assert!(error.to_string().contains(".forget(id)"), "{error}");
+    }
+    assert_eq!(keys.forget("not of the form"), Ok(()));
+    let held = Keys::single(secret());
+    assert_eq!(
+        *held.forget("wh_1").unwrap_err().kind(),
+        KeysErrorKind::NotByProvider
+    );
+    assert_eq!(
+        *held.forget_all().unwrap_err().kind(),
+        KeysErrorKind::NotByProvider
+    );
+    assert!(held.lookup_stats().is_none());
+}
+
+#[test]
+fn with_keys_that_are_here_the_step_that_could_wait_does_not() {
+    let receiver = support::receiver()
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+    let headers = sent.headers.iter().map(|(name, value)| (name, value));
+    let head = RequestHead::new("POST", headers);
+    let mut opening = pin!(receiver.open_async(&head));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(opening.as_mut().poll(&mut context).is_ready());
+}
+
+// Under real threads.
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
+    let turn = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&turn);
+    let nudge = Arc::new(Notify::new());
+    let nudged = Arc::clone(&nudge);
+    let provider = Provider::new(move |_, number| {
+        let nudge = Arc::clone(&nudged);
+        async move {
+            match number % 5 {
+                0 => tokio::task::yield_now().await,
+                1 => nudge.notified().await,
+                2 => sleep(Duration::from_micros(300)).await,
+                3 => return Err(LookupError::new(LookupErrorKind::Unavailable)),
+                _ => {}
+            }
+            ring_of(support::SECRET)
+        }
+    });
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap();
+    let mut tasks = JoinSet::new();
+    for worker in 0..32_usize {
+        let (receiver, counter, nudge) =
+            (receiver.clone(), Arc::clone(&counter), Arc::clone(&nudge));
+        tasks.spawn(async move {
+            let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+            let mut kinds = BTreeSet::new();
+            for round in 0..300 {
+                let step = counter.fetch_add(1, Ordering::Relaxed) + worker;
+                let id = format!("wh_{}", step % 24);
+                let sent = sent.clone().with("X-Service-Webhook-Id", &id);
+                let headers = sent.headers.iter().map(|(name, value)| (name, value));
+                let head = RequestHead::new("POST", headers);
+                let opening = receiver.open_async(&head);
+                nudge.notify_one();
+                if step % 3 == 0 {
+                    // Gone at some point on the way.
+                    let patience = Duration::from_micros((step % 700) as u64);
+                    let _ = tokio::time::timeout(patience, opening).await;
+                } else {
+                    let nudging = async {
+                        loop {
+                            nudge.notify_waiters();
+                            sleep(Duration::from_millis(1)).await;
+                        }
+                    };
+                    tokio::select! {
+                        opened = opening => { kinds.extend(opened.err().map(|refusal| refusal.kind().name())); }
+                        () = nudging => {}
+                    }
+                }
+                if round % 4 == 0 {
+                    receiver.keys().forget(&id).unwrap();
+                }
+            }
+            kinds
+        });
+    }
+    let all = tokio::time::timeout(support::PATIENCE, tasks.join_all()).await;
+    let kinds: BTreeSet<_> = all
+        .expect("nobody waits for ever")
+        .into_iter()
+        .flatten()
+        .collect();
+    assert!(
+        kinds.iter().all(|kind| *kind == "secrets_unavailable"),
+        "{kinds:?}"
+    );
+    let stats = receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert_eq!(provider.running(), 0);
+    assert!(provider.most() <= 16);
+    assert!(provider.count() > 1_000, "{}", provider.count());
+}

@@ -1,0 +1,52 @@
+//! What users of any runtime need of the public types: they cross threads, and so do the futures. That this compiles is the test.
+
+use std::error::Error;
+
+use hookgate::*;
+
+fn crosses_threads<T: Send + Sync + 'static>() {}
+fn is_an_error<T: Error + Send + Sync + 'static>() {}
+fn may_be_spawned(_: impl Future + Send) {}
+
+macro_rules! each {
+    ($check:ident: $($type:ty),* $(,)?) => { $($check::<$type>();)* };
+}
+
+#[test]
+fn public_types_cross_threads() {
+    each! { crosses_threads:
+        Secret, KeyRing, Keys, Verifier, Check, Intake, Verified, Verified<Vec<u8>>, Proof, Signature, Timestamp, Window,
+        DeliveryHeaders<'static>, RequestHead<'static>,
+        SystemClock, ManualClock, Monotonic, UnixSeconds,
+        EventKey, ClaimToken, Claim, Claimed, Ownership, LocalStore, RetrySchedule, Attempt, Capacity, StoreStats, WhenFull,
+        Receiver, ReceiverBuilder, Admission, HeaderMismatch, Delivery, Outcome, Failure, Refusal, RefusalKind, Unrecorded,
+        Event, EventData, EventHead, EventType, Properties, Changes, Change<Value>, Value, Json, Number, Date, File,
+        Box<dyn DedupeStore>, Box<dyn Clock>,
+    }
+    #[cfg(feature = "moka")]
+    crosses_threads::<MemoryStore>();
+    #[cfg(feature = "tower")]
+    each! { crosses_threads:
+        WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLettered, DeadLetter, Drained,
+    }
+}
+
+#[test]
+fn errors_fit_into_a_box() {
+    each! { is_an_error:
+        BuildError, EventError, HeaderError, KeysError, SecretError, StoreError, VerifyError, Malformed, Refusal, BodyTooLarge,
+    }
+}
+
+#[test]
+fn the_steps_may_be_spawned() {
+    fn steps(receiver: &Receiver, delivery: &Delivery) {
+        may_be_spawned(receiver.admit(delivery));
+    }
+    fn claim(claim: &Claim) {
+        may_be_spawned(claim.renew());
+    }
+    let _ = (steps, claim);
+    let _: fn(Claim) = |claim| may_be_spawned(claim.commit());
+    let _: fn(Claim) = |claim| may_be_spawned(claim.release());
+}

@@ -1,0 +1,451 @@
+//! A million deliveries take no more memory than a hundred thousand, whatever they are: handled, handed in twice, forged, failed, or
+//! given up on half way. Each scenario is a process of its own, since an allocator keeps what another one has freed.
+//!
+//! A million take seconds in a release build and minutes in a debug one, so only the former has them. `scripts/test` runs both.
+
+#![cfg(all(not(debug_assertions), target_os = "linux"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // A test stops at what it did not expect.
+
+use std::convert::Infallible;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::post;
+use futures_core::Stream;
+use hookgate::{
+    Event, Keys, LocalStore, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret,
+    Signature, Timestamp, UnixSeconds,
+};
+use http::{Request, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
+use tower::ServiceExt;
+
+const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
+const SECRET: &str = "whsec_made_up_for_a_million";
+/// Turned over many times before the first reading, so that no table has yet to grow.
+const CAPACITY: usize = 5_000;
+const EARLY: usize = 100_000;
+const LATE: usize = 1_000_000;
+/// What the last reading may be, in hundredths of the first.
+const GROWTH: usize = 110;
+const WORKERS: usize = 8;
+/// How far back a copy's event lies: the same worker's, and not a copy itself.
+const A_WHILE: usize = 2 * WORKERS;
+/// Says to the process that it is to run one scenario and print its readings.
+const SCENARIO: &str = "HOOKGATE_MEMORY_SCENARIO";
+
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                stays_within(stringify!($name));
+            }
+        )*
+
+        async fn scenario(name: &str) -> (usize, usize) {
+            match name {
+                "leak" => scenarios::leak().await,
+                $(stringify!($name) => scenarios::$name().await,)*
+                other => panic!("no scenario {other}"),
+            }
+        }
+    };
+}
+
+scenarios! {
+    fresh_events_and_their_duplicates_in_the_memory_store
+    fresh_events_and_their_duplicates_in_the_local_store
+    events_whose_retention_ends
+    floods_of_what_is_not_authentic
+    handlers_that_fail_panic_or_do_not_fit
+    senders_that_hang_up_at_any_time
+    connections_that_break_on_the_wire
+}
+
+/// What the others would say of eight bytes that stay behind each delivery.
+#[test]
+#[should_panic(expected = "have become")]
+fn a_leak_of_eight_bytes_is_seen() {
+    stays_within("leak");
+}
+
+/// Only has something to do in the process of a scenario.
+#[test]
+fn in_a_process_of_its_own() {
+    let Ok(name) = std::env::var(SCENARIO) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (early, late) = runtime.block_on(scenario(&name));
+    println!("resident {early} {late}");
+}
+
+fn stays_within(name: &str) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .env(SCENARIO, name)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let readings = text.lines().find_map(|line| {
+        let (early, late) = line.split_once("resident ")?.1.split_once(' ')?;
+        Some((early.parse::<usize>().ok()?, late.parse::<usize>().ok()?))
+    });
+    let Some((early, late)) = readings else {
+        panic!("{name} ended early\n{text}\n{}", tail(&errors));
+    };
+    println!("{name}: {early} KiB, then {late} KiB");
+    assert!(
+        late * 100 <= early * GROWTH,
+        "{name}: {early} KiB have become {late} KiB"
+    );
+}
+
+/// A scenario in which handlers panic says much on its way.
+fn tail(text: &str) -> &str {
+    let start = text.len().saturating_sub(2_000);
+    text.get(start..).unwrap_or(text)
+}
+
+mod scenarios {
+    use super::*;
+
+    pub(super) async fn leak() -> (usize, usize) {
+        soak(async |number| {
+            std::hint::black_box(Box::leak(Box::new(number)));
+        })
+        .await
+    }
+
+    pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
+        let store = MemoryStore::new(CAPACITY);
+        let readings = fresh_and_twice(builder().store(store.clone())).await;
+        assert!(store.stats().evicted > (LATE / 2) as u64);
+        readings
+    }
+
+    pub(super) async fn fresh_events_and_their_duplicates_in_the_local_store() -> (usize, usize) {
+        let store = LocalStore::new(CAPACITY);
+        let readings = fresh_and_twice(builder().store(store.clone())).await;
+        assert!(store.stats().evicted > (LATE / 2) as u64);
+        readings
+    }
+
+    async fn fresh_and_twice(builder: ReceiverBuilder) -> (usize, usize) {
+        let app = app(builder.clock(ManualClock::at(NOW)).build().unwrap());
+        let replays = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&replays);
+        let readings = soak(move |number| {
+            let (app, count) = (app.clone(), Arc::clone(&count));
+            async move {
+                // Every third one is a copy of an event that this worker has had handled a while ago.
+                let copy = number % 3 == 2 && number > A_WHILE;
+                let id = if copy { number - A_WHILE } else { number };
+                let response = app.oneshot(signed(&event(id), SECRET, None)).await.unwrap();
+                let replayed = response.headers().contains_key("idempotent-replayed");
+                assert!(copy || !replayed, "delivery {number} was never seen before");
+                count.fetch_add(usize::from(replayed), Ordering::Relaxed);
+            }
+        })
+        .await;
+        // A worker that slept while the others filled the store finds its event forgotten, and that is as it should be.
+        assert!(replays.load(Ordering::Relaxed) > LATE * 9 / 30);
+        readings
+    }
+
+    pub(super) async fn events_whose_retention_ends() -> (usize, usize) {
+        let clock = ManualClock::at(NOW);
+        let store = MemoryStore::new(CAPACITY).with_clock(clock.clone());
+        let receiver = builder().store(store.clone()).clock(ManualClock::at(NOW));
+        let app = app(receiver.build().unwrap());
+        let readings = soak(move |number| {
+            let (app, clock) = (app.clone(), clock.clone());
+            async move {
+                // One a minute, for 48 h: and the store could hold more.
+                clock.advance(Duration::from_secs(60));
+                let response = app.oneshot(signed(&event(number), SECRET, None)).await;
+                assert_eq!(response.unwrap().status(), StatusCode::NO_CONTENT);
+            }
+        })
+        .await;
+        assert_eq!(store.stats().evicted, 0);
+        readings
+    }
+
+    pub(super) async fn floods_of_what_is_not_authentic() -> (usize, usize) {
+        let rings = [
+            ("wh_1", secret(SECRET)),
+            ("wh_2", secret("whsec_made_up_for_another")),
+        ];
+        let receiver = Receiver::builder()
+            .keys(Keys::by_subscription(rings).unwrap())
+            .store(MemoryStore::new(CAPACITY))
+            .clock(ManualClock::at(NOW))
+            .build()
+            .unwrap();
+        let app = app(receiver);
+        soak(move |number| {
+            let app = app.clone();
+            async move {
+                let body = event(number);
+                let unknown = format!("wh_unknown_{number}");
+                let (request, status) = match number % 6 {
+                    0 => (
+                        signed(&body, "whsec_made_up_by_a_stranger", Some("wh_1")),
+                        401,
+                    ),
+                    1 => (signed(&body, SECRET, Some(&unknown)), 401),
+                    2 => (
+                        signed_at(NOW.as_i64() - 301, &body, SECRET, Some("wh_1")),
+                        401,
+                    ),
+                    3 => (Request::post("/").body(Body::from(body)).unwrap(), 401),
+                    4 => {
+                        let mut request = signed(&body, SECRET, Some("wh_2"));
+                        let headers = request.headers_mut();
+                        headers.insert("content-encoding", "gzip".parse().unwrap());
+                        (request, 415)
+                    }
+                    // Authentic by its key, but no event.
+                    _ => (signed(&format!("[{number}"), SECRET, Some("wh_1")), 400),
+                };
+                assert_eq!(app.oneshot(request).await.unwrap().status(), status);
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn handlers_that_fail_panic_or_do_not_fit() -> (usize, usize) {
+        std::panic::set_hook(Box::new(|_| {}));
+        let receiver = builder()
+            .store(MemoryStore::new(CAPACITY))
+            .clock(ManualClock::at(NOW));
+        let receiver = receiver.build().unwrap();
+        let app = Router::new().route(
+            "/",
+            post(async |event: Event<Row>| {
+                let number: usize = event.id.as_str()[4..].parse().unwrap();
+                assert!(!number.is_multiple_of(3), "asked to");
+                StatusCode::INTERNAL_SERVER_ERROR
+            })
+            .layer(receiver.layer()),
+        );
+        soak(move |number| {
+            let app = app.clone();
+            async move {
+                let misfit = number % 3 == 1;
+                let body = match misfit {
+                    true => event(number).replace("12.5", "\"twelve\""),
+                    false => event(number),
+                };
+                let response = app.oneshot(signed(&body, SECRET, None)).await.unwrap();
+                assert_eq!(response.status(), if misfit { 422 } else { 500 });
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn senders_that_hang_up_at_any_time() -> (usize, usize) {
+        let receiver = builder()
+            .store(MemoryStore::new(CAPACITY))
+            .clock(ManualClock::at(NOW));
+        let receiver = receiver.build().unwrap();
+        let handled = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&handled);
+        let handler = async move |_: Event<Row>| {
+            for _ in 0..3 {
+                yield_now().await;
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+            StatusCode::NO_CONTENT
+        };
+        let app = Router::new().route("/", post(handler).layer(receiver.layer()));
+        let runs = receiver.clone();
+        let readings = soak(move |number| {
+            let (app, receiver) = (app.clone(), runs.clone());
+            async move {
+                let mut request = signed(&event(number), SECRET, None);
+                let in_the_body = number % 2 == 0;
+                if in_the_body {
+                    let whole = std::mem::take(request.body_mut());
+                    let whole = axum::body::to_bytes(whole, usize::MAX).await.unwrap();
+                    let half = whole.slice(..whole.len() / 2);
+                    *request.body_mut() = Body::from_stream(ThenSilence(Some(half)));
+                }
+                // The request is polled a little and then dropped, in the middle of its body or of its handler.
+                let request = app.oneshot(request);
+                tokio::select! {
+                    biased;
+                    answer = request => assert!(!in_the_body, "answered {:?}", answer.unwrap().status()),
+                    () = yield_now() => {}
+                }
+                while receiver.runs() > 256 {
+                    yield_now().await;
+                }
+            }
+        })
+        .await;
+        while receiver.runs() > 0 {
+            yield_now().await;
+        }
+        assert_eq!(handled.load(Ordering::Relaxed), LATE / 2, "a run was lost");
+        readings
+    }
+
+    /// Each delivery is a connection here. Each worker breaks off every second one in the middle of its body, and waits for the
+    /// answer to the others, so that they don't pile up in front of the server.
+    pub(super) async fn connections_that_break_on_the_wire() -> (usize, usize) {
+        let receiver = builder()
+            .store(MemoryStore::new(CAPACITY))
+            .clock(ManualClock::at(NOW));
+        let app = app(receiver.build().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        soak(move |number| async move {
+            let body = event(number);
+            let timestamp = Timestamp::at(NOW).unwrap();
+            let signature = Signature::sign(&secret(SECRET), &timestamp, body.as_bytes());
+            let head = format!(
+                "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\
+                 x-service-timestamp: {}\r\nx-service-signature: {}\r\n\r\n",
+                body.len(),
+                timestamp.as_str(),
+                signature.to_header_value(),
+            );
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            if (number / WORKERS).is_multiple_of(2) {
+                stream
+                    .write_all(&body.as_bytes()[..body.len() / 2])
+                    .await
+                    .unwrap();
+                // Gone with a reset, so that no socket of the test lingers.
+                stream.set_zero_linger().unwrap();
+                return;
+            }
+            stream.write_all(body.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            assert!(
+                answer.starts_with(b"HTTP/1.1 204"),
+                "{}",
+                String::from_utf8_lossy(&answer)
+            );
+        })
+        .await
+    }
+}
+
+/// Has a million deliveries made, and reads the resident memory after a hundred thousand and at the end.
+async fn soak<F>(deliver: impl Fn(usize) -> F + Clone + Send + 'static) -> (usize, usize)
+where
+    F: Future<Output = ()> + Send,
+{
+    deliver_all(0..EARLY, deliver.clone()).await;
+    let early = resident();
+    deliver_all(EARLY..LATE, deliver).await;
+    (early, resident())
+}
+
+async fn deliver_all<F>(
+    numbers: std::ops::Range<usize>,
+    deliver: impl Fn(usize) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = ()> + Send,
+{
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|worker| {
+            let (numbers, deliver) = (numbers.clone(), deliver.clone());
+            tokio::spawn(async move {
+                for number in numbers.skip(worker).step_by(WORKERS) {
+                    deliver(number).await;
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+}
+
+/// This process's resident memory, in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let number = line.unwrap().split_whitespace().nth(1);
+    number.unwrap().parse().unwrap()
+}
+
+#[derive(serde::Deserialize)]
+struct Row {
+    #[allow(dead_code)] // Read by the parser alone.
+    total: f64,
+}
+
+fn app(receiver: Receiver) -> Router {
+    let handler = post(async |_: Event<Row>| StatusCode::NO_CONTENT);
+    Router::new().route("/", handler.layer(receiver.layer()))
+}
+
+fn builder() -> ReceiverBuilder {
+    Receiver::builder().secret(secret(SECRET))
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text).unwrap()
+}
+
+fn event(number: usize) -> String {
+    format!(
+        r#"{{"id":"evt_{number}","type":"row.created","createdAt":"2025-11-21T01:53:20Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{{"total":12.5}},"createdBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
+    )
+}
+
+fn signed(body: &str, key: &str, subscription: Option<&str>) -> Request<Body> {
+    signed_at(NOW.as_i64(), body, key, subscription)
+}
+
+fn signed_at(at: i64, body: &str, key: &str, subscription: Option<&str>) -> Request<Body> {
+    let timestamp = Timestamp::at(UnixSeconds::new(at)).unwrap();
+    let signature = Signature::sign(&secret(key), &timestamp, body.as_bytes());
+    let mut request = Request::post("/")
+        .header("x-service-timestamp", timestamp.as_str())
+        .header("x-service-signature", signature.to_header_value());
+    if let Some(id) = subscription {
+        request = request.header("x-service-webhook-id", id);
+    }
+    request.body(Body::from(body.to_owned())).unwrap()
+}
+
+/// Half of a body, and then nothing more.
+struct ThenSilence(Option<Bytes>);
+
+impl Stream for ThenSilence {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        match self.0.take() {
+            Some(half) => std::task::Poll::Ready(Some(Ok(half))),
+            None => std::task::Poll::Pending,
+        }
+    }
+}

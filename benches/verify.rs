@@ -16,12 +16,16 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, KeyInit, Mac};
 use hookgate::{DeliveryHeaders, KeyRing, Secret, Signature, Timestamp, UnixSeconds, Verifier};
 use sha2::{Sha256, block_api::compress256};
 use subtle::ConstantTimeEq;
+
+mod support;
+
+use support::{Arguments, Case, Contestant, cpu, sha_extensions};
 
 const SIZES: [(usize, &str); 4] = [
     (300, "300 B"),
@@ -34,7 +38,7 @@ const REQUIRED: [f64; 4] = [1.55, 1.20, 1.08, 1.03];
 const AIM: [f64; 4] = [1.25, 1.10, 1.04, 1.01];
 /// How many times faster than `standardwebhooks` at the smallest size.
 const REQUIRED_LEAD: f64 = 6.0;
-const ROUNDS: usize = 301;
+const ROUNDS: usize = 201;
 /// How long a contestant runs in a round, so far as its speed allows.
 const TURN: Duration = Duration::from_micros(150);
 
@@ -55,16 +59,19 @@ const SECRET: &str = "whsec_made_up_for_the_benches_only";
 const NEW_SECRET: &str = "whsec_made_up_as_its_successor__";
 
 fn main() {
-    let check = std::env::args().any(|argument| argument == "--check");
+    let arguments = Arguments::read();
+    let check = arguments.has("--check");
     println!("CPU: {}, SHA extensions: {}", cpu(), sha_extensions());
 
-    let tables: Vec<Vec<(&str, f64)>> = SIZES.iter().map(|(size, _)| measure(*size)).collect();
-    print_table(&tables);
+    let cases = SIZES.map(|(size, label)| {
+        let body = body(size);
+        let delivery = Delivery::new(&body);
+        support::interleaved(label, contestants(&delivery), ROUNDS, TURN)
+    });
+    print_table(&cases);
+    arguments.record("verify", "ns", &cases);
 
-    let of = |size: usize, name: &str| {
-        let found = tables[size].iter().find(|(other, _)| *other == name);
-        found.map_or(f64::NAN, |(_, ratio)| *ratio)
-    };
+    let of = |size: usize, name: &str| cases[size].ratio(name, LIMIT);
     let mut missed = 0;
     println!("\nGoals for one live key (× LIMIT)");
     for (index, (_, label)) in SIZES.iter().enumerate() {
@@ -97,49 +104,6 @@ fn main() {
         println!("{missed} required goals missed");
         std::process::exit(1);
     }
-}
-
-type Contestant<'a> = (&'static str, Box<dyn FnMut() -> bool + 'a>);
-
-/// The median ratio to LIMIT of each contestant.
-fn measure(size: usize) -> Vec<(&'static str, f64)> {
-    let body = body(size);
-    let delivery = Delivery::new(&body);
-    let mut contestants = contestants(&delivery);
-    let mut turns = Vec::new();
-    for (name, run) in &mut contestants {
-        assert!(run(), "{name} refuses its own delivery");
-        let start = Instant::now();
-        let mut count = 0_u32;
-        while start.elapsed() < 4 * TURN {
-            black_box(run());
-            count += 1;
-        }
-        turns.push((count / 4).max(1));
-    }
-    let mut ratios = vec![Vec::with_capacity(ROUNDS); contestants.len()];
-    let mut times = vec![0.0; contestants.len()];
-    for _ in 0..ROUNDS {
-        for (slot, ((_, run), turn)) in times.iter_mut().zip(contestants.iter_mut().zip(&turns)) {
-            let start = Instant::now();
-            for _ in 0..*turn {
-                black_box(run());
-            }
-            *slot = start.elapsed().as_secs_f64() / f64::from(*turn);
-        }
-        for (ratios, time) in ratios.iter_mut().zip(&times) {
-            ratios.push(time / times[0]);
-        }
-    }
-    let medians = ratios.into_iter().map(|mut ratios| {
-        ratios.sort_by(f64::total_cmp);
-        ratios[ROUNDS / 2]
-    });
-    contestants
-        .iter()
-        .map(|(name, _)| *name)
-        .zip(medians)
-        .collect()
 }
 
 /// One delivery, in the forms that the contestants take.
@@ -379,16 +343,16 @@ fn standard_webhooks<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool 
     Box::new(move || webhook.verify(black_box(delivery.body), &headers).is_ok())
 }
 
-fn print_table(tables: &[Vec<(&str, f64)>]) {
+fn print_table(cases: &[Case]) {
     print!("\n{:<42}", "time × LIMIT, median of rounds");
     for (_, label) in SIZES {
         print!("{label:>8}");
     }
     println!();
-    for (row, (name, _)) in tables[0].iter().enumerate() {
-        print!("{name:<42}");
-        for table in tables {
-            print!("{:>8.2}", table[row].1);
+    for series in &cases[0].series {
+        print!("{:<42}", series.name);
+        for case in cases {
+            print!("{:>8.2}", case.ratio(&series.name, LIMIT));
         }
         println!();
     }
@@ -402,22 +366,4 @@ fn secret() -> Secret {
 fn body(size: usize) -> Vec<u8> {
     let row = br#"{"id":"evt_0123456789abcdef","type":"row.created","data":{"name":"Example","count":42}},"#;
     row.iter().copied().cycle().take(size).collect()
-}
-
-fn cpu() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"));
-    name.map_or("unknown", |name| name.trim_start_matches([' ', '\t', ':']))
-        .to_owned()
-}
-
-fn sha_extensions() -> bool {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    return std::is_x86_feature_detected!("sha");
-    #[cfg(target_arch = "aarch64")]
-    return std::arch::is_aarch64_feature_detected!("sha2");
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-    return false;
 }

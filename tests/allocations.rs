@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
 #![allow(unsafe_code)] // An allocator can't be written without.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use hookgate::{
     DeliveryHeaders, KeyRing, Keys, ManualClock, Receiver, RequestHead, Secret, Signature,
     SubscriptionId, Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on, provider_fn,
 };
+
+#[path = "../benches/support/counting.rs"]
+mod counting;
 
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
@@ -398,46 +398,10 @@ fn free_of_allocations<T>(run: impl FnOnce() -> T) -> T {
 }
 
 fn allocations() -> usize {
-    ALLOCATIONS.get()
+    counting::allocated().times
 }
 
 /// Bytes that were allocated on this thread and are not free yet.
 fn live_bytes() -> usize {
-    LIVE_BYTES.get()
+    counting::live_bytes()
 }
-
-thread_local! {
-    static LIVE_BYTES: Cell<usize> = const { Cell::new(0) };
-    // A count for each thread, since the tests run side by side.
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it came; the count is a plain number that needs neither
-// an allocation nor a destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(layout.size()));
-        // SAFETY: the caller keeps `alloc`'s contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        let grown = size.wrapping_sub(layout.size());
-        LIVE_BYTES.set(LIVE_BYTES.get().wrapping_add(grown));
-        // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's allocator.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;

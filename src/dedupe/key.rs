@@ -1,7 +1,7 @@
 //! What a record is found by, and what a claim is held by.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,8 +16,15 @@ use crate::verify::signature::fingerprint;
 /// assert_eq!(EventKey::new("default", "evt_1"), EventKey::new("default", "evt_1"));
 /// assert_ne!(EventKey::new("default", "evt_1"), EventKey::new("defaulte", "vt_1"));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey([u8; 16]);
+
+/// As one number, which the hasher of the stores here takes in one step.
+impl Hash for EventKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(u128::from_le_bytes(self.0));
+    }
+}
 
 impl EventKey {
     /// The key of the event `id` under `scope`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::capacity::{Capacity, StoreStats, WhenFull};
 use super::expiry::{BATCH, ExpiryQueue};
+use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
@@ -212,7 +213,7 @@ impl DedupeStore for LocalStore {
 
 #[derive(Default)]
 struct Table {
-    records: HashMap<EventKey, Record>,
+    records: HashMap<EventKey, Record, KeyState>,
     leases: ExpiryQueue,
     retentions: ExpiryQueue,
     /// Kept beside the map, so that neither a full store nor a reader of the numbers has to count.

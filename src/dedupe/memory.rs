@@ -1,16 +1,18 @@
 //! The TTL cache for one process: running claims in sharded maps, done records in moka.
 
 mod done;
+mod evictions;
+mod shard;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::done::{Done, Seen};
+use self::shard::Shard;
 use super::capacity::{Capacity, StoreStats, WhenFull};
-use super::expiry::{BATCH, ExpiryQueue};
+use super::expiry::BATCH;
 use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
@@ -33,8 +35,8 @@ use crate::error::{StoreError, StoreErrorKind};
 /// [`EvictOldest`](WhenFull::EvictOldest) forgets in the order of commits: an event is forgotten only when as many others as the store
 /// holds were committed since. With one retention for all events, which is what the receiver passes, this is the record whose
 /// retention ends first. Records whose retention has ended are forgotten then and there, but keep their memory until newer ones need
-/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, when moka comes to them,
-/// which is some commits late.
+/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, by the next commit in the
+/// same map, which is some commits late, or by [`stats`](Self::stats).
 ///
 /// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly and ended ones give their place back.
 ///
@@ -88,7 +90,7 @@ impl MemoryStore {
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Inner {
             capacity,
-            done: Done::new(capacity, Arc::clone(&clock)),
+            done: Done::new(capacity),
             clock,
             shards: std::array::from_fn(|_| Mutex::default()),
             held: AtomicUsize::new(0),
@@ -119,11 +121,19 @@ impl MemoryStore {
     /// What it holds now, and what it had to forget. moka does its housekeeping first: ask for a metric, not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        StoreStats {
-            running: self.0.sweep(),
+        let mut stats = StoreStats {
             capacity: Some(self.0.capacity.records()),
-            ..self.0.done.stats()
+            ..StoreStats::default()
+        };
+        let mut last = None;
+        for shard in &self.0.shards {
+            let (mut shard, now) = self.0.enter_shard(shard);
+            self.0.done.evict(now, &mut shard.evictions);
+            shard.evictions.add_to(&mut stats, &mut last);
+            stats.running += shard.running.len();
         }
+        stats.done = self.0.done.count();
+        stats
     }
 }
 
@@ -174,7 +184,7 @@ impl DedupeStore for MemoryStore {
         let (mut shard, now) = self.0.enter(key);
         StoreFuture::ready(Ok(if shard.holds(key, token, now) {
             // Its place, where places are counted, passes from the claim to the record.
-            let end = self.0.done.insert(*key, token, now, retain);
+            let end = (self.0.done).insert(*key, token, now, retain, &mut shard.evictions);
             if self.0.refuses() {
                 shard.retentions.push(end, *key);
             }
@@ -227,7 +237,7 @@ impl Inner {
         }
         match self.done.look(key, now) {
             Seen::Done { by } => return Some(Claimed::Done { by }),
-            Seen::Over => self.forget(key, now),
+            Seen::Over => self.forget(key),
             Seen::Nothing => {}
         }
         self.reserve().then(|| {
@@ -271,23 +281,22 @@ impl Inner {
             if let Some((_, key)) = retention
                 && matches!(self.done.look(&key, now), Seen::Over)
             {
-                self.forget(&key, now);
+                self.forget(&key);
             }
         }
     }
 
-    fn forget(&self, key: &EventKey, now: Monotonic) {
-        if self.done.forget(key, now) {
+    fn forget(&self, key: &EventKey) {
+        if self.done.forget(key) {
             self.give_back();
         }
     }
 
-    /// Frees some of what has ended in every shard, one lock at a time, and counts the claims that run.
-    fn sweep(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| self.enter_shard(shard).0.running.len())
-            .sum()
+    /// Frees some of what has ended in every shard, one lock at a time.
+    fn sweep(&self) {
+        for shard in &self.shards {
+            drop(self.enter_shard(shard));
+        }
     }
 
     fn refuses(&self) -> bool {
@@ -310,41 +319,5 @@ impl Inner {
         if self.refuses() {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// The running claims of some of the events. What is done of them is in [`Inner::done`], and changes under this shard's lock.
-#[derive(Default)]
-struct Shard {
-    running: HashMap<EventKey, Running>,
-    leases: ExpiryQueue,
-    /// Where a full store refuses, what gives its place back next.
-    retentions: ExpiryQueue,
-}
-
-struct Running {
-    token: ClaimToken,
-    end: Monotonic,
-}
-
-impl Shard {
-    fn holds(&self, key: &EventKey, token: ClaimToken, now: Monotonic) -> bool {
-        self.running
-            .get(key)
-            .is_some_and(|running| running.token == token && running.end > now)
-    }
-
-    /// Claims, or renews a claim.
-    fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
-        let before = self.running.insert(key, Running { token, end });
-        if before.is_some_and(|before| before.end == end) {
-            // The entry that is already queued says the same.
-            return;
-        }
-        self.leases.push(end, key);
-        let running = &self.running;
-        self.leases.tidy(running.len(), |end, key| {
-            running.get(key).is_some_and(|other| other.end == end)
-        });
     }
 }

@@ -47,6 +47,7 @@
 mod capacity;
 mod claim;
 mod expiry;
+mod hash;
 mod key;
 mod local;
 #[cfg(feature = "moka")]

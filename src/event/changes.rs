@@ -6,6 +6,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, V
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::json::{Fields, Json, Name};
+use super::named::Named;
 use super::properties::last_of_each;
 use super::value::{Place, Value};
 use crate::error::EventError;
@@ -59,7 +60,7 @@ pub struct Change<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Changes(Vec<(Box<str>, Sides)>);
+pub struct Changes(Named<Sides>);
 
 #[derive(Clone, Default)]
 struct Sides {
@@ -74,7 +75,7 @@ impl Changes {
     pub fn before<'a>(&'a self, name: &'a str) -> Value<'a> {
         Value::new(
             place(name, "before"),
-            self.find(name).and_then(|sides| sides.before.as_ref()),
+            self.0.find(name).and_then(|sides| sides.before.as_ref()),
         )
     }
 
@@ -83,19 +84,19 @@ impl Changes {
     pub fn after<'a>(&'a self, name: &'a str) -> Value<'a> {
         Value::new(
             place(name, "after"),
-            self.find(name).and_then(|sides| sides.after.as_ref()),
+            self.0.find(name).and_then(|sides| sides.after.as_ref()),
         )
     }
 
     /// Whether the property changed.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.find(name).is_some()
+        self.0.find(name).is_some()
     }
 
     /// The names of the properties that changed.
     pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator {
-        self.0.iter().map(|(name, _)| &**name)
+        self.0.iter().map(|(name, _)| name)
     }
 
     /// Names and both sides as they were written, doubled names included.
@@ -107,7 +108,7 @@ impl Changes {
                 before: Value::new(place(name, "before"), sides.before.as_ref()),
                 after: Value::new(place(name, "after"), sides.after.as_ref()),
             };
-            (&**name, change)
+            (name, change)
         })
     }
 
@@ -128,15 +129,7 @@ impl Changes {
     /// # Errors
     /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
-        let entries = self.0.iter().map(|(name, sides)| (&**name, sides));
-        super::diagnose::fit(&last_of_each(entries), || PATH.into())
-    }
-
-    fn find(&self, name: &str) -> Option<&Sides> {
-        let mut from_the_end = self.0.iter().rev();
-        from_the_end
-            .find(|(known, _)| **known == *name)
-            .map(|(_, sides)| sides)
+        super::diagnose::fit(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 
@@ -159,7 +152,7 @@ fn place<'n>(name: &'n str, side: &'static str) -> Place<'n> {
 
 impl Serialize for Changes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, sides)| (name, sides)))
+        self.0.serialize(serializer)
     }
 }
 
@@ -179,25 +172,7 @@ impl Serialize for Sides {
 
 impl<'de> Deserialize<'de> for Changes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ChangesVisitor)
-    }
-}
-
-struct ChangesVisitor;
-
-impl<'de> Visitor<'de> for ChangesVisitor {
-    type Value = Changes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Changes, A::Error> {
-        let mut changes = Changes::default();
-        while let Some(entry) = map.next_entry()? {
-            changes.0.push(entry);
-        }
-        Ok(changes)
+        Named::deserialize(deserializer).map(Self)
     }
 }
 

@@ -12,9 +12,14 @@ const MAX_BYTES: usize = 256;
 
 /// Whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not blank.
 pub(super) fn is_usable(text: &str) -> bool {
-    text.len() <= MAX_BYTES
-        && !text.chars().any(char::is_control)
-        && !text.chars().all(char::is_whitespace)
+    if text.len() > MAX_BYTES {
+        return false;
+    }
+    // Nearly all are of these characters alone, and a byte is looked at faster than a character.
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return text.bytes().any(|byte| byte != b' ');
+    }
+    !text.chars().any(char::is_control) && !text.chars().all(char::is_whitespace)
 }
 
 macro_rules! id {

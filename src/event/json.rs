@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::diagnose::fit;
+use super::named::Named;
 use crate::error::EventError;
 
 /// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
@@ -74,23 +75,20 @@ impl<'de> Deserialize<'de> for Json {
 /// again. A name that appears twice is kept twice; [`Fields::find`] and everything built on it take the last one, as
 /// nearly every JSON reader does.
 #[derive(Clone, Default)]
-pub struct Fields(Vec<(Box<str>, Json)>);
+pub struct Fields(Named<Json>);
 
 impl Fields {
     /// The value of this name, the last one where there are several.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Json> {
-        let mut from_the_end = self.0.iter().rev();
-        from_the_end
-            .find(|(known, _)| **known == *name)
-            .map(|(_, value)| value)
+        self.0.find(name)
     }
 
     /// Names and values as they were written, doubled ones included.
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&str, &Json)> + ExactSizeIterator + Clone {
-        self.0.iter().map(|(name, value)| (&**name, value))
+        self.0.iter()
     }
 
     /// How many there are.
@@ -106,7 +104,7 @@ impl Fields {
     }
 
     pub(super) fn push(&mut self, name: Cow<'_, str>, value: Json) {
-        self.0.push((name.into(), value));
+        self.0.push(name, value);
     }
 
     /// Writes the fields into an object under way.
@@ -127,31 +125,13 @@ impl fmt::Debug for Fields {
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        self.0.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-struct FieldsVisitor;
-
-impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = Fields::default();
-        while let Some(entry) = map.next_entry()? {
-            fields.0.push(entry);
-        }
-        Ok(fields)
+        Named::deserialize(deserializer).map(Self)
     }
 }
 

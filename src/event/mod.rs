@@ -47,7 +47,7 @@
 //! ```
 //!
 //! No `Debug` of an event or a part of it prints a value: ids, names of properties and lengths only. A [`Number`] or [`Date`] that was
-//! asked for shows itself. Walk many properties with `iter`: a look-up by name takes time that grows with their number.
+//! asked for shows itself. Properties may be many: who asks for all of them by name pays no more than for an index of the names.
 
 mod changes;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
@@ -59,6 +59,7 @@ mod ids;
 mod json;
 #[cfg(feature = "tower")]
 mod model;
+mod named;
 mod number;
 mod parse;
 mod properties;

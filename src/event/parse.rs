@@ -16,7 +16,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::ids::{ActorId, DataModelId, EventId, EventType, RowId};
+use super::ids::{ActorId, EventId, EventType};
 use super::json::{Fields, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
 use super::{Event, EventData, Other};
@@ -32,13 +32,18 @@ pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_j
 /// Reads what it holds; the public types themselves do not.
 pub(super) struct Wire<T>(pub(super) T);
 
-struct EnvelopeVisitor<R>(PhantomData<R>);
-
-/// `data`, read or not yet.
-enum Data<'de, R> {
-    Raw(&'de RawValue),
-    Read(EventData<R>),
+/// Reads a field into its slot, unless it is there already. A large value is written where it belongs at once: a function that takes it
+/// would copy it on the way.
+macro_rules! once {
+    ($slot:ident, $name:expr, $read:expr) => {{
+        if $slot.is_some() {
+            return Err(A::Error::duplicate_field($name));
+        }
+        $slot = Some($read);
+    }};
 }
+
+struct EnvelopeVisitor<R>(PhantomData<R>);
 
 impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
     type Value = Event<R>;
@@ -49,43 +54,41 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<R>, A::Error> {
         let (mut id, mut event_type, mut created_at, mut workspace_id) = (None, None, None, None);
-        let (mut data, mut extra) = (None, Fields::default());
+        let (mut raw, mut data, mut extra) = (None, None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {
             match &*name {
-                "id" => set_once(
-                    &mut id,
+                "id" => once!(
+                    id,
                     "id",
-                    id_of::<A::Error>(&map.next_value::<Name<'_>>()?.0)?,
-                )?,
-                "type" => {
+                    id_of::<A::Error>(&map.next_value::<Name<'_>>()?.0)?
+                ),
+                "type" => once!(event_type, "type", {
                     let read = EventType::parse(&map.next_value::<Name<'_>>()?.0);
-                    set_once(&mut event_type, "type", read.map_err(A::Error::custom)?)?;
-                }
-                "createdAt" => set_once(&mut created_at, "createdAt", map.next_value()?)?,
-                "workspaceId" => set_once(&mut workspace_id, "workspaceId", map.next_value()?)?,
-                "data" => {
-                    let read = match &event_type {
-                        Some(known) => Data::Read(map.next_value_seed(DataSeed::new(known))?),
-                        None => Data::Raw(map.next_value()?),
-                    };
-                    set_once(&mut data, "data", read)?;
-                }
+                    read.map_err(A::Error::custom)?
+                }),
+                "createdAt" => once!(created_at, "createdAt", map.next_value()?),
+                "workspaceId" => once!(workspace_id, "workspaceId", map.next_value()?),
+                "data" => match &event_type {
+                    _ if raw.is_some() => return Err(A::Error::duplicate_field("data")),
+                    Some(known) => {
+                        once!(data, "data", map.next_value_seed(DataSeed::new(known))?);
+                    }
+                    None => raw = Some(map.next_value::<&RawValue>()?),
+                },
                 _ => extra.push(name, map.next_value()?),
             }
         }
         let event_type = required(event_type, "type")?;
+        if let Some(raw) = raw {
+            let mut json = serde_json::Deserializer::from_str(raw.get());
+            let read = DataSeed::new(&event_type).deserialize(&mut json);
+            data = Some(read.map_err(A::Error::custom)?);
+        }
         Ok(Event {
             id: required(id, "id")?,
             created_at: required(created_at, "createdAt")?,
             workspace_id: required(workspace_id, "workspaceId")?,
-            data: match required(data, "data")? {
-                Data::Read(data) => data,
-                Data::Raw(raw) => {
-                    let mut json = serde_json::Deserializer::from_str(raw.get());
-                    let read = DataSeed::new(&event_type).deserialize(&mut json);
-                    read.map_err(A::Error::custom)?
-                }
-            },
+            data: required(data, "data")?,
             extra,
         })
     }
@@ -106,6 +109,7 @@ pub(super) fn set_once<T, E: Error>(
     }
 }
 
+#[inline]
 pub(super) fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
     slot.ok_or_else(|| E::missing_field(name))
 }
@@ -143,27 +147,20 @@ impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
 
 impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::new(Some("properties"), "createdBy"))?;
-        Ok(Self(RowCreated {
-            datamodel_id: row.datamodel_id,
-            datamodel_name: row.datamodel_name,
-            row_id: row.row_id,
-            properties: required(row.content, "properties")?,
-            created_by: row.actor,
-            extra: row.extra,
-        }))
+        json.deserialize_map(RowVisitor::new("properties", "createdBy"))
+            .map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Wire<RowUpdated> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::new(Some("changes"), "updatedBy"))?;
+        let row = json.deserialize_map(RowVisitor::new("changes", "updatedBy"))?;
         Ok(Self(RowUpdated {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
             row_id: row.row_id,
-            changes: required(row.content, "changes")?,
-            updated_by: row.actor,
+            changes: row.properties,
+            updated_by: row.created_by,
             extra: row.extra,
         }))
     }
@@ -171,81 +168,75 @@ impl<'de> Deserialize<'de> for Wire<RowUpdated> {
 
 impl<'de> Deserialize<'de> for Wire<RowDeleted> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::<()>::new(None, "deletedBy"))?;
+        let row = json.deserialize_map(RowVisitor::without_content("deletedBy"))?;
         Ok(Self(RowDeleted {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
             row_id: row.row_id,
-            deleted_by: row.actor,
+            deleted_by: row.created_by,
             extra: row.extra,
         }))
     }
 }
 
-/// What the three payloads have in common, and the content that two of them have.
-struct Row<C> {
-    datamodel_id: DataModelId,
-    datamodel_name: String,
-    row_id: RowId,
-    content: Option<C>,
-    actor: Actor,
-    extra: Fields,
-}
-
+/// Reads any of the three payloads as the one that most deliveries have, straight into its place. What the others call their content and
+/// their actor is taken from its `properties` and its `created_by`.
 struct RowVisitor<C> {
     content_key: Option<&'static str>,
     actor_key: &'static str,
-    content: PhantomData<C>,
+    content: Option<C>,
 }
 
 impl<C> RowVisitor<C> {
-    fn new(content_key: Option<&'static str>, actor_key: &'static str) -> Self {
+    fn new(content_key: &'static str, actor_key: &'static str) -> Self {
         Self {
-            content_key,
+            content_key: Some(content_key),
             actor_key,
-            content: PhantomData,
+            content: None,
+        }
+    }
+}
+
+impl RowVisitor<()> {
+    fn without_content(actor_key: &'static str) -> Self {
+        Self {
+            content_key: None,
+            actor_key,
+            content: Some(()),
         }
     }
 }
 
 impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
-    type Value = Row<C>;
+    type Value = RowCreated<C>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row<C>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RowCreated<C>, A::Error> {
         let (mut datamodel_id, mut datamodel_name, mut row_id) = (None, None, None);
-        let (mut content, mut actor, mut extra) = (None, None, Fields::default());
+        let (mut content, mut actor, mut extra) = (self.content, None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {
             match &*name {
-                "datamodelId" => set_once(&mut datamodel_id, "datamodelId", map.next_value()?)?,
-                "datamodelName" => {
-                    set_once(&mut datamodel_name, "datamodelName", map.next_value()?)?;
-                }
-                "rowId" => set_once(&mut row_id, "rowId", map.next_value()?)?,
+                "datamodelId" => once!(datamodel_id, "datamodelId", map.next_value()?),
+                "datamodelName" => once!(datamodel_name, "datamodelName", map.next_value()?),
+                "rowId" => once!(row_id, "rowId", map.next_value()?),
                 key if key == self.actor_key => {
-                    set_once(
-                        &mut actor,
-                        self.actor_key,
-                        map.next_value::<Wire<Actor>>()?.0,
-                    )?;
+                    once!(actor, self.actor_key, map.next_value::<Wire<Actor>>()?.0);
                 }
                 key => match self.content_key {
-                    Some(known) if key == known => {
-                        set_once(&mut content, known, map.next_value()?)?;
-                    }
+                    Some(known) if key == known => once!(content, known, map.next_value()?),
                     _ => extra.push(name, map.next_value()?),
                 },
             }
         }
-        Ok(Row {
+        Ok(RowCreated {
             datamodel_id: required(datamodel_id, "datamodelId")?,
             datamodel_name: required(datamodel_name, "datamodelName")?,
             row_id: required(row_id, "rowId")?,
-            content,
-            actor: required(actor, self.actor_key)?,
+            properties: required(content, self.content_key.unwrap_or_default())?,
+            created_by: required(actor, self.actor_key)?,
             extra,
         })
     }
@@ -271,9 +262,9 @@ impl<'de> Visitor<'de> for ActorVisitor {
         let mut extra = Fields::default();
         while let Some(Name(key)) = map.next_key::<Name<'_>>()? {
             match &*key {
-                "id" => set_once(&mut id, "id", map.next_value()?)?,
-                "name" => set_once(&mut name, "name", map.next_value()?)?,
-                "email" => set_once(&mut email, "email", map.next_value()?)?,
+                "id" => once!(id, "id", map.next_value()?),
+                "name" => once!(name, "name", map.next_value()?),
+                "email" => once!(email, "email", map.next_value()?),
                 _ => extra.push(Cow::into_owned(key).into(), map.next_value()?),
             }
         }

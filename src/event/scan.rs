@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 127;
 /// A number without an exponent and below this many digits is far from the range's end, which has 309.
 const FEW_DIGITS: usize = 192;
 
-/// As many bytes as a byte can count.
+/// Fewer bytes than a byte can count.
 const PIECE: usize = 128;
 
 /// Checks that a body is UTF-8, once, and that its text holds none of the three.
@@ -39,22 +39,76 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
 }
 
 /// Whether a walk is worth it. May say yes for nothing, never no for something.
+///
+/// Each look is a loop of its own without an early exit inside a piece, so that the compiler checks many bytes at once: three
+/// such loops are faster than one that does all.
 fn is_suspicious(body: &[u8]) -> bool {
-    let (mut openings, mut is_paired) = (0, false);
+    openings(body) > MAX_DEPTH
+        || has_unicode_escape(body)
+        || has_large_exponent(body)
+        || has_long_number(body)
+}
+
+fn openings(body: &[u8]) -> usize {
+    let in_piece = |piece: &[u8]| {
+        // `[` and `{` differ in this one bit. A byte can count those of a piece.
+        let openings = piece.iter().map(|byte| u8::from(byte | 0x20 == b'{'));
+        usize::from(openings.sum::<u8>())
+    };
+    let (pieces, rest) = body.as_chunks::<PIECE>();
+    pieces.iter().map(|piece| in_piece(piece)).sum::<usize>() + in_piece(rest)
+}
+
+fn has_unicode_escape(body: &[u8]) -> bool {
+    let is_escaped = |piece: &[u8]| any(piece.iter().map(|&byte| byte == b'\\'));
+    let (pieces, rest) = body.as_chunks::<PIECE>();
+    let escaped = pieces.iter().any(|piece| is_escaped(piece)) || is_escaped(rest);
+    // Many texts have escapes, and few have this one.
+    escaped && any(pairs(body).map(|(first, second)| (first == b'\\') & (second == b'u')))
+}
+
+/// Whether a number may have an exponent of three digits. With fewer digits than `FEW_DIGITS` before it, no smaller one leads
+/// beyond the range.
+fn has_large_exponent(body: &[u8]) -> bool {
     let next = body.get(1..).unwrap_or_default();
-    // Without an early exit, and counted in bytes a piece at a time, the compiler checks many at once.
-    for (firsts, seconds) in body.chunks(PIECE).zip(next.chunks(PIECE)) {
-        let (mut opening, mut pairs) = (0_u8, 0_u8);
-        for (&first, &second) in firsts.iter().zip(seconds) {
-            opening += u8::from(first | 0x20 == b'{'); // `[` and `{` differ in this one bit
-            let escape = (first == b'\\') & (second == b'u');
-            let exponent = first.is_ascii_digit() & (second | 0x20 == b'e');
-            pairs |= u8::from(escape | exponent);
-        }
-        openings += usize::from(opening);
-        is_paired |= pairs != 0;
+    // `0xF0` takes some signs for digits, which costs nothing but a second look.
+    let may_be = |firsts: &[u8], seconds: &[u8]| {
+        let pairs = firsts.iter().zip(seconds);
+        any(pairs.map(|(first, second)| (first & 0xF0 == 0x30) & (second | 0x20 == b'e')))
+    };
+    let (firsts, first_rest) = body[..next.len()].as_chunks::<PIECE>();
+    let (seconds, second_rest) = next.as_chunks::<PIECE>();
+    let found = |start: usize, length: usize| {
+        (start..start + length).any(|at| is_large_exponent(body, at + 1))
+    };
+    let mut pieces = firsts.iter().zip(seconds).enumerate();
+    pieces.any(|(n, (firsts, seconds))| may_be(firsts, seconds) && found(n * PIECE, PIECE))
+        || may_be(first_rest, second_rest) && found(firsts.len() * PIECE, first_rest.len())
+}
+
+/// Whether an exponent of three digits begins here, of what may be a number and not a part of a word, as in an id of hex digits.
+fn is_large_exponent(body: &[u8], at: usize) -> bool {
+    let (before, rest) = body.split_at(at);
+    let [b'e' | b'E', digits @ ..] = rest else {
+        return false;
+    };
+    let digits = digits.strip_prefix(b"+").unwrap_or(digits);
+    let is_large = digits.len() >= 3 && digits[..3].iter().all(u8::is_ascii_digit);
+    is_large && {
+        let mut number = before.iter().rev().take(FEW_DIGITS + 1);
+        let in_front = number.find(|byte| !is_number_byte(byte));
+        in_front.is_none_or(|byte| b":,[ \t\n\r".contains(byte))
     }
-    openings > MAX_DEPTH || is_paired || has_long_number(body)
+}
+
+fn pairs(body: &[u8]) -> impl Iterator<Item = (u8, u8)> {
+    let next = body.get(1..).unwrap_or_default();
+    body.iter().copied().zip(next.iter().copied())
+}
+
+/// As `Iterator::any`, without an early exit.
+fn any(found: impl Iterator<Item = bool>) -> bool {
+    found.fold(false, |any, found| any | found)
 }
 
 /// Whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
@@ -132,9 +186,12 @@ fn hex_escape(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn skip_number(bytes: &[u8], at: usize) -> usize {
-    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-    let length = bytes[at..].iter().position(|byte| !is_part(byte));
+    let length = bytes[at..].iter().position(|byte| !is_number_byte(byte));
     length.map_or(bytes.len(), |length| at + length)
+}
+
+fn is_number_byte(byte: &u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
 #[cfg(test)]
@@ -184,12 +241,58 @@ mod tests {
             ("[1e400]".into(), true),
             ("[-1E+400]".into(), true),
             ("[0.1e00310]".into(), true),
+            ("[1e99]".into(), false),
+            ("{\"a\":1E400}".into(), true),
+            ("[0,1e400]".into(), true),
+            ("[ 1e400]".into(), true),
+            (format!("[{}e120]", "9".repeat(190)), true),
+            (format!("[{}1e400]", "-".repeat(300)), false), // the parser's to refuse
+            ("[\"4e123\",\"a4e400\"]".into(), false),
             (digits(308), false),
             (digits(309), true),
             (format!("[{}e150]", "9".repeat(180)), true),
         ] {
             assert_eq!(kind(&text), out.then_some(Kind::NumberOutOfRange), "{text}");
         }
+    }
+
+    /// Pieces, their ends and what lies behind the last are looked at alike.
+    #[test]
+    fn what_is_suspicious_is_seen_wherever_it_lies() {
+        for at in (0..3 * PIECE).chain([10_000]) {
+            let around =
+                |part: &str, rest: usize| format!("{}{part}{}", "x".repeat(at), "x".repeat(rest));
+            for rest in [0, 1, PIECE] {
+                assert!(
+                    has_unicode_escape(around("\\u", rest).as_bytes()),
+                    "{at} {rest}"
+                );
+                assert!(
+                    !has_unicode_escape(around("\\n", rest).as_bytes()),
+                    "{at} {rest}"
+                );
+                assert!(
+                    has_large_exponent(around(":1e309", rest).as_bytes()),
+                    "{at} {rest}"
+                );
+                assert!(
+                    !has_large_exponent(around("-a1e309", rest).as_bytes()),
+                    "{at} {rest}"
+                );
+                assert!(
+                    !has_large_exponent(around(":1e99", rest).as_bytes()),
+                    "{at} {rest}"
+                );
+                assert_eq!(openings(around("[{[", rest).as_bytes()), 3, "{at} {rest}");
+            }
+        }
+        assert_eq!(openings("[".repeat(1_000).as_bytes()), 1_000);
+    }
+
+    #[test]
+    fn ids_of_hex_digits_are_not_worth_a_walk() {
+        let body = r#"{"id":"3e4001e2-55e6-4e77-8e99-1e309e309e30","total":1.5e3}"#;
+        assert!(!is_suspicious(body.as_bytes()));
     }
 
     #[test]

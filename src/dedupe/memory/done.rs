@@ -3,16 +3,16 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use moka::notification::RemovalCause;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::clock::{Clock, Monotonic};
-use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
+use super::evictions::Evictions;
+use crate::clock::Monotonic;
+use crate::dedupe::capacity::{Capacity, WhenFull};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 
 /// What is remembered of a finished event.
@@ -24,7 +24,6 @@ struct Record {
     key: EventKey,
     by: ClaimToken,
     /// Nanoseconds of the clock's monotonic reading: half the size of a [`Monotonic`], enough for 584 years.
-    committed: u64,
     end: u64,
     /// How many commits came before it.
     place: u64,
@@ -90,51 +89,30 @@ pub(super) enum Seen {
 
 /// The done records of a store.
 pub(super) struct Done {
-    records: Cache<Record, ()>,
+    records: Cache<Record, (), KeyState>,
     /// The number of records kept when the oldest are evicted; `None` where new claims are refused instead.
     newest: Option<u64>,
     commits: AtomicU64,
-    evictions: Arc<Evictions>,
-}
-
-#[derive(Debug)]
-struct Evictions {
-    count: AtomicU64,
-    youngest: AtomicU64,
-    last: AtomicU64,
 }
 
 impl Done {
-    pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
-        let evictions = Arc::new(Evictions {
-            count: AtomicU64::new(0),
-            youngest: AtomicU64::new(u64::MAX),
-            last: AtomicU64::new(u64::MAX),
-        });
+    pub(super) fn new(capacity: Capacity) -> Self {
         let newest = match capacity.when_full() {
             WhenFull::EvictOldest => Some(u64::try_from(capacity.records()).unwrap_or(u64::MAX)),
             WhenFull::Refuse => None,
         };
         // Never the default policy: TinyLFU drops ids seen once in favour of ids seen twice, which is to say that a full
         // cache forgets each fresh event at once. No time to live either: moka measures it by a clock of its own.
+        // No eviction listener either: for its sake moka takes a lock of the key at each insert and removal, which is a third
+        // of what a commit costs. What was evicted follows from the order of commits, see `Evictions`.
         let mut records = Cache::builder().eviction_policy(EvictionPolicy::lru());
         if let Some(newest) = newest {
-            let evictions = Arc::clone(&evictions);
-            // This runs inside a commit, under the lock of a shard: it must not touch the store. It must not panic either,
-            // since moka then calls it no more.
-            records = records.max_capacity(newest).eviction_listener(
-                move |record: Arc<Record>, (), cause| {
-                    if cause == RemovalCause::Size {
-                        evictions.count(&record, nanos(clock.monotonic()));
-                    }
-                },
-            );
+            records = records.max_capacity(newest);
         }
         Self {
-            records: records.build(),
+            records: records.build_with_hasher(KeyState::default()),
             newest,
             commits: AtomicU64::new(0),
-            evictions,
         }
     }
 
@@ -161,11 +139,14 @@ impl Done {
     /// Whether as many commits as the store remembers have followed. moka evicts in batches, some hundred commits late at
     /// most; with this, what is remembered does not depend on when it does.
     fn overtaken(&self, record: &Record) -> bool {
-        let following = self
-            .commits
-            .load(Ordering::Relaxed)
-            .saturating_sub(record.place + 1);
-        self.newest.is_some_and(|newest| following >= newest)
+        self.first_remembered()
+            .is_some_and(|first| record.place < first)
+    }
+
+    /// The place of the oldest commit that is remembered; `None` where none is forgotten.
+    fn first_remembered(&self) -> Option<u64> {
+        let commits = self.commits.load(Ordering::Relaxed);
+        Some(commits.saturating_sub(self.newest?))
     }
 
     /// Remembers the event. The caller has [forgotten](Self::forget) what was there before: a record is never overwritten, so
@@ -176,66 +157,49 @@ impl Done {
         by: ClaimToken,
         now: Monotonic,
         retain: Duration,
+        evictions: &mut Evictions,
     ) -> Monotonic {
+        let place = self.commits.fetch_add(1, Ordering::Relaxed);
         let record = Record {
             key,
             by,
-            committed: nanos(now),
             end: nanos(now.saturating_add(retain)),
-            place: self.commits.fetch_add(1, Ordering::Relaxed),
+            place,
         };
+        if self.newest.is_some() {
+            evictions.committed(place, nanos(now), nanos(Monotonic::new(retain)));
+            self.evict(now, evictions);
+        }
         self.records.insert(record, ());
         record.end()
     }
 
+    /// Counts what was overtaken by now.
+    pub(super) fn evict(&self, now: Monotonic, evictions: &mut Evictions) {
+        if let Some(first) = self.first_remembered() {
+            evictions.count_before(first, nanos(now));
+        }
+    }
+
     /// Gives back a record that is no longer remembered. True where there was one.
-    pub(super) fn forget(&self, key: &EventKey, now: Monotonic) -> bool {
+    pub(super) fn forget(&self, key: &EventKey) -> bool {
         let lookup = Lookup {
             key,
             seen: Cell::new(None),
         };
-        let removed = self.records.remove(&lookup).is_some();
-        if removed
-            && let Some(record) = lookup.seen.get()
-            && record.end() > now
-        {
-            // Overtaken, and moka had not come to it yet.
-            self.evictions.count(&record, nanos(now));
-        }
-        removed
+        self.records.remove(&lookup).is_some()
     }
 
-    /// Lets moka catch up, then reads the numbers off.
-    pub(super) fn stats(&self) -> StoreStats {
+    /// How many records there are, once moka has caught up.
+    pub(super) fn count(&self) -> usize {
         self.records.run_pending_tasks();
-        let age = |nanos: &AtomicU64| {
-            let nanos = nanos.load(Ordering::Relaxed);
-            (nanos != u64::MAX).then(|| Duration::from_nanos(nanos))
-        };
-        StoreStats {
-            done: usize::try_from(self.records.entry_count()).unwrap_or(usize::MAX),
-            evicted: self.evictions.count.load(Ordering::Relaxed),
-            youngest_evicted: age(&self.evictions.youngest),
-            last_evicted: age(&self.evictions.last),
-            ..StoreStats::default()
-        }
+        usize::try_from(self.records.entry_count()).unwrap_or(usize::MAX)
     }
 }
 
 impl fmt::Debug for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Done").finish_non_exhaustive()
-    }
-}
-
-impl Evictions {
-    fn count(&self, record: &Record, now: u64) {
-        if record.end > now {
-            self.count.fetch_add(1, Ordering::Relaxed);
-            let age = now.saturating_sub(record.committed);
-            self.youngest.fetch_min(age, Ordering::Relaxed);
-            self.last.store(age, Ordering::Relaxed);
-        }
     }
 }
 

@@ -1,0 +1,234 @@
+//! Claim and commit against moka as it is usually written, in one interleaved run: `cargo bench --bench dedupe`.
+//!
+//! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time to live, under LRU. It is the
+//! measure of cost and no rival in what it does: an event whose handler fails, or whose process dies, stays marked there.
+//! Each round makes new stores and measures all of them in turn, so that every claim of a fresh id is one of a growing store. The
+//! work of a store here is all of it: the key is made of the id, the event claimed, the claim committed.
+//!
+//! ```text
+//! cargo bench --bench dedupe -- --memory             # bytes an event, a child process for each store
+//! cargo bench --bench dedupe -- --memory 10000000    # takes four gigabytes at its worst
+//! ```
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and stops at what it did not expect.
+
+use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hookgate::{
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, MemoryStore, Ownership,
+    StoreFuture,
+};
+
+mod support;
+
+use support::{Arguments, Case};
+
+/// Events of a round.
+const EVENTS: usize = 40_000;
+const ROUNDS: usize = 9;
+const LEASE: Duration = Duration::from_secs(30);
+const RETAIN: Duration = Duration::from_secs(48 * 3600);
+
+const BARE: &str = "bare moka";
+const MEMORY: &str = "MemoryStore";
+const LOCAL: &str = "LocalStore";
+const STORES: [&str; 3] = [BARE, MEMORY, LOCAL];
+
+fn main() {
+    let arguments = Arguments::read();
+    if let Some(store) = arguments.after("--child") {
+        let events = arguments.after("--events").unwrap().parse().unwrap();
+        return println!("{}", bytes_an_event(store, events));
+    }
+    println!("CPU: {}", support::cpu());
+    let cases = if arguments.has("--memory") {
+        let events = arguments
+            .after("--memory")
+            .and_then(|word| word.parse().ok());
+        memory(events.unwrap_or(1_000_000))
+    } else {
+        speed()
+    };
+    let unit = if arguments.has("--memory") {
+        "bytes"
+    } else {
+        "ns"
+    };
+    arguments.record("dedupe", unit, &cases);
+}
+
+/// A store under measurement.
+enum Contestant {
+    Bare(moka::sync::Cache<String, ()>),
+    Ours(Box<dyn DedupeStore>),
+}
+
+impl Contestant {
+    fn new(name: &str, capacity: usize) -> Self {
+        let capacity = Capacity::new(capacity);
+        match name {
+            BARE => Self::Bare(
+                moka::sync::Cache::builder()
+                    .eviction_policy(moka::policy::EvictionPolicy::lru())
+                    .max_capacity(capacity.records() as u64)
+                    .time_to_live(RETAIN)
+                    .build(),
+            ),
+            MEMORY => Self::Ours(Box::new(MemoryStore::new(capacity))),
+            LOCAL => Self::Ours(Box::new(LocalStore::new(capacity))),
+            other => panic!("no store {other}"),
+        }
+    }
+
+    /// Takes one delivery of this event to its end. True if the event was new.
+    fn deliver(&self, id: &str) -> bool {
+        match self {
+            Self::Bare(cache) => {
+                let entry = cache.entry_by_ref(id).or_insert_with(|| ());
+                entry.is_fresh()
+            }
+            Self::Ours(store) => {
+                let key = EventKey::new("default", id);
+                let token = ClaimToken::new(b"{}");
+                match now(store.claim(&key, token, LEASE)) {
+                    Claimed::Fresh => {
+                        assert_eq!(now(store.commit(&key, token, RETAIN)), Ownership::Held);
+                        true
+                    }
+                    Claimed::Done { .. } => false,
+                    running => panic!("{running:?}"),
+                }
+            }
+        }
+    }
+
+    /// Nanoseconds a delivery.
+    fn time(&self, ids: &[String], fresh: bool) -> f64 {
+        let start = Instant::now();
+        for id in ids {
+            assert_eq!(black_box(self.deliver(id)), fresh, "{id}");
+        }
+        start.elapsed().as_secs_f64() * 1e9 / ids.len() as f64
+    }
+
+    /// The same with a thread for each half, by the clock on the wall.
+    fn time_on_two(&self, ids: &[String], fresh: bool) -> f64 {
+        let (one, two) = ids.split_at(ids.len() / 2);
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for half in [one, two] {
+                scope.spawn(move || self.time(half, fresh));
+            }
+        });
+        start.elapsed().as_secs_f64() * 1e9 / ids.len() as f64
+    }
+}
+
+/// The answer of a store that answers at once.
+fn now<T: Unpin>(call: StoreFuture<'_, T>) -> T {
+    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer.unwrap(),
+        Poll::Pending => panic!("a store in memory answers at once"),
+    }
+}
+
+fn speed() -> Vec<Case> {
+    println!("{ROUNDS} rounds of {EVENTS} events; ids of 30 bytes");
+    let mut cases = [
+        "fresh, 1 thread",
+        "duplicates, 1 thread",
+        "fresh, 2 threads",
+        "duplicates, 2 threads",
+        "fresh in a full store, 1 thread",
+    ]
+    .map(Case::new);
+    for round in 0..ROUNDS {
+        let ids = |part: usize| -> Vec<String> {
+            (0..EVENTS)
+                .map(|n| format!("evt_{round:04}_{part}_{n:019}"))
+                .collect()
+        };
+        let (first, second) = (ids(0), ids(1));
+        for name in STORES {
+            let [fresh, duplicates, fresh_two, duplicates_two, full] = &mut cases;
+            let roomy = Contestant::new(name, 4 * EVENTS);
+            fresh.add(name, roomy.time(&first, true));
+            duplicates.add(name, roomy.time(&first, false));
+            drop(roomy);
+            let roomy = Contestant::new(name, 4 * EVENTS);
+            fresh_two.add(name, roomy.time_on_two(&first, true));
+            duplicates_two.add(name, roomy.time_on_two(&first, false));
+            drop(roomy);
+            let tight = Contestant::new(name, EVENTS);
+            tight.time(&first, true);
+            full.add(name, tight.time(&second, true));
+        }
+    }
+    print!("\n{:<34}", "time a delivery, bare moka = 1");
+    for name in STORES {
+        print!("{name:>13}");
+    }
+    println!();
+    for case in &cases {
+        print!("{:<34}", case.name);
+        for name in STORES {
+            print!("{:>13.2}", case.ratio(name, BARE));
+        }
+        println!();
+    }
+    println!("\nthroughput of 2 threads, that of one = 1");
+    for (one, two) in [(0, 2), (1, 3)] {
+        for name in STORES {
+            let gain = cases[one].median(name) / cases[two].median(name);
+            println!("  {:<22} {name:<13} {gain:.2}", cases[two].name);
+        }
+    }
+    cases.into()
+}
+
+fn memory(events: usize) -> Vec<Case> {
+    println!("{events} events, a process for each store");
+    let mut case = Case::new(&format!("bytes an event at {events}"));
+    for name in STORES {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--child", name, "--events", &events.to_string()])
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        let bytes: f64 = String::from_utf8(child.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        case.add(name, bytes);
+        println!(
+            "  {name:<13} {bytes:>6.0} bytes, {:.2} of bare moka",
+            case.ratio(name, BARE)
+        );
+    }
+    vec![case]
+}
+
+/// How much the resident set grew, by event.
+fn bytes_an_event(store: &str, events: usize) -> f64 {
+    let store = Contestant::new(store, 2 * events);
+    let before = resident();
+    for n in 0..events {
+        assert!(store.deliver(&format!("evt_{n:026}")));
+    }
+    let grown = resident() - before;
+    // Nothing of it may be gone by now.
+    assert!(!store.deliver(&format!("evt_{:026}", 0)));
+    grown / events as f64
+}
+
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc, which only Linux has");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
+    kilobytes.parse::<f64>().unwrap() * 1024.0
+}

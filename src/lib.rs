@@ -74,6 +74,7 @@ pub mod extract;
 pub mod layer;
 pub mod outcome;
 pub mod receiver;
+mod sync;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::capacity::{Capacity, StoreStats, WhenFull};
@@ -12,6 +12,7 @@ use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Remembers in this process, with the standard library only: the reference for every other store, and a good choice up to
 /// some thousand events a second.

@@ -5,8 +5,8 @@ mod evictions;
 mod shard;
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use self::done::{Done, Seen};
@@ -17,6 +17,7 @@ use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard};
 
 /// Remembers in this process, for many threads at once: the TTL cache of feature `moka`.
 ///

@@ -52,6 +52,8 @@ mod key;
 mod local;
 #[cfg(feature = "moka")]
 mod memory;
+#[cfg(all(test, shuttle))]
+pub(crate) mod races;
 mod schedule;
 mod store;
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::dedupe::EventKey;
 use crate::outcome::RefusalKind;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Holds no more copies than it has places for: each of them holds a body.
 pub(super) struct WaitingRoom {
@@ -76,7 +77,40 @@ impl Drop for Place {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, shuttle))]
+mod races {
+    use super::*;
+    use crate::sync::AtomicUsize;
+    use std::sync::atomic::Ordering::SeqCst;
+
+    #[test]
+    fn no_place_is_taken_twice_and_each_comes_back() {
+        crate::dedupe::races::explore(|| {
+            let room = Arc::new(WaitingRoom::new(2, 1));
+            let inside = Arc::new([(); 2].map(|()| AtomicUsize::new(0)));
+            let guests: Vec<_> = [0, 0, 1, 1]
+                .into_iter()
+                .map(|event| {
+                    let (room, inside) = (Arc::clone(&room), Arc::clone(&inside));
+                    shuttle::thread::spawn(move || {
+                        for _ in 0..2 {
+                            let key = EventKey::new("default", &event.to_string());
+                            let Ok(place) = room.enter(key) else { continue };
+                            assert_eq!(inside[event].fetch_add(1, SeqCst), 0);
+                            inside[event].fetch_sub(1, SeqCst);
+                            drop(place);
+                        }
+                    })
+                })
+                .collect();
+            guests.into_iter().for_each(|guest| guest.join().unwrap());
+            let taken = room.lock();
+            assert_eq!((taken.in_all, taken.by_event.len()), (0, 0));
+        });
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
 

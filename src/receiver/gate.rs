@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Vitals;
 #[cfg(feature = "tower")]
 use crate::layer::Bell;
 use crate::outcome::RefusalKind;
+use crate::sync::{AtomicBool, AtomicUsize};
 
 /// Counts what is under way and lets in no more than was allowed.
 pub(crate) struct Gate {
@@ -100,13 +101,75 @@ impl Drop for Permit {
 }
 
 #[cfg(test)]
+fn gate(max_runs: usize) -> Arc<Gate> {
+    let clock = Arc::new(crate::clock::SystemClock);
+    Arc::new(Gate::new(max_runs, Vitals::new(clock)))
+}
+
+#[cfg(all(test, shuttle))]
+mod races {
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use shuttle::thread;
+
+    use super::*;
+
+    #[test]
+    fn permits_are_never_exceeded_and_all_come_back() {
+        crate::dedupe::races::explore(|| {
+            let gate = gate(2);
+            let inside = Arc::new(AtomicUsize::new(0));
+            let runs: Vec<_> = (0..4)
+                .map(|_| {
+                    let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+                    thread::spawn(move || {
+                        for _ in 0..2 {
+                            let Ok(permit) = gate.enter() else { continue };
+                            assert!(inside.fetch_add(1, SeqCst) < 2, "a permit too many");
+                            inside.fetch_sub(1, SeqCst);
+                            drop(permit);
+                        }
+                    })
+                })
+                .collect();
+            runs.into_iter().for_each(|run| run.join().unwrap());
+            assert_eq!(gate.runs(), 0);
+            let permits = [gate.enter(), gate.enter()];
+            assert!(permits.iter().all(Result::is_ok), "a permit was lost");
+        });
+    }
+
+    /// Who shuts the door and then sees no run can rely on it that none comes later.
+    #[cfg(feature = "tower")]
+    #[test]
+    fn nothing_runs_behind_a_shut_gate_that_was_seen_idle() {
+        crate::dedupe::races::explore(|| {
+            let gate = gate(2);
+            let is_idle = Arc::new(AtomicBool::new(false));
+            let runs: Vec<_> = (0..2)
+                .map(|_| {
+                    let (gate, is_idle) = (Arc::clone(&gate), Arc::clone(&is_idle));
+                    thread::spawn(move || {
+                        for _ in 0..2 {
+                            if let Ok(_permit) = gate.enter() {
+                                assert!(!is_idle.load(SeqCst), "a run behind the shut gate");
+                            }
+                        }
+                    })
+                })
+                .collect();
+            gate.shut();
+            if gate.runs() == 0 {
+                is_idle.store(true, SeqCst);
+            }
+            runs.into_iter().for_each(|run| run.join().unwrap());
+        });
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
-
-    fn gate(max_runs: usize) -> Arc<Gate> {
-        Arc::new(Gate::new(max_runs, Vitals::new(Arc::new(SystemClock))))
-    }
 
     #[test]
     fn permits_come_back_and_are_never_exceeded() {

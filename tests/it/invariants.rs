@@ -75,6 +75,114 @@ fn crypto_is_named_in_one_file() {
     assert_eq!(who_names(&crates), ["verify/signature.rs"]);
 }
 
+/// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but `hmac`'s `CtOutput`. No timing shows
+/// a `==` on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so it is looked for.
+fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
+    // Each side of a comparison must be a call that returns a `CtOutput`, whose `==` takes constant time.
+    const SIDES: [&str; 4] = ["tag(", "self.tag(", "finalize(", "*signature.tag("];
+    const OTHER_WAYS: [&str; 12] = [
+        ".eq(",
+        ".ne(",
+        ".cmp(",
+        ".partial_cmp(",
+        "matches!(",
+        "memcmp",
+        "starts_with(",
+        "ends_with(",
+        "contains(",
+        ".position(",
+        ".all(",
+        ".any(",
+    ];
+    const COMPARABLE: [&str; 4] = ["PartialEq", "PartialOrd", "Ord,", "Hash,"];
+    let code = signature_rs.split("#[cfg(test)]\nmod ").next().unwrap();
+    let is_doubtful = |line: &&str| {
+        let line = line.split("//").next().unwrap().trim();
+        let sides = line.split_once(" == ").or(line.split_once(" != "));
+        let is_side = |side: &str| {
+            let words = ["&&", "||", "if", "=", "!", "("];
+            let side = words.iter().fold(side.trim(), |side, word| {
+                side.trim_start_matches(word).trim_start()
+            });
+            let side = side.rsplit(" && ").next().unwrap();
+            SIDES.iter().any(|known| side.starts_with(known))
+        };
+        sides.is_some_and(|(one, other)| !is_side(one) || !is_side(other) || line.matches("==").count() > 1)
+            || OTHER_WAYS.iter().any(|way| line.contains(way))
+            || COMPARABLE.iter().any(|what| line.contains(what))
+            // The bytes leave their constant-time wrapping where one signs, and nowhere else.
+            || (line.contains("into_bytes()") && line != "Self(key.tag(timestamp, body).into_bytes().into())")
+    };
+    code.lines().filter(is_doubtful).collect()
+}
+
+#[test]
+fn digests_are_compared_in_constant_time_only() {
+    let sources = sources();
+    let file = |name: &str| {
+        &sources
+            .iter()
+            .find(|source| source.name == name)
+            .unwrap()
+            .text
+    };
+    let signature_rs = file("verify/signature.rs");
+    assert_eq!(doubtful_comparisons(signature_rs), [""; 0]);
+    // What the sides are calls of.
+    for wrapped in [
+        "fn tag(&self) -> ManuallyDrop<CtOutput<Core>>",
+        "fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core>",
+        "fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core>",
+        "let tag = |key: &Self| finalize(",
+    ] {
+        assert!(signature_rs.contains(wrapped), "{wrapped}");
+    }
+    assert_eq!(signature_rs.matches("fn tag(").count(), 2);
+    // As text a signature could be compared anywhere. Only who signs makes one.
+    assert_eq!(
+        who_names(&["to_header_value("]),
+        ["testing/signer.rs", "verify/signature.rs"]
+    );
+    let signer = file("testing/signer.rs").lines();
+    for line in signer.filter(|line| line.contains("to_header_value(") && !line.contains("//")) {
+        assert!(!line.contains("==") && !line.contains("!="), "{line}");
+    }
+}
+
+#[test]
+fn a_planted_comparison_of_digests_is_found() {
+    let sources = sources();
+    let is_crypto = |source: &&Source| source.name == "verify/signature.rs";
+    let good = &sources.iter().find(is_crypto).unwrap().text;
+    let real = "self.tag(timestamp, body) == *signature.tag()";
+    for planted in [
+        "self.tag(timestamp, body).into_bytes() == (*signature.tag()).into_bytes()",
+        "self.bytes(timestamp, body) == *signature.tag()",
+        "self.tag(timestamp, body).as_ref() == signature.0",
+        "mac == signature.0",
+        "signature.0 == mac",
+        "mac != signature.0",
+        "!(mac[..] != signature.0[..])",
+        "mac.eq(&signature.0)",
+        "mac.cmp(&signature.0).is_eq()",
+        "matches!(signature.0, mac)",
+        "signature.0.starts_with(&mac)",
+        "mac.iter().zip(signature.0).all(|(one, other)| one ^ other < 1)",
+        "self.tag(timestamp, body) == *signature.tag() && mac == signature.0",
+    ] {
+        assert!(good.contains(real));
+        let bad = good.replacen(real, planted, 1);
+        assert!(!doubtful_comparisons(&bad).is_empty(), "{planted}");
+    }
+    let derived = good.replacen(
+        "#[derive(Clone)]\n#[repr(align(16))]",
+        "#[derive(Clone, PartialEq)]\n#[repr(align(16))]",
+        1,
+    );
+    assert_ne!(&derived, good);
+    assert!(!doubtful_comparisons(&derived).is_empty());
+}
+
 #[test]
 fn the_clock_is_read_in_one_file() {
     assert_eq!(who_names(&["SystemTime::now"]), ["clock.rs"]);

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use super::{KeysError, SecretError};
+
 /// Why a subscription's keys could not be looked up. The delivery is answered 503, never as unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .kind.message())]
@@ -46,6 +48,18 @@ impl LookupError {
         Self::new(LookupErrorKind::Unusable).caused_by(source)
     }
 
+    /// What a provider that is a mere function failed with: a `LookupError` as it is, and the errors of this crate about secrets and
+    /// rings by what they mean.
+    pub(crate) fn of_provider(error: Box<dyn Error + Send + Sync>) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) if error.is::<SecretError>() || error.is::<KeysError>() => {
+                Self::unusable(error)
+            }
+            Err(error) => Self::unavailable(error),
+        }
+    }
+
     /// Keeps what lies below. No secret may be part of what it says.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -68,6 +82,34 @@ impl LookupErrorKind {
             Self::TimedOut => "the provider of secrets did not answer in time",
             Self::Panicked => "the provider of secrets panicked",
             Self::TooManyWaiting => "too many deliveries wait for look-ups already",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KeyRing, Secret};
+
+    #[test]
+    fn what_a_function_fails_with_is_told_apart_and_said_once() {
+        let of = |error: Box<dyn Error + Send + Sync>| {
+            let error = LookupError::of_provider(error);
+            let below = error.source().map(ToString::to_string);
+            (error.kind(), below.unwrap_or_default())
+        };
+        let refused = "connection refused".to_owned();
+        let unavailable = (LookupErrorKind::Unavailable, refused.clone());
+        assert_eq!(of(refused.clone().into()), unavailable);
+        assert_eq!(of(LookupError::unavailable(refused).into()), unavailable);
+        let short = || Secret::new("whsec_short").unwrap_err();
+        let name = KeyRing::named("", Secret::new("whsec_made_up_for_this_test").unwrap());
+        for error in [
+            Box::from(short()),
+            LookupError::unusable(short()).into(),
+            name.unwrap_err().into(),
+        ] {
+            assert_eq!(of(error).0, LookupErrorKind::Unusable);
         }
     }
 }

@@ -112,8 +112,11 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
     }
 }
 
-/// A provider made of an async closure; its errors become [`Unavailable`](crate::LookupErrorKind::Unavailable), with
-/// themselves as the source.
+/// A provider made of an async closure.
+///
+/// Its errors become a [`LookupError`] with themselves as the source: a [`SecretError`](crate::SecretError) or
+/// [`KeysError`](crate::KeysError) an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other an
+/// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays what it is.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -163,7 +166,7 @@ where
         LookupFuture::boxed(async {
             match answer.await {
                 Ok(ring) => Ok(ring.map(Into::into)),
-                Err(error) => Err(LookupError::unavailable(error)),
+                Err(error) => Err(LookupError::of_provider(error.into())),
             }
         })
     }

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::routing::post;
 use hookgate::{
     DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, LocalStore, Receiver, Secret,
+    SubscriptionId, provider_fn,
 };
 use http::{Request, StatusCode};
 use metrics::{
@@ -461,6 +462,75 @@ async fn nothing_that_a_sender_writes_becomes_a_label() {
         assert!(!text.contains(needle), "{needle} in {text}");
     }
     assert!(text.contains("event_type=\"other\""), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_looked_up_is_counted_as_the_docs_say() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let provider = provider_fn(async |id: SubscriptionId| {
+        sleep(Duration::from_millis(500)).await;
+        let known = id.as_str() == "wh_1";
+        known.then(|| Secret::new(SECRET)).transpose()
+    });
+    let harness = Harness::new(
+        |builder, clock| {
+            let store = LocalStore::default().with_clock(clock.clone());
+            builder.provider(provider).store(store)
+        },
+        |_, _| async { OK },
+    );
+    let from = |subscription, id| Sent {
+        subscription: Some(subscription),
+        ..Sent::event(id)
+    };
+    let lookups = || {
+        harness.receiver.record_metrics();
+        let all = scrape(&recorder).into_iter();
+        let all = all.map(|(name, value)| (name.replace("receiver=\"default\"", ""), value));
+        all.filter(|(name, _)| name.starts_with("hookgate_lookups"))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let mut expected = is(&[
+        ("hookgate_lookups_active{}", 2.0),
+        ("hookgate_lookups_cached{,answer=\"found\"}", 0.0),
+        ("hookgate_lookups_cached{,answer=\"unknown\"}", 0.0),
+        ("hookgate_lookups_evictions_total{}", 0.0),
+        ("hookgate_lookups_waiting{}", 3.0),
+    ]);
+    let begun = [
+        harness.begin(&from("wh_1", "evt_1")).await,
+        harness.begin(&from("wh_1", "evt_2")).await,
+        harness.begin(&from("wh_2", "evt_3")).await,
+    ];
+    assert_eq!(lookups(), expected);
+    let mut statuses = Vec::new();
+    for answer in begun {
+        statuses.push(answer.await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [204, 204, 401]);
+    expected.extend(is(&[
+        ("hookgate_lookups_active{}", 0.0),
+        ("hookgate_lookups_cached{,answer=\"found\"}", 1.0),
+        ("hookgate_lookups_cached{,answer=\"unknown\"}", 1.0),
+        ("hookgate_lookups_waiting{}", 0.0),
+    ]));
+    assert_eq!(lookups(), expected);
+
+    let docs = include_str!("../../docs/operations.md");
+    for name in expected.keys() {
+        let (name, labels) = name.split_once('{').unwrap();
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        let label = if labels == "}" { " " } else { " `answer` " };
+        assert!(
+            docs.contains(&format!("| `{name}` | {kind} |{label}|")),
+            "{name}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,7 +174,10 @@ fn alert_expressions() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn what_is_served_is_what_the_docs_say() {
     let served = metrics(&scrape());
-    let table = DOCS.lines().filter(|line| line.starts_with("| `hookgate_"));
+    // Those of a secret provider are in `metrics::what_is_looked_up_is_counted_as_the_docs_say`; the example has none.
+    let table = DOCS
+        .lines()
+        .filter(|line| line.starts_with("| `hookgate_") && !line.contains("`hookgate_lookups_"));
     let documented: BTreeMap<_, _> = table
         .map(|line| {
             let cells: Vec<_> = line.split('|').map(str::trim).collect();

@@ -7,6 +7,7 @@ use super::count::{To, tell};
 use super::names;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
+use crate::lookup::LookupStats;
 use crate::receiver::{Health, Receiver, Unready};
 
 impl Receiver {
@@ -57,6 +58,9 @@ impl Receiver {
             if let Some(stats) = self.observe_store() {
                 to.store(&stats);
             }
+            if let Some(stats) = self.keys().lookup_stats() {
+                to.lookups(&stats);
+            }
         });
     }
 }
@@ -101,6 +105,16 @@ impl To<'_> {
         self.total(names::STORE_EVICTIONS, stats.evicted);
         self.age(names::STORE_LAST_EVICTION_AGE, stats.last_evicted);
         self.age(names::STORE_YOUNGEST_EVICTION_AGE, stats.youngest_evicted);
+    }
+
+    fn lookups(&self, stats: &LookupStats) {
+        self.set(names::LOOKUPS_ACTIVE, number(stats.running), []);
+        self.set(names::LOOKUPS_WAITING, number(stats.waiting), []);
+        for (found, count) in [("found", stats.found), ("unknown", stats.unknown)] {
+            let labels = [("answer", found.into())];
+            self.set(names::LOOKUPS_CACHED, number(count), labels);
+        }
+        self.total(names::LOOKUPS_EVICTIONS, stats.evicted);
     }
 
     #[allow(clippy::cast_precision_loss)] // exact for the next hundred million years

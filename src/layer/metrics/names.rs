@@ -68,6 +68,14 @@ metrics! {
         "Copies that wait for another copy's run.";
     WAITING_LIMIT: Gauge, "hookgate_waiting_copies_limit", Count,
         "The most copies that may wait.";
+    LOOKUPS_ACTIVE: Gauge, "hookgate_lookups_active", Count,
+        "Look-ups of secrets under way.";
+    LOOKUPS_WAITING: Gauge, "hookgate_lookups_waiting", Count,
+        "Deliveries that wait for a look-up, under way or queued.";
+    LOOKUPS_CACHED: Gauge, "hookgate_lookups_cached", Count,
+        "Subscription ids that are remembered: found, or unknown.";
+    LOOKUPS_EVICTIONS: Counter, "hookgate_lookups_evictions_total", Count,
+        "Secrets that were forgotten before their time to make room for others.";
     RETENTION: Gauge, "hookgate_retention_seconds", Seconds,
         "How long a handled event is to be remembered.";
     RETENTION_NEEDED: Gauge, "hookgate_retention_needed_seconds", Seconds,

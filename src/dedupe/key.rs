@@ -102,16 +102,29 @@ impl fmt::Debug for ClaimToken {
 /// Tells bodies apart, the same in every process and build. Not cryptographic and need not be: the bodies are signed,
 /// and all that hangs on it is a report.
 fn body_digest(body: &[u8]) -> u64 {
-    // An odd constant with its bits spread evenly: 2^64 divided by the golden ratio.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (words, tail) = body.as_chunks::<8>();
+    // Four lanes that do not wait for each other's multiplications: one alone would take a good quarter of what the MAC does.
+    let mut lanes = [1, 2, 3, 4];
+    let (blocks, rest) = body.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = mixed(*lane, u64::from_le_bytes(*word));
+        }
+    }
+    let (words, tail) = rest.as_chunks::<8>();
     let mut last = [0; 8];
     last[..tail.len()].copy_from_slice(tail);
-    let mut digest = body.len() as u64;
-    for word in words.iter().chain([&last]) {
-        digest = (digest.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(SPREAD);
-    }
+    let rest = words
+        .iter()
+        .chain([&last])
+        .map(|word| u64::from_le_bytes(*word));
+    let digest = lanes.into_iter().chain(rest).fold(body.len() as u64, mixed);
     digest ^ (digest >> 32)
+}
+
+fn mixed(digest: u64, word: u64) -> u64 {
+    // An odd constant with its bits spread evenly: 2^64 divided by the golden ratio.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    (digest.rotate_left(23) ^ word).wrapping_mul(SPREAD)
 }
 
 #[cfg(test)]
@@ -125,6 +138,36 @@ mod tests {
             format!("{:?}", EventKey::new("default", "evt_1")),
             "EventKey(a355b10ab145bb47668b3dc5cd5e8f7d)"
         );
+    }
+
+    #[test]
+    fn every_byte_of_a_body_and_its_place_count() {
+        for length in [1, 7, 8, 9, 31, 32, 33, 40, 64, 100] {
+            let body: Vec<u8> = (0_u8..length).collect();
+            let digest = body_digest(&body);
+            for at in 0..body.len() {
+                let mut other = body.clone();
+                other[at] ^= 0x80;
+                assert_ne!(body_digest(&other), digest, "byte {at} of {length}");
+                other = body.clone();
+                other.swap(at, 0);
+                assert!(
+                    at == 0 || body_digest(&other) != digest,
+                    "{at} of {length} swapped"
+                );
+            }
+            let longer = [body.as_slice(), &[0]].concat();
+            assert_ne!(body_digest(&longer), digest, "{length}");
+        }
+        // The lanes are told apart.
+        let words = |order: [u8; 4]| order.map(|word| [word; 8]).concat();
+        assert_ne!(
+            body_digest(&words([1, 2, 3, 4])),
+            body_digest(&words([2, 1, 3, 4]))
+        );
+        // Stores keep tokens: the digest must not change with a release. Computed with Python's integers.
+        assert_eq!(body_digest(b"{}"), 0xef33_0372_41b9_62af);
+        assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
     }
 
     #[test]

@@ -17,11 +17,11 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tower_service::Service;
 
 use super::body::VerifiedBody;
-use super::catch::caught;
+use super::catch::{CatchUnwind, caught};
 use super::meeting::{Ended, Meeting, Phase};
 use super::response::Own;
 use super::settle::{Settling, settle};
-use super::supervise::{Handled, Watch, supervise};
+use super::supervise::{Watch, supervise};
 use super::trace::in_this_span;
 use crate::dedupe::Claim;
 use crate::delivery::Delivery;
@@ -121,40 +121,53 @@ impl<R, E> Drop for Attached<R, E> {
     }
 }
 
-async fn run<S, R>(work: Work<S>, meeting: Arc<Meeting<R, S::Error>>)
+#[allow(clippy::manual_async_fn)] // which keeps each argument twice: as it came, and as it is used
+fn run<S, R>(
+    work: Work<S>,
+    meeting: Arc<Meeting<R, S::Error>>,
+) -> impl Future<Output = ()> + use<S, R>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
-    let Work {
-        receiver,
-        delivery,
-        mut inner,
-        request,
-    } = work;
-    let claimed = claim(&receiver, &delivery, &meeting).await;
-    meeting.leave_queue();
-    let claim = match claimed {
-        Ok(claim) => claim,
-        Err(ended) => return meeting.end(ended),
-    };
-    if meeting.alone() {
-        // Nobody waits for this copy, and the sender will send another. Late claims are not worth a run.
-        let _ = timeout(LATE_STORE_CALL, claim.release()).await;
-        return;
+    async move {
+        let (receiver, delivery) = (&work.receiver, &work.delivery);
+        let Some(claim) = claim(receiver, delivery, &meeting).await else {
+            return;
+        };
+        if meeting.alone() {
+            // Nobody waits for this copy, and the sender will send another. Late claims are not worth a run.
+            let _ = timeout(LATE_STORE_CALL, claim.release()).await;
+            return;
+        }
+        meeting.enter(Phase::Handling);
+        let watch = Watch::new(receiver, &claim, &meeting);
+        let mut inner = work.inner;
+        let handled = {
+            let called = caught(|| inner.call(work.request));
+            let mut future = pin!(called.ok().map(CatchUnwind::new));
+            supervise(future.as_mut(), &watch).await
+        };
+        let _ = caught(|| drop(inner));
+        let settling = Settling::of(handled, delivery, &watch).await;
+        settle(settling, receiver, delivery, &claim, &meeting).await;
+        // The permit goes last: a drain that sees no run must find all of them told.
+        drop(claim);
     }
-    meeting.enter(Phase::Handling);
-    let watch = Watch::new(&receiver, &claim, &meeting);
-    let handled = match caught(|| inner.call(request)) {
-        Ok(future) => supervise(future, &watch).await,
-        Err(_) => Handled::Panicked,
-    };
-    let _ = caught(|| drop(inner));
-    let settling = Settling::of(handled, &delivery, &watch).await;
-    settle(settling, &receiver, delivery, claim, &meeting).await;
+}
+
+/// Claims the event. Where there is nothing to claim, the run has ended.
+async fn claim<R, E>(
+    receiver: &Receiver,
+    delivery: &Delivery,
+    meeting: &Meeting<R, E>,
+) -> Option<Claim> {
+    let claimed = claim_in_turn(receiver, delivery, meeting).await;
+    meeting.leave_queue();
+    claimed.map_err(|ended| meeting.end(ended)).ok()
 }
 
 /// Claims the event, waiting for another copy's run if there is one.
-async fn claim<R, E>(
+async fn claim_in_turn<R, E>(
     receiver: &Receiver,
     delivery: &Delivery,
     meeting: &Meeting<R, E>,

@@ -134,11 +134,12 @@ impl Delivering {
         }
     }
 
-    pub(super) async fn answer<S, B, R>(
+    /// Not an `async fn`, which keeps each argument twice: as it came, and as it is used.
+    pub(super) fn answer<S, B, R>(
         self,
         mut inner: S,
         request: Request<B>,
-    ) -> Answered<R, S::Error>
+    ) -> impl Future<Output = Answered<R, S::Error>> + use<S, B, R>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
@@ -147,37 +148,40 @@ impl Delivering {
         B: Body,
     {
         let (parts, body) = request.into_parts();
-        if let Some(delivery) = parts.extensions.get::<Delivery>()
-            && delivery.by() == self.receiver.id()
-        {
-            // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
-            // claim. Waiting for it would be waiting for ourselves.
-            self.meter.passed_on();
-            let body = VerifiedBody::new(delivery.body().clone());
-            let answer = inner.call(Request::from_parts(parts, body)).await;
-            return answer.map(|response| response.map(ResponseBody::inner));
+        async move {
+            if let Some(delivery) = parts.extensions.get::<Delivery>()
+                && delivery.by() == self.receiver.id()
+            {
+                // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
+                // claim. Waiting for it would be waiting for ourselves.
+                self.meter.passed_on();
+                let body = VerifiedBody::new(delivery.body().clone());
+                let answer = inner.call(Request::from_parts(parts, body)).await;
+                return answer.map(|response| response.map(ResponseBody::inner));
+            }
+            let delivery = match self.take_in(&parts, body).await {
+                Ok(delivery) => delivery,
+                Err(refusal) => return Ok(self.refuse(refusal, None)),
+            };
+            self.trace.recognised(&delivery);
+            self.meter.recognised(&delivery);
+            let budget_ends = self.started + self.receiver.shared.layer.budget;
+            if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
+                let refusal = Refusal::new(RefusalKind::OutOfTime);
+                return Ok(self.refuse(refusal, Some(delivery)));
+            }
+            let mut request =
+                Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
+            request.extensions_mut().insert(delivery.clone());
+            let work = Work {
+                receiver: self.receiver.clone(),
+                delivery: delivery.clone(),
+                inner,
+                request,
+            };
+            let ended = Attached::begin(work).until(budget_ends).await;
+            self.conclude(ended, delivery)
         }
-        let delivery = match self.take_in(&parts, body).await {
-            Ok(delivery) => delivery,
-            Err(refusal) => return Ok(self.refuse(refusal, None)),
-        };
-        self.trace.recognised(&delivery);
-        self.meter.recognised(&delivery);
-        let budget_ends = self.started + self.receiver.shared.layer.budget;
-        if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
-            let refusal = Refusal::new(RefusalKind::OutOfTime);
-            return Ok(self.refuse(refusal, Some(delivery)));
-        }
-        let mut request = Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
-        request.extensions_mut().insert(delivery.clone());
-        let work = Work {
-            receiver: self.receiver.clone(),
-            delivery: delivery.clone(),
-            inner,
-            request,
-        };
-        let ended = Attached::begin(work).until(budget_ends).await;
-        self.conclude(ended, delivery)
     }
 
     /// The first three steps of the walk: head, body, signature.

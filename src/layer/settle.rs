@@ -1,5 +1,7 @@
 //! The end of a run: what the handler's answer means for the claim, and who is told.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,7 +42,8 @@ impl<R, E> Settling<R, E> {
                     Some(letter) => {
                         // What a body does when it is dropped is the handler's business, and must not end the run.
                         let _ = caught(|| drop(response));
-                        dead_letter(letter, delivery, watch).await
+                        // Few answers are one, so their future lies in none of the others' frames.
+                        Box::pin(dead_letter(letter, delivery, watch)).await
                     }
                     None => answered(response),
                 }
@@ -106,7 +109,8 @@ async fn dead_letter<R, E>(
         delivery: delivery.clone(),
         reason: reason.clone(),
     };
-    match supervise(async { hook(letter).await }, watch).await {
+    let mut hooked = pin!(Some(CatchUnwind::new(async { hook(letter).await })));
+    match supervise(hooked.as_mut(), watch).await {
         Handled::Answered(Ok(())) => Ended {
             end: End::Own(Own::DeadLettered),
             outcome: Outcome::DeadLettered,
@@ -126,13 +130,13 @@ fn error(text: String) -> Reason {
 }
 
 /// Commits or releases, and tells the operator.
-pub(super) async fn settle<R, E>(
+pub(super) fn settle<'a, R, E>(
     settling: Settling<R, E>,
-    receiver: &Receiver,
-    delivery: Delivery,
-    claim: Claim,
-    meeting: &Meeting<R, E>,
-) {
+    receiver: &'a Receiver,
+    delivery: &'a Delivery,
+    claim: &'a Claim,
+    meeting: &'a Meeting<R, E>,
+) -> impl Future<Output = ()> + use<'a, R, E> {
     let Settling { mut ended, elapsed } = settling;
     let outcome = ended.outcome;
     let reason = ended.reason.clone();
@@ -146,35 +150,35 @@ pub(super) async fn settle<R, E>(
     }
     let late = meeting.alone();
     meeting.settling(ended);
-    let outcome = if done {
-        match timeout(LATE_STORE_CALL, CatchUnwind::new(claim.record_done())).await {
-            Ok(Ok(Ok(Ownership::Held))) => outcome,
-            Ok(Ok(Ok(Ownership::Lost))) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-            Ok(Ok(Err(_)) | Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
-            Err(_) => {
-                receiver.shared.gate.vitals.store_failed();
-                Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+    async move {
+        let outcome = if done {
+            match timeout(LATE_STORE_CALL, CatchUnwind::new(claim.record_done())).await {
+                Ok(Ok(Ok(Ownership::Held))) => outcome,
+                Ok(Ok(Ok(Ownership::Lost))) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+                Ok(Ok(Err(_)) | Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+                Err(_) => {
+                    receiver.shared.gate.vitals.store_failed();
+                    Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+                }
             }
+        } else {
+            // A release that fails costs time, not the event: the lease ends by itself.
+            let _ = timeout(LATE_STORE_CALL, CatchUnwind::new(claim.give_up())).await;
+            outcome
+        };
+        meeting.settled(outcome);
+        let settled = Settled {
+            outcome,
+            delivery: delivery.clone(),
+            reason: reason.clone(),
+            elapsed,
+            late,
+        };
+        trace::ended(&settled);
+        metrics::settled(receiver, &settled);
+        receiver.shared.layer.hooks.settled(&settled);
+        if let Outcome::Failed(_) = outcome {
+            receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
         }
-    } else {
-        // A release that fails costs time, not the event: the lease ends by itself.
-        let _ = timeout(LATE_STORE_CALL, CatchUnwind::new(claim.give_up())).await;
-        outcome
-    };
-    meeting.settled(outcome);
-    let settled = Settled {
-        outcome,
-        delivery: delivery.clone(),
-        reason: reason.clone(),
-        elapsed,
-        late,
-    };
-    trace::ended(&settled);
-    metrics::settled(receiver, &settled);
-    receiver.shared.layer.hooks.settled(&settled);
-    if let Outcome::Failed(_) = outcome {
-        receiver.report_failure(delivery.verified(), Some(&delivery), outcome, reason);
     }
-    // The permit goes last: a drain that sees no run must find all of them told.
-    drop(claim);
 }

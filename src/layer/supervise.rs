@@ -1,7 +1,7 @@
 //! Watching over a handler: its panics, its limit, its claim's lease, and the order to abort.
 
 use std::future::{Future, pending, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -60,6 +60,22 @@ impl<'a, R, E> Watch<'a, R, E> {
         self.renew_every().min(limits.run_limit) < limits.budget || self.meeting.alone()
     }
 
+    /// Ends when the run has reached its limit, and keeps the lease until then.
+    async fn limit_and_lease(&self) {
+        // Neither is bound to the task's budget of polls: a handler that uses it up each time would silence them.
+        let limit = sleep_until(self.started + self.limits().run_limit);
+        let mut limit = pin!(unconstrained(limit));
+        let mut lease = pin!(unconstrained(self.keep_lease()));
+        poll_fn(|context| {
+            if limit.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            let _ = lease.as_mut().poll(context);
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Renews the lease at a third of it, for as long as it is held.
     async fn keep_lease(&self) {
         let every = self.renew_every();
@@ -79,31 +95,32 @@ impl<'a, R, E> Watch<'a, R, E> {
     }
 }
 
-/// Polls a handler, or a dead-letter hook, to its end.
+/// Polls a handler, or a dead-letter hook, to its end. `None` is one that panicked before there was a future.
+///
+/// It is lent: a future that is passed on by value lies in both frames, and a run whose frame is large costs more to allocate than to
+/// walk.
 pub(super) async fn supervise<F: Future, R, E>(
-    future: F,
+    mut future: Pin<&mut Option<CatchUnwind<F>>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
-    let mut future = pin!(Some(CatchUnwind::new(future)));
     let mut aborted = pin!(watch.receiver.shared.gate.bell.aborted());
-    // Neither is bound to the task's budget of polls: a handler that uses it up each time would silence them.
-    let limit = async { sleep_until(watch.started + watch.limits().run_limit).await };
-    let mut limit = pin!(unconstrained(limit));
-    let mut lease = pin!(unconstrained(watch.keep_lease()));
+    // Made when they are first needed, which in most runs is never.
+    let mut limits = None;
     let handled = poll_fn(|context| {
-        if let Some(future) = future.as_mut().as_pin_mut()
-            && let Poll::Ready(answer) = future.poll(context)
-        {
+        let Some(running) = future.as_mut().as_pin_mut() else {
+            return Poll::Ready(Handled::Panicked);
+        };
+        if let Poll::Ready(answer) = running.poll(context) {
             return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
         }
         if aborted.as_mut().poll(context).is_ready() {
             return Poll::Ready(Handled::Aborted(Failure::Drained));
         }
         if watch.needs_timers() {
-            if limit.as_mut().poll(context).is_ready() {
+            let limits = limits.get_or_insert_with(|| Box::pin(watch.limit_and_lease()));
+            if limits.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Handled::Aborted(Failure::RunLimit));
             }
-            let _ = lease.as_mut().poll(context);
         }
         Poll::Pending
     })

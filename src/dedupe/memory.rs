@@ -42,8 +42,8 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard};
 /// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly and ended ones give their place back.
 ///
 /// # Memory
-/// About 340 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
-/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 85 MiB once it is full.
+/// About 355 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
+/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 90 MiB once it is full.
 /// Size it by `rate × retention`: see [`Capacity`].
 ///
 /// # Caveats

@@ -189,7 +189,8 @@ pub struct Check {
 /// A check that can only fail, and does so after the same work as any other.
 enum Doom {
     None,
-    Unknown,
+    /// Stale as well, where that was found: a body that fails must not tell it from a known one.
+    Unknown(Option<Kind>),
     Stale(Kind),
 }
 
@@ -220,8 +221,8 @@ impl Check {
     #[cfg(feature = "tower")]
     fn stale(&self) -> Option<VerifyError> {
         match self.doom {
-            Doom::Stale(stale) => Some(VerifyError::new(stale)),
-            Doom::None | Doom::Unknown => None,
+            Doom::Stale(stale) | Doom::Unknown(Some(stale)) => Some(VerifyError::new(stale)),
+            Doom::None | Doom::Unknown(None) => None,
         }
     }
 
@@ -242,7 +243,7 @@ impl Doom {
     #[inline]
     fn of(known: bool, stale: Option<Kind>) -> Self {
         match (known, stale) {
-            (false, _) => Self::Unknown,
+            (false, stale) => Self::Unknown(stale),
             (true, Some(stale)) => Self::Stale(stale),
             (true, None) => Self::None,
         }
@@ -252,7 +253,7 @@ impl Doom {
     #[inline]
     fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
         let kind = match (self, matched) {
-            (Self::Unknown, _) => Kind::UnknownSubscription,
+            (Self::Unknown(_), _) => Kind::UnknownSubscription,
             (Self::None, None) => Kind::SignatureMismatch,
             (Self::None, Some(key)) => return Ok(key),
             (Self::Stale(stale), None) => stale,

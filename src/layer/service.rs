@@ -194,7 +194,9 @@ impl Delivering {
             Opening::Open(intake) => (intake, self.started),
             // The time that our own look-up takes is none that the sender was slow in.
             Opening::LooksUp(looking_up, waiting) => {
-                let patience = looking::share_of(times.budget);
+                // The budget runs from `call`, and so it may be nearly over when the future is polled at last.
+                let left = budget_ends.saturating_duration_since(Instant::now());
+                let patience = looking::share_of(times.budget).min(left);
                 let opened = looking::within(patience, &self.receiver, looking_up, waiting).await?;
                 (opened, Instant::now())
             }

@@ -104,9 +104,11 @@ impl Board {
 
     pub(super) fn step(&mut self, seat: Seat, waker: Waker, after: &mut Afterwards) -> Step {
         let Some(flight) = self.flights.get_mut(&seat.ticket) else {
+            after.spent.push(waker);
             return Step::Over(Err(timed_out())); // not while its seat is taken
         };
         if let Some(outcome) = &flight.outcome {
+            after.spent.push(waker);
             return Step::Over(outcome.clone());
         }
         if let Some(old) = flight.wakers.insert(seat.number, waker) {
@@ -199,19 +201,30 @@ impl Board {
         flight.present -= 1;
         if flight.present == 0 {
             self.end(seat.ticket, Err(timed_out()), now, after);
-            self.flights.remove(&seat.ticket);
+            after.over.extend(self.flights.remove(&seat.ticket));
         }
     }
 
-    /// As `leave`, but the last one who waits for a look-up that has begun stays, without a place. Says whether it does.
+    /// As `leave`, but the last one who waits for a look-up that has begun stays, without a place, if its answer will be
+    /// remembered. Says whether it does. One step, so that of two who leave at one moment one is the last.
     #[cfg(feature = "tower")]
-    pub(super) fn stay_behind(&mut self, seat: &mut Seat) -> bool {
+    pub(super) fn stay_behind(
+        &mut self,
+        seat: &mut Seat,
+        now: Monotonic,
+        after: &mut Afterwards,
+    ) -> bool {
         let stays = self.flights.get(&seat.ticket).is_some_and(|flight| {
-            flight.present == 1 && flight.began.is_some() && flight.outcome.is_none()
+            flight.present == 1
+                && flight.began.is_some()
+                && flight.outcome.is_none()
+                && self.by_id.get(&flight.id) == Some(&seat.ticket)
         });
         if stays {
             self.uncount(*seat);
             seat.counted = false;
+        } else {
+            self.leave(*seat, now, after);
         }
         stays
     }

@@ -39,15 +39,31 @@ pub(super) struct Afterwards {
     /// Dropped and not woken: a waiter that woke itself at each poll would never rest.
     pub(super) spent: Vec<Waker>,
     pub(super) drop: Vec<Lookup>,
+    /// Over for everyone. What they ended in may be an error of the provider's, held by nobody else.
+    pub(super) over: Vec<Flight>,
 }
 
 impl Afterwards {
     pub(super) fn run(self) {
-        for lookup in self.drop {
+        let Self {
+            wake,
+            spent,
+            drop: lookups,
+            over,
+        } = self;
+        // Each for itself: one that panics must not keep another asleep.
+        for waker in wake {
+            let _ = caught(|| waker.wake());
+        }
+        for lookup in lookups {
             let _ = caught(|| drop(lookup));
         }
-        drop(self.spent);
-        self.wake.into_iter().for_each(Waker::wake);
+        for waker in spent {
+            let _ = caught(|| drop(waker));
+        }
+        for flight in over {
+            let _ = caught(|| drop(flight));
+        }
     }
 }
 

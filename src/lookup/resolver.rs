@@ -190,16 +190,27 @@ enum Turn {
     Seated(Seat),
     /// An answer that needed no waiting.
     Over(Outcome),
+    /// Given up already.
+    #[cfg(feature = "tower")]
+    Left,
 }
 
 impl Waiting {
     /// Nobody waits here any more. Says whether the look-up should go on: it has begun, and nobody else waits for it either.
+    /// If not, this has left it.
     #[cfg(feature = "tower")]
     pub(crate) fn stays_behind(&mut self) -> bool {
-        match &mut self.turn {
-            Turn::Seated(seat) => self.resolver.board().stay_behind(seat),
-            Turn::Over(_) => false,
+        let Turn::Seated(seat) = &mut self.turn else {
+            return false;
+        };
+        let now = self.resolver.clock.monotonic();
+        let stays = self
+            .resolver
+            .on_board(|board, after| board.stay_behind(seat, now, after));
+        if !stays {
+            self.turn = Turn::Left;
         }
+        stays
     }
 }
 
@@ -211,6 +222,8 @@ impl Future for Waiting {
         let seat = match &this.turn {
             Turn::Seated(seat) => *seat,
             Turn::Over(outcome) => return Poll::Ready(outcome.clone()),
+            #[cfg(feature = "tower")]
+            Turn::Left => return Poll::Ready(Err(Arc::new(LookupError::new(Kind::TimedOut)))),
         };
         let waker = context.waker().clone();
         let step = this
@@ -274,5 +287,36 @@ impl Wake for Knock {
         if let Some(resolver) = self.resolver.upgrade() {
             resolver.on_board(|board, after| board.knock(self.ticket, after));
         }
+    }
+}
+
+#[cfg(all(test, feature = "tower"))]
+mod tests {
+    use super::super::LookupFuture;
+    use super::*;
+    use crate::clock::SystemClock;
+
+    struct Hangs;
+
+    impl SecretProvider for Hangs {
+        fn look_up<'a>(&'a self, _: &'a SubscriptionId) -> LookupFuture<'a> {
+            LookupFuture::boxed(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn of_two_who_leave_at_one_moment_the_last_stays_behind() {
+        let (provider, clock) = (Arc::new(Hangs), Arc::new(SystemClock));
+        let resolver = Arc::new(Resolver::new(provider, clock, Capacities::default()));
+        let (mut first, mut second) = (resolver.look_up("wh_1"), resolver.look_up("wh_1"));
+        // Both have said so before either is dropped.
+        assert!(!first.stays_behind());
+        assert!(second.stays_behind());
+        assert!(!first.stays_behind());
+        drop(first);
+        let stats = resolver.stats();
+        assert_eq!((stats.running, stats.waiting), (1, 0));
+        drop(second);
+        assert_eq!(resolver.stats().running, 0);
     }
 }

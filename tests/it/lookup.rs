@@ -1,5 +1,6 @@
 //! Rings that a provider looks up: who is asked for, how often, how long, and what comes of it.
 
+mod hostile;
 mod provider;
 
 use std::collections::BTreeSet;

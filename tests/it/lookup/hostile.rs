@@ -1,0 +1,400 @@
+//! Look-ups amid wakers, errors and senders that mean harm, and in every order that chance comes upon.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{OnceLock, mpsc};
+use std::task::{Poll, Wake};
+
+use axum::body::Body;
+use hookgate::Delivery;
+
+use super::*;
+
+fn receiver(provider: &Provider) -> Receiver {
+    Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(support::manual())
+        .build()
+        .unwrap()
+}
+
+fn sent(id: &str) -> support::Sent {
+    support::Sent::at(support::NOW, support::event("evt_1")).with("X-Service-Webhook-Id", id)
+}
+
+fn head(sent: &support::Sent) -> RequestHead<'_> {
+    RequestHead::new(
+        "POST",
+        sent.headers.iter().map(|(name, value)| (name, value)),
+    )
+}
+
+/// Answers when it is told to, and wakes nobody for it.
+fn told(answer: impl Fn() -> Found + Send + Sync + 'static) -> (Provider, Arc<AtomicBool>) {
+    let told = Arc::new(AtomicBool::new(false));
+    let (is_told, answer) = (Arc::clone(&told), Arc::new(answer));
+    let provider = Provider::new(move |_, _| {
+        let (told, answer) = (Arc::clone(&is_told), Arc::clone(&answer));
+        std::future::poll_fn(move |context| {
+            if told.load(Ordering::SeqCst) {
+                return Poll::Ready(answer());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    });
+    (provider, told)
+}
+
+// What tells a known subscription from another.
+
+/// Breaks off, or never comes.
+struct Faulty {
+    large: Option<Bytes>,
+    breaks: bool,
+}
+
+impl http_body::Body for Faulty {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.large.take() {
+            Some(large) => Poll::Ready(Some(Ok(Frame::data(large)))),
+            None if self.breaks => Poll::Ready(Some(Err(std::io::Error::other("gone")))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_delivery_with_a_faulty_body_does_not_tell_whose_subscription_is_known() {
+    for by_provider in [false, true] {
+        let provider = Provider::new(async |id, _| match id.as_str() {
+            "wh_1" => found(),
+            _ => Ok(None),
+        });
+        let ring = |text: &str| KeyRing::new(Secret::new(text).unwrap());
+        let harness = Harness::new(
+            |builder, _| {
+                let builder = builder.max_body(1_000);
+                if by_provider {
+                    builder.provider(provider)
+                } else {
+                    builder.subscriptions([("wh_1", ring(SECRET)), ("wh_3", ring(OTHER))])
+                }
+            },
+            async |_, _| StatusCode::NO_CONTENT,
+        );
+        for id in ["wh_1", "wh_2", "2"] {
+            for (large, breaks) in [(true, false), (false, true), (false, false)] {
+                pass(1_100).await; // in each second, one is read all the same
+                let stale = Sent {
+                    age: 400,
+                    ..event_of(id, "evt_1")
+                };
+                let (parts, _) = stale.request(&harness.clock).into_parts();
+                let large = large.then(|| Bytes::from_static(&[b' '; 1_001]));
+                let request = http::Request::from_parts(parts, Body::new(Faulty { large, breaks }));
+                let answer = harness.app.clone().oneshot(request).await.unwrap();
+                assert_eq!(answer.status(), 401, "{id} {breaks}");
+            }
+        }
+    }
+}
+
+// The budget.
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_that_begins_late_does_not_outlast_the_budget() {
+    let provider = Provider::new(async |_, _| pending::<Found>().await);
+    let harness = guarded(&provider);
+    let began = Instant::now();
+    let request = event_of("wh_1", "evt_1").request(&harness.clock);
+    let answer = harness
+        .receiver
+        .handle(request, async |_: Delivery| StatusCode::OK);
+    sleep(Duration::from_millis(4_400)).await; // nobody polls it meanwhile
+    assert_eq!(answer.await.status(), 503);
+    assert_eq!(began.elapsed().as_millis(), 4_500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_look_up_that_nobody_waits_for_takes_no_place() {
+    let provider = Provider::new(async |_, _| pending::<Found>().await);
+    let harness = guarded(&provider);
+    let running = || harness.receiver.keys().lookup_stats().unwrap().running;
+    for forgotten in [false, true] {
+        let answer = harness.begin(&event_of("wh_1", "evt_1")).await;
+        if forgotten {
+            harness.receiver.keys().forget("wh_1").unwrap();
+        }
+        assert_eq!(running(), 1);
+        assert_eq!(answer.await.unwrap().status(), 503);
+        // What will be remembered goes on for the retry; the other would go on for nobody.
+        assert_eq!(running(), usize::from(!forgotten));
+        pass(6_000).await;
+        assert_eq!(running(), 0);
+    }
+}
+
+// Code of others.
+
+struct Counts(AtomicUsize);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct Breaks;
+
+impl Wake for Breaks {
+    fn wake(self: Arc<Self>) {
+        panic!("made up: a waker breaks");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_asleep() {
+    let knock: Kept = Arc::default();
+    let kept = Arc::clone(&knock);
+    let provider = Provider::new(move |_, _| {
+        let kept = Arc::clone(&kept);
+        std::future::poll_fn(move |context| {
+            *kept.lock().unwrap() = Some(context.waker().clone());
+            Poll::Pending
+        })
+    });
+    let receiver = receiver(&provider);
+    let (sent, counts) = (sent("wh_1"), Arc::new(Counts(AtomicUsize::new(0))));
+    let head = head(&sent);
+    let wakers = [
+        Waker::from(Arc::new(Breaks)),
+        Waker::from(Arc::clone(&counts)),
+        Waker::from(Arc::new(Breaks)),
+    ];
+    let mut waiting = Vec::new();
+    for waker in &wakers {
+        let mut opening = Box::pin(receiver.open_async(&head));
+        let mut context = Context::from_waker(waker);
+        assert!(opening.as_mut().poll(&mut context).is_pending());
+        waiting.push(opening);
+    }
+    knock.lock().unwrap().take().unwrap().wake();
+    assert_eq!(counts.0.load(Ordering::SeqCst), 1);
+}
+
+static KEYS: OnceLock<Keys> = OnceLock::new();
+
+/// An error that looks at the keys when it is dropped, as one might that hands a connection back.
+#[derive(Debug)]
+struct ComesBack;
+
+impl fmt::Display for ComesBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("comes back")
+    }
+}
+
+impl Error for ComesBack {}
+
+impl Drop for ComesBack {
+    fn drop(&mut self) {
+        let stats = KEYS.get().and_then(Keys::lookup_stats);
+        assert!(stats.is_some());
+    }
+}
+
+#[test]
+fn an_error_is_dropped_where_it_may_come_back() {
+    let (provider, told) = told(|| Err(LookupError::unavailable(ComesBack)));
+    let receiver = receiver(&provider);
+    KEYS.get_or_init(|| receiver.keys().clone());
+    let (done, is_done) = mpsc::channel::<Infallible>();
+    // In a thread of its own, since a deadlock can't be taken back.
+    std::thread::spawn(move || {
+        let _done = done;
+        let sent = sent("wh_1");
+        let head = head(&sent);
+        let open = || Box::pin(receiver.open_async(&head));
+        let (mut first, mut second) = (open(), open());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        assert!(second.as_mut().poll(&mut context).is_pending());
+        told.store(true, Ordering::SeqCst);
+        assert!(first.as_mut().poll(&mut context).is_ready());
+        drop(first);
+        drop(second); // and with it the last of the error
+    });
+    let ended = is_done.recv_timeout(support::PATIENCE / 6);
+    assert_eq!(ended, Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+// Every order.
+
+/// Look-ups that are open, each with the waker that it was polled with last.
+#[derive(Default)]
+struct Scripted {
+    open: Vec<(Arc<AtomicBool>, Kept)>,
+}
+
+type Kept = Arc<Mutex<Option<Waker>>>;
+
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Requests that are polled when they were woken and never else, as a runtime does; dropped, forgotten and moved to another task
+/// at any time. Each that is left must end once its look-up can.
+#[test]
+fn whoever_is_left_is_woken_whatever_came_before() {
+    for seed in 1..=400_u64 {
+        let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let scripted = Arc::new(Mutex::new(Scripted::default()));
+        let script = Arc::clone(&scripted);
+        let provider = Provider::new(move |_, number| {
+            let (ready, waker) = (Arc::new(AtomicBool::new(false)), Arc::default());
+            let place: Kept = Arc::clone(&waker);
+            script
+                .lock()
+                .unwrap()
+                .open
+                .push((Arc::clone(&ready), waker));
+            std::future::poll_fn(move |context| {
+                if ready.load(Ordering::SeqCst) {
+                    return Poll::Ready(match number % 4 {
+                        0 => Err(LookupError::new(LookupErrorKind::Unavailable)),
+                        1 => panic!("made up: the provider breaks"),
+                        _ => ring_of(support::SECRET),
+                    });
+                }
+                *place.lock().unwrap() = Some(context.waker().clone());
+                Poll::Pending
+            })
+        });
+        let receiver = receiver(&provider);
+        let all: Vec<_> = (0..24).map(|id| sent(&format!("wh_{id}"))).collect();
+        let heads: Vec<_> = all.iter().map(head).collect();
+        let mut requests = Vec::new();
+        let nudge = |ready: bool, at: usize| {
+            let (flag, waker) = {
+                let scripted = scripted.lock().unwrap();
+                let Some(open) = scripted.open.get(at) else {
+                    return;
+                };
+                open.clone()
+            };
+            flag.fetch_or(ready, Ordering::SeqCst);
+            let waker = waker.lock().unwrap().take();
+            waker.into_iter().for_each(Waker::wake);
+        };
+        let run = |requests: &mut Vec<(Pin<Box<_>>, Arc<Woken>)>, most: usize| {
+            for _ in 0..most {
+                let next = requests
+                    .iter()
+                    .position(|(_, woken)| woken.0.swap(false, Ordering::SeqCst));
+                let Some(next) = next else { return };
+                let (request, woken): &mut (Pin<Box<dyn Future<Output = _> + '_>>, _) =
+                    &mut requests[next];
+                let waker = Arc::clone(woken).into();
+                let polled = request.as_mut().poll(&mut Context::from_waker(&waker));
+                if polled
+                    .map(|_: Result<hookgate::Intake, Refusal>| ())
+                    .is_ready()
+                {
+                    drop(requests.swap_remove(next));
+                }
+            }
+        };
+        for _ in 0..200 {
+            match numbers.below(8) {
+                0..=2 => {
+                    let opening = receiver.open_async(&heads[numbers.below(heads.len())]);
+                    let woken = Arc::new(Woken(AtomicBool::new(true)));
+                    requests.push((Box::pin(opening) as _, woken));
+                }
+                3 if !requests.is_empty() => {
+                    drop(requests.swap_remove(numbers.below(requests.len())));
+                }
+                4 if !requests.is_empty() => {
+                    // Another task polls it from now on.
+                    let at = numbers.below(requests.len());
+                    requests[at].1 = Arc::new(Woken(AtomicBool::new(true)));
+                }
+                5 => receiver
+                    .keys()
+                    .forget(&format!("wh_{}", numbers.below(24)))
+                    .unwrap(),
+                6 => nudge(
+                    numbers.below(3) == 0,
+                    numbers.below(provider.count().max(1)),
+                ),
+                _ => run(&mut requests, numbers.below(6)),
+            }
+            let stats = receiver.keys().lookup_stats().unwrap();
+            assert!(stats.running <= 16 && stats.waiting <= requests.len());
+        }
+        let mut rounds = 0;
+        while !requests.is_empty() {
+            run(&mut requests, usize::MAX);
+            let known = provider.count();
+            (0..known).for_each(|at| nudge(true, at));
+            rounds += 1;
+            assert!(
+                rounds < 100,
+                "seed {seed}: {} wait for ever",
+                requests.len()
+            );
+        }
+        let stats = receiver.keys().lookup_stats().unwrap();
+        assert_eq!((stats.running, stats.waiting), (0, 0), "seed {seed}");
+        assert_eq!(provider.running(), 0, "seed {seed}");
+    }
+}
+
+// Rings that are held.
+
+/// In the number of rings, since a platform's come by the thousand.
+#[test]
+fn building_a_map_takes_linear_time() {
+    let build = |count: usize| {
+        let secret = |number| Secret::new(&format!("whsec_made_up_secret_{number:08}")).unwrap();
+        let rings: Vec<_> = (0..count)
+            .map(|number| (format!("wh_{number}"), secret(number)))
+            .collect();
+        let began = std::time::Instant::now();
+        assert!(Keys::by_subscription(rings).is_ok());
+        began.elapsed()
+    };
+    // The best of several, in turns: what else the machine does must not count.
+    let (mut few, mut many) = (Duration::MAX, Duration::MAX);
+    for _ in 0..5 {
+        few = few.min(build(200));
+        many = many.min(build(1_600));
+    }
+    // Eight times as many; each compared with each would take 64 times as long.
+    assert!(many < few * 30, "{few:?}, {many:?}");
+}

@@ -76,6 +76,23 @@ mod tests {
     }
 
     #[test]
+    fn few_entries_are_left_alone_and_many_are_dropped_whenever_they_became_too_many() {
+        let mut queue = ExpiryQueue::default();
+        let key = EventKey::new("default", "evt_1");
+        for end in 0..60 {
+            queue.push(at(end), key);
+            queue.tidy(0, |_, _| panic!("not worth a look"));
+        }
+        for end in 60..1000 {
+            queue.push(at(end), key);
+            queue.tidy(1000, |_, _| panic!("each speaks for a record"));
+        }
+        // A thousand records have ended at once.
+        queue.tidy(1, |end, _| end == at(999));
+        assert_eq!(queue.0.len(), 1);
+    }
+
+    #[test]
     fn entries_left_behind_are_dropped_once_they_are_the_most() {
         let mut queue = ExpiryQueue::default();
         let key = EventKey::new("default", "evt_1");

@@ -140,6 +140,37 @@ mod tests {
         );
     }
 
+    const DIGESTS: [(&[u8], u64); 4] = [
+        (b"".as_slice(), 0x0000_0000_0000_0000),
+        (b"{}".as_slice(), 0xd496_59c3_48c9_86d4),
+        (b"{\"id\":\"evt_1\"}".as_slice(), 0x0d47_c09b_9f4c_0dd6),
+        (
+            b"0123456789abcdef0123456789".as_slice(),
+            0xc4f8_bcd2_bbbf_fb55,
+        ),
+    ];
+
+    #[test]
+    fn the_bytes_of_keys_and_tokens_are_what_a_store_keeps() {
+        let key = EventKey::new("default", "evt_1");
+        assert_eq!(hex::encode(key.as_bytes()), key.to_hex());
+        let token = ClaimToken::from_bytes(*b"0123456789abcdef");
+        assert_eq!(token.as_bytes(), b"0123456789abcdef");
+        assert_eq!(
+            format!("{token:?}"),
+            "ClaimToken(30313233343536373839616263646566)"
+        );
+    }
+
+    /// A replica of another build tells bodies apart by the same digest.
+    #[test]
+    fn digests_of_bodies_are_the_same_in_every_build() {
+        // Computed with Python, from the same definition.
+        for (body, digest) in DIGESTS {
+            assert_eq!(body_digest(body), digest, "{body:?}");
+        }
+    }
+
     #[test]
     fn every_byte_of_a_body_and_its_place_count() {
         for length in [1, 7, 8, 9, 31, 32, 33, 40, 64, 100] {

@@ -47,3 +47,30 @@ impl<T: sealed::Fixed + ?Sized> sealed::Fixed for &T {
         (**self).fixed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_shows_the_same_bytes() {
+        fn shown(body: impl SignedBytes) -> Vec<u8> {
+            body.as_bytes().to_vec()
+        }
+        let by_reference: &Bytes = &Bytes::from_static(b"body");
+        for bytes in [
+            shown(b"body".as_slice()),
+            shown(*b"body"),
+            shown(b"body"),
+            shown("body"),
+            shown(b"body".to_vec()),
+            shown("body".to_owned()),
+            shown(Box::<[u8]>::from(b"body".as_slice())),
+            shown(Arc::<[u8]>::from(b"body".as_slice())),
+            shown(Bytes::from_static(b"body")),
+            shown(by_reference),
+        ] {
+            assert_eq!(bytes, b"body");
+        }
+    }
+}

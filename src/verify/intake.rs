@@ -123,3 +123,35 @@ impl fmt::Debug for Intake {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::UnixSeconds;
+    use crate::verify::{DeliveryHeaders, Secret, Verifier};
+
+    #[test]
+    fn an_intake_takes_its_limit_and_says_what_it_has() {
+        let signature = format!("sha256={}", "0".repeat(64));
+        let pairs = [
+            ("x-service-timestamp", "1763690000"),
+            ("x-service-signature", &signature),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let verifier = Verifier::new(Secret::new("whsec_made_up_for_this_test").unwrap());
+        let check = verifier.begin(&head, UnixSeconds::new(1_763_690_000));
+        let mut intake = Intake::new(check.unwrap(), 7);
+        for (chunk, kept) in [("abc", 3), ("", 3), ("def", 6), ("g", 7)] {
+            intake.push(Bytes::from_static(chunk.as_bytes())).unwrap();
+            let shown = format!("{intake:?}");
+            assert!(
+                shown.contains(&format!("body_bytes: {kept}, limit: 7")),
+                "{shown}"
+            );
+            assert!(!shown.contains("abc"), "{shown}");
+        }
+        let error = intake.push(Bytes::from_static(b"h")).unwrap_err();
+        assert_eq!(error.limit(), 7);
+        assert!(intake.push(Bytes::new()).is_ok());
+    }
+}

@@ -194,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_shows_the_names_of_its_keys_and_no_secret() {
+        let ring = KeyRing::named("new", secret("1")).unwrap();
+        let ring = ring.with_key("old", secret("2")).unwrap();
+        assert_eq!(ring.key_names().collect::<Vec<_>>(), ["new", "old"]);
+        let shown = format!("{ring:?}");
+        assert!(
+            shown.contains(r#"[Key("new"), Key("old")]"#) && !shown.contains("whsec_"),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn a_ring_refuses_what_would_be_ambiguous() {
         let ring = || KeyRing::named("a", secret("1")).unwrap();
         let kind = |result: Result<KeyRing, KeysError>| result.unwrap_err().kind().clone();

@@ -340,6 +340,20 @@ mod tests {
     }
 
     #[test]
+    fn keys_show_their_rings_and_no_secret() {
+        let single = Keys::single(KeyRing::named("a", secret("1")).unwrap());
+        let map = Keys::by_subscription([("wh_1", KeyRing::named("a", secret("1")).unwrap())]);
+        for (keys, shown) in [(single, "default"), (map.unwrap(), "wh_1")] {
+            let debug = format!("{keys:?}");
+            assert!(
+                debug.contains(r#"Key("a")"#) && debug.contains(shown),
+                "{debug}"
+            );
+            assert!(!debug.contains("whsec_"), "{debug}");
+        }
+    }
+
+    #[test]
     fn equal_secrets_need_one_scope() {
         let pair = |left: KeyRing, right: KeyRing| {
             Keys::by_subscription([("wh_1", left), ("wh_2", right)])

@@ -270,3 +270,31 @@ impl fmt::Debug for Check {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_verifier_says_its_window_and_a_check_its_timestamp() {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let window = Window::default().with_past(Duration::from_secs(7));
+        let verifier = Verifier::new(secret).with_window(window);
+        assert_eq!(verifier.window(), window);
+        let signature = format!("sha256={}", "0".repeat(64));
+        let pairs = [
+            ("x-service-timestamp", "1763690000"),
+            ("x-service-signature", &signature),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let check = verifier
+            .begin(&head, UnixSeconds::new(1_763_690_000))
+            .unwrap();
+        assert_eq!(
+            format!("{check:?}"),
+            "Check { timestamp: Timestamp(1763690000), .. }"
+        );
+    }
+}

@@ -178,6 +178,8 @@ mod tests {
             (" whsec_0123456789abcdef", Kind::SurroundedByWhiteSpace),
             ("\"whsec_0123456789abcdef\"", Kind::Quoted),
             ("'whsec_0123456789abcdef'", Kind::Quoted),
+            ("\"whsec_0123456789abcdef", Kind::Quoted),
+            ("whsec_0123456789abcdef`", Kind::Quoted),
             ("tk_live_0123456789abcdef", Kind::ApiKey),
             ("tk_test_0123456789abcdef", Kind::ApiKey),
             ("mcp_0123456789abcdef", Kind::ApiKey),
@@ -200,7 +202,8 @@ mod tests {
             let shown = format!("{error} {error:?}");
             assert!(text.len() < 8 || !shown.contains("0123456789"), "{shown}");
         }
-        assert!(Secret::new("whsec_0123456789abcdef").is_ok());
+        let good = Secret::new("whsec_0123456789abcdef").unwrap();
+        assert_eq!(format!("{good:?}"), "Secret([redacted])");
     }
 
     #[test]
@@ -234,7 +237,8 @@ mod tests {
                 Some(Kind::ContainsWhiteSpace),
             ),
             (b"\xff\xfe", Some(Kind::NotText)),
-            (&[b'a'; 5_000], Some(Kind::Unreadable)),
+            (&[b'a'; 4_096], Some(Kind::WithoutPrefix)),
+            (&[b'a'; 4_097], Some(Kind::Unreadable)),
         ] {
             std::fs::write(&path, content).unwrap();
             match (Secret::from_file(&path), expected) {

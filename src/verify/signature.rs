@@ -141,7 +141,8 @@ impl MacKey {
         self.over_nothing() == other.over_nothing()
     }
 
-    /// The same for keys that give the same signatures, and for no others: a map can be asked who has such a key.
+    /// The same for keys that give the same signatures, and for no others: a map can be asked who has such a key. Compares the
+    /// operator's own keys, when they are set up; no request has a part in it.
     pub(super) fn mark(&self) -> [u8; 32] {
         self.over_nothing().into_bytes().into()
     }

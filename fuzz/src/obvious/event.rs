@@ -1,0 +1,301 @@
+//! Events, as the service's specification lists their fields and the design says what is refused.
+
+use super::json::{Json, Reader, Stop, Text};
+
+/// The design's promise 8: 1 to 256 bytes, no control characters, not blank.
+pub fn is_usable(text: &str) -> bool {
+    (1..=256).contains(&text.len())
+        && text.chars().filter(|char| char.is_control()).count() == 0
+        && text.chars().filter(|char| !char.is_whitespace()).count() > 0
+}
+
+/// What the head of an event comes to.
+#[derive(Debug, PartialEq)]
+pub enum Head {
+    Of {
+        id: String,
+        event_type: String,
+    },
+    /// From a workspace that the keys are not pinned to.
+    Foreign,
+    Unusable,
+    /// Outside what the second implementation has an opinion on.
+    NoOpinion,
+}
+
+/// Reads members from the front until the first of each is there: id, type and, where the keys are pinned, the workspace.
+/// A doubled one counts if it comes before that; nothing behind it is looked at. Of a body that breaks off, or is no object,
+/// nobody can say that it is from elsewhere.
+pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
+    let mut reader = Reader::new(body);
+    let (mut ids, mut types, mut workspaces) = (Vec::new(), Vec::new(), Vec::new());
+    let broken = match members(&mut reader, |name, value| {
+        match name {
+            "id" => ids.push(value),
+            "type" => types.push(value),
+            "workspaceId" if pinned.is_some() => workspaces.push(value),
+            _ => {}
+        }
+        !(ids.is_empty() || types.is_empty() || pinned.is_some() && workspaces.is_empty())
+    }) {
+        Ok(()) => false,
+        Err(Stop::Syntax) => true,
+        Err(Stop::NoOpinion) => return Head::NoOpinion,
+    };
+    let hard_to_say = |value: &Json| match value {
+        // Whether a number near the end of a float's range is one at all.
+        Json::Number(number) => number.parse::<f64>().unwrap().abs() > 1e300,
+        // Whether half characters in names are looked at where the value is the wrong one anyway.
+        Json::Object(members) => members.iter().any(|(name, _)| !name.is_sound),
+        _ => false,
+    };
+    if ids.iter().chain(&types).chain(&workspaces).any(hard_to_say) {
+        return Head::NoOpinion;
+    }
+    if let (Some(pinned), [workspace]) = (pinned, &workspaces[..])
+        && text(workspace) != Some(pinned)
+    {
+        return Head::Foreign;
+    }
+    match (&ids[..], &types[..], &workspaces[..]) {
+        ([id], [event_type], [] | [_]) if !broken => {
+            if pinned.is_some() && workspaces.is_empty() {
+                return Head::Foreign;
+            }
+            match (text(id), text(event_type)) {
+                (Some(id), Some(event_type)) if is_usable(id) && is_usable(event_type) => {
+                    Head::Of {
+                        id: id.into(),
+                        event_type: event_type.into(),
+                    }
+                }
+                _ => Head::Unusable,
+            }
+        }
+        (_, _, [_, _, ..]) => Head::Unusable,
+        _ if pinned.is_some() && workspaces.is_empty() && !broken => Head::Foreign,
+        _ => Head::Unusable,
+    }
+}
+
+/// Hands out an object's members until it is told that this will do. The names and values that matter must be sound.
+fn members(reader: &mut Reader<'_>, mut take: impl FnMut(&str, Json) -> bool) -> Result<(), Stop> {
+    if reader.peek() != Some(b'{') {
+        return Err(Stop::Syntax);
+    }
+    reader.take(b'{');
+    if reader.take(b'}') {
+        return Ok(());
+    }
+    loop {
+        let name = reader.member_name()?;
+        let value = match reader.any_value() {
+            // An object that breaks off is another workspace than the pinned one, or a broken body: both can be said.
+            Err(Stop::Syntax) if name.text == "workspaceId" => return Err(Stop::NoOpinion),
+            value => value?,
+        };
+        let matters = ["id", "type", "workspaceId"].contains(&&*name.text);
+        let is_sound = |text: &Text| text.is_sound;
+        if !name.is_sound || matches!(&value, Json::Text(text) if matters && !is_sound(text)) {
+            return Err(Stop::Syntax);
+        }
+        if take(&name.text, value) {
+            return Ok(());
+        }
+        if reader.take(b'}') {
+            return Ok(());
+        }
+        if !reader.take(b',') {
+            return Err(Stop::Syntax);
+        }
+    }
+}
+
+fn text(value: &Json) -> Option<&str> {
+    match value {
+        Json::Text(text) => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// What is wrong with a body as a whole, whoever reads it.
+pub enum Body {
+    Fine(Json),
+    /// By the names of the crate's kinds; it may report any of these.
+    Faulty(Vec<&'static str>),
+}
+
+pub fn body(body: &[u8]) -> Body {
+    if std::str::from_utf8(body).is_err() {
+        return Body::Faulty(vec!["NotText"]);
+    }
+    let broken = vec!["Syntax", "LoneSurrogate", "TooDeep", "NumberOutOfRange"];
+    let json = match Reader::whole(body) {
+        Ok(json) => json,
+        Err(Stop::Syntax | Stop::NoOpinion) => return Body::Faulty(broken),
+    };
+    let mut faults = Vec::new();
+    if json.depth() > 127 {
+        faults.push("TooDeep");
+    }
+    for value in json.everything() {
+        match value {
+            Json::Text(text) if !text.is_sound => faults.push("LoneSurrogate"),
+            Json::Object(members) if members.iter().any(|(name, _)| !name.is_sound) => {
+                faults.push("LoneSurrogate");
+            }
+            Json::Number(number) if is_out_of_range(number) => faults.push("NumberOutOfRange"),
+            _ => {}
+        }
+    }
+    if faults.is_empty() {
+        Body::Fine(json)
+    } else {
+        Body::Faulty(faults)
+    }
+}
+
+/// Beyond the range of a 64-bit float, for the standard library or for serde_json, which rounds up a little sooner.
+fn is_out_of_range(number: &str) -> bool {
+    number.parse::<f64>().unwrap().is_infinite() || serde_json::from_str::<f64>(number).is_err()
+}
+
+/// What is wrong with an event: kinds and paths, all of them.
+pub type Faults = Vec<(&'static str, String)>;
+
+type Check<'c> = &'c dyn Fn(&Json, String, &mut Faults);
+
+/// `rows_are_objects` where the row's type asks for an object.
+pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
+    let mut faults = Vec::new();
+    let event_type = event
+        .all("type")
+        .first()
+        .and_then(|value| text(value))
+        .map(str::to_owned);
+    let data: Check<'_> = &|value, path, faults| match event_type.as_deref() {
+        Some("row.created") => row(
+            value,
+            path,
+            Some("properties"),
+            "createdBy",
+            rows_are_objects,
+            faults,
+        ),
+        Some("row.updated") => row(value, path, Some("changes"), "updatedBy", true, faults),
+        Some("row.deleted") => row(value, path, None, "deletedBy", true, faults),
+        _ => {}
+    };
+    if !matches!(event, Json::Object(_)) {
+        faults.push(("NotAnObject", String::new()));
+        return faults;
+    }
+    fields(
+        event,
+        "",
+        &[
+            ("id", true, &usable),
+            ("type", true, &usable),
+            ("createdAt", true, &string),
+            ("workspaceId", true, &string),
+            ("data", true, data),
+        ],
+        &mut faults,
+    );
+    faults
+}
+
+fn row(
+    data: &Json,
+    path: String,
+    content: Option<&str>,
+    actor: &str,
+    content_is_object: bool,
+    faults: &mut Faults,
+) {
+    let check_content: Check<'_> = &|value, path, faults| match content {
+        Some("changes") => changes(value, path, faults),
+        _ if content_is_object => object(value, path, faults),
+        _ => {}
+    };
+    let check_actor: Check<'_> = &|value, path, faults| {
+        let known: [(&str, bool, Check<'_>); 3] = [
+            ("id", true, &string),
+            ("name", true, &string),
+            ("email", false, &string_or_null),
+        ];
+        fields(value, &path, &known, faults);
+    };
+    let mut known: Vec<(&str, bool, Check<'_>)> = vec![
+        ("datamodelId", true, &string),
+        ("datamodelName", true, &string),
+        ("rowId", true, &string),
+        (actor, true, check_actor),
+    ];
+    known.extend(content.map(|content| (content, true, check_content)));
+    fields(data, &path, &known, faults);
+}
+
+fn changes(value: &Json, path: String, faults: &mut Faults) {
+    object(value, path.clone(), faults);
+    let Json::Object(members) = value else { return };
+    for (name, sides) in members {
+        let anything: Check<'_> = &|_, _, _| {};
+        let known = [("before", false, anything), ("after", false, anything)];
+        fields(sides, &join(&path, &name.text), &known, faults);
+    }
+}
+
+/// An object with these fields, each at most once and the required ones once; others are free.
+fn fields(value: &Json, path: &str, known: &[(&str, bool, Check<'_>)], faults: &mut Faults) {
+    object(value, path.into(), faults);
+    if !matches!(value, Json::Object(_)) {
+        return;
+    }
+    for (name, is_required, check) in known {
+        let found = value.all(name);
+        if found.is_empty() && *is_required {
+            faults.push(("Missing", join(path, name)));
+        }
+        if found.len() > 1 {
+            faults.push(("Doubled", join(path, name)));
+        }
+        for value in found {
+            check(value, join(path, name), faults);
+        }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.into()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+fn object(value: &Json, path: String, faults: &mut Faults) {
+    if !matches!(value, Json::Object(_)) {
+        faults.push(("Misfit", path));
+    }
+}
+
+fn string(value: &Json, path: String, faults: &mut Faults) {
+    if text(value).is_none() {
+        faults.push(("Misfit", path));
+    }
+}
+
+fn string_or_null(value: &Json, path: String, faults: &mut Faults) {
+    if *value != Json::Null {
+        string(value, path, faults);
+    }
+}
+
+fn usable(value: &Json, path: String, faults: &mut Faults) {
+    match text(value) {
+        None => faults.push(("Misfit", path)),
+        Some(text) if !is_usable(text) => faults.push(("Unusable", path)),
+        Some(_) => {}
+    }
+}

@@ -71,7 +71,7 @@
 //!     .store(LocalStore::default())
 //!     .build()?;
 //!
-//! // When a secret was rotated, or a subscription removed:
+//! // When a secret was rotated, or a subscription removed, or added (its id may be remembered as unknown):
 //! receiver.keys().forget("wh_1")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -190,7 +190,8 @@ pub struct Check {
 enum Doom {
     None,
     /// Stale as well, where that was found: a body that fails must not tell it from a known one.
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // what a body that fails is answered, the layer decides
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    // what it is answered, the layer decides
     Unknown(Option<Kind>),
     Stale(Kind),
 }

@@ -30,8 +30,10 @@
 //! # What remains observable
 //!
 //! The **time** of an answer tells whether an id had to be looked up, and so whether somebody has sent that id within the last minute;
-//! it tells known from unknown ids if the database takes longer over one of them. Ids are no secrets: they stand in a header of
-//! every delivery. What must stay secret are the keys, and of those the time tells nothing.
+//! it tells known from unknown ids if the database takes longer over one of them. While look-ups fail or have to queue, the
+//! **status** tells as much: 401 where an id is remembered or gets its turn, 503 where not. And a large body shows how many keys a
+//! ring has, for it is hashed under each; an unknown id counts as one key. Ids are no secrets: they stand in a header of
+//! every delivery. What must stay secret are the keys, and of those neither time nor status tells anything.
 //!
 //! # Sizing, and what a flood costs
 //!
@@ -69,7 +71,7 @@
 //!     .store(LocalStore::default())
 //!     .build()?;
 //!
-//! // When a secret was rotated, or a subscription removed:
+//! // When a secret was rotated, or a subscription removed, or added (its id may be remembered as unknown):
 //! receiver.keys().forget("wh_1")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -157,6 +157,8 @@ impl Keys {
     /// Forgets what was looked up for this subscription, found or not: the next delivery asks the provider. A look-up that is
     /// under way serves those who wait for it already, and nobody else. Without it, a change takes up to 60 s.
     ///
+    /// Call it once the change can be read, after the transaction and not in it, and in each process: each remembers for itself.
+    ///
     /// # Errors
     /// `NotByProvider` where rings are not looked up.
     pub fn forget(&self, id: &str) -> Result<(), KeysError> {

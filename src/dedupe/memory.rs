@@ -2,18 +2,17 @@
 
 mod done;
 mod evictions;
+mod shard;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use self::done::{Done, Seen};
-use self::evictions::Evictions;
+use self::shard::Shard;
 use super::capacity::{Capacity, StoreStats, WhenFull};
-use super::expiry::{BATCH, ExpiryQueue};
-use super::hash::KeyState;
+use super::expiry::BATCH;
 use super::key::{ClaimToken, EventKey};
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
@@ -315,43 +314,5 @@ impl Inner {
         if self.refuses() {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// The running claims of some of the events. What is done of them is in [`Inner::done`], and changes under this shard's lock.
-#[derive(Default)]
-struct Shard {
-    running: HashMap<EventKey, Running, KeyState>,
-    leases: ExpiryQueue,
-    /// Where a full store refuses, what gives its place back next.
-    retentions: ExpiryQueue,
-    /// Where a full store evicts, what it had to forget.
-    evictions: Evictions,
-}
-
-struct Running {
-    token: ClaimToken,
-    end: Monotonic,
-}
-
-impl Shard {
-    fn holds(&self, key: &EventKey, token: ClaimToken, now: Monotonic) -> bool {
-        self.running
-            .get(key)
-            .is_some_and(|running| running.token == token && running.end > now)
-    }
-
-    /// Claims, or renews a claim.
-    fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
-        let before = self.running.insert(key, Running { token, end });
-        if before.is_some_and(|before| before.end == end) {
-            // The entry that is already queued says the same.
-            return;
-        }
-        self.leases.push(end, key);
-        let running = &self.running;
-        self.leases.tidy(running.len(), |end, key| {
-            running.get(key).is_some_and(|other| other.end == end)
-        });
     }
 }

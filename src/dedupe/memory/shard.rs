@@ -1,0 +1,47 @@
+//! One of the maps that running claims lie in.
+
+use std::collections::HashMap;
+
+use super::evictions::Evictions;
+use crate::clock::Monotonic;
+use crate::dedupe::expiry::ExpiryQueue;
+use crate::dedupe::hash::KeyState;
+use crate::dedupe::key::{ClaimToken, EventKey};
+
+/// The running claims of some of the events. What is done of them is in the store's `done`, and changes under this shard's lock.
+#[derive(Default)]
+pub(super) struct Shard {
+    pub(super) running: HashMap<EventKey, Running, KeyState>,
+    pub(super) leases: ExpiryQueue,
+    /// Where a full store refuses, what gives its place back next.
+    pub(super) retentions: ExpiryQueue,
+    /// Where a full store evicts, what it had to forget.
+    pub(super) evictions: Evictions,
+}
+
+pub(super) struct Running {
+    pub(super) token: ClaimToken,
+    pub(super) end: Monotonic,
+}
+
+impl Shard {
+    pub(super) fn holds(&self, key: &EventKey, token: ClaimToken, now: Monotonic) -> bool {
+        self.running
+            .get(key)
+            .is_some_and(|running| running.token == token && running.end > now)
+    }
+
+    /// Claims, or renews a claim.
+    pub(super) fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
+        let before = self.running.insert(key, Running { token, end });
+        if before.is_some_and(|before| before.end == end) {
+            // The entry that is already queued says the same.
+            return;
+        }
+        self.leases.push(end, key);
+        let running = &self.running;
+        self.leases.tidy(running.len(), |end, key| {
+            running.get(key).is_some_and(|other| other.end == end)
+        });
+    }
+}

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use super::json::Name;
-use super::parse::{required, set_once};
+use super::parse::required;
 use super::properties::Properties;
 use super::{diagnose, scan};
 use crate::error::EventError;
@@ -101,6 +101,13 @@ impl<'de> Visitor<'de> for DataSeed {
             }
         }
         required(model, "datamodelId")
+    }
+}
+
+fn set_once<T, E: Error>(slot: &mut Option<T>, name: &'static str, value: T) -> Result<(), E> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::duplicate_field(name)),
     }
 }
 

@@ -98,17 +98,6 @@ fn id_of<E: Error>(text: &str) -> Result<EventId, E> {
     EventId::parse(text).map_err(E::custom)
 }
 
-pub(super) fn set_once<T, E: Error>(
-    slot: &mut Option<T>,
-    name: &'static str,
-    value: T,
-) -> Result<(), E> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(E::duplicate_field(name)),
-    }
-}
-
 #[inline]
 pub(super) fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
     slot.ok_or_else(|| E::missing_field(name))

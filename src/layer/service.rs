@@ -190,22 +190,38 @@ impl Delivering {
             .announcing(body.size_hint().lower());
         let times = &self.receiver.shared.layer;
         let budget_ends = self.started + times.budget;
-        let (mut intake, opened) = match self.receiver.opening(&head)? {
-            Opening::Open(intake) => (intake, self.started),
-            // The time that our own look-up takes is none that the sender was slow in.
+        // Nothing large is held by value across a wait but the intake itself, and that once: see `supervise` on frames.
+        let (mut intake, mut opened) = (None, self.started);
+        let looked_up = match self.receiver.opening(&head)? {
+            Opening::Open(here) => {
+                intake = Some(here);
+                None
+            }
             Opening::LooksUp(looking_up, waiting) => {
                 // The budget runs from `call`, and so it may be nearly over when the future is polled at last.
                 let left = budget_ends.saturating_duration_since(Instant::now());
                 let patience = looking::share_of(times.budget).min(left);
-                let opened = looking::within(patience, &self.receiver, looking_up, waiting).await?;
-                (opened, Instant::now())
+                Some(Box::pin(looking::within(
+                    patience,
+                    &self.receiver,
+                    looking_up,
+                    waiting,
+                )))
             }
         };
-        let deadline = sleep_until(budget_ends.min(opened + times.body_deadline));
-        if let Err(refusal) = body::read(body, &mut intake, deadline).await {
-            // A stale delivery is read now and then all the same, and answered no differently for it.
-            return Err(intake.stale().map_or(refusal, Refusal::from));
+        if let Some(looked_up) = looked_up {
+            intake = Some(looked_up.await?);
+            // The time that our own look-up takes is none that the sender was slow in.
+            opened = Instant::now();
         }
+        let never = || Refusal::new(RefusalKind::OutOfTime); // one of the two ways has filled it
+        let reading = intake.as_mut().ok_or_else(never)?;
+        let deadline = sleep_until(budget_ends.min(opened + times.body_deadline));
+        if let Err(refusal) = body::read(body, reading, deadline).await {
+            // A stale delivery is read now and then all the same, and answered no differently for it.
+            return Err(reading.stale().map_or(refusal, Refusal::from));
+        }
+        let intake = intake.ok_or_else(never)?;
         self.receiver.recognise(intake, &head)
     }
 

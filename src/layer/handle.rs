@@ -12,7 +12,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::handler::{FromDelivery, IntoResponse};
+use super::handler::{FromDelivery, IntoAnswer};
 use super::service::Delivering;
 use crate::delivery::Delivery;
 use crate::receiver::Receiver;
@@ -23,7 +23,7 @@ impl Receiver {
     /// It is what the layer does, with all that the layer promises, for a server without tower services: turn its request into an
     /// [`http::Request`], and what comes back into its answer. The handler is a function of one argument, an
     /// [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more: see
-    /// [`FromDelivery`] and [`IntoResponse`].
+    /// [`FromDelivery`] and [`IntoAnswer`].
     ///
     /// Pass all headers as they came, doubled ones too, and the body as it arrives, undecoded: the head is refused before a
     /// byte of the body is read, and the limit and the deadline are for the body as it is read. It need not be [`Send`], and the
@@ -84,7 +84,7 @@ impl Receiver {
         B: Body,
         D: FromDelivery + 'static,
         H: FnOnce(D) -> F + Send + 'static,
-        F: Future<Output: IntoResponse> + Send + 'static,
+        F: Future<Output: IntoAnswer> + Send + 'static,
     {
         let delivering = Delivering::begin(self.clone(), request.method());
         let trace = delivering.trace.clone();
@@ -112,7 +112,7 @@ impl<H, D, F> Service<Request<VerifiedBody>> for Once<H, D>
 where
     D: FromDelivery,
     H: FnOnce(D) -> F,
-    F: Future<Output: IntoResponse> + Send + 'static,
+    F: Future<Output: IntoAnswer> + Send + 'static,
 {
     type Response = Response<Bytes>;
     type Error = Infallible;
@@ -127,15 +127,15 @@ where
         let (Some(delivery), Some(handler)) =
             (request.extensions().get::<Delivery>(), self.handler.take())
         else {
-            let missing = http::StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            let missing = http::StatusCode::INTERNAL_SERVER_ERROR.into_answer();
             return Box::pin(std::future::ready(Ok(missing)));
         };
         match D::from_delivery(delivery) {
             Ok(argument) => {
                 let handled = handler(argument);
-                Box::pin(async move { Ok(handled.await.into_response()) })
+                Box::pin(async move { Ok(handled.await.into_answer()) })
             }
-            Err(misfit) => Box::pin(std::future::ready(Ok(misfit.into_response()))),
+            Err(misfit) => Box::pin(std::future::ready(Ok(misfit.into_answer()))),
         }
     }
 }

@@ -52,7 +52,8 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 ///
 /// | answer | status | told to the operator |
 /// |---|---|---|
-/// | [`StatusCode`], `Response<Bytes>` | its own | |
+/// | `()` | 200 | |
+/// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
 /// | [`FailureReason`] | 500 | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
@@ -60,7 +61,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | `Result` of two of them | of the one that it is | |
 ///
 /// ```
-/// use hookgate::layer::IntoResponse;
+/// use hookgate::layer::IntoAnswer;
 /// use hookgate::{DeadLetter, FailureReason};
 /// use http::StatusCode;
 ///
@@ -71,58 +72,74 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 ///     Ok(StatusCode::NO_CONTENT)
 /// }
 ///
-/// assert_eq!(book(10).into_response().status(), 204);
-/// assert_eq!(book(2_000).into_response().status(), 500);
-/// assert_eq!(DeadLetter::new("no such customer").into_response().status(), 500); // until its hook is asked
+/// assert_eq!(().into_answer().status(), 200);
+/// assert_eq!((StatusCode::CREATED, "kept".into()).into_answer().body(), "kept");
+/// assert_eq!(book(10).into_answer().status(), 204);
+/// assert_eq!(book(2_000).into_answer().status(), 500);
+/// assert_eq!(DeadLetter::new("no such customer").into_answer().status(), 500); // until its hook is asked
 /// ```
-pub trait IntoResponse {
+pub trait IntoAnswer {
     /// The response that the run is judged by.
-    fn into_response(self) -> Response<Bytes>;
+    fn into_answer(self) -> Response<Bytes>;
 }
 
-impl IntoResponse for Response<Bytes> {
-    fn into_response(self) -> Response<Bytes> {
+impl IntoAnswer for Response<Bytes> {
+    fn into_answer(self) -> Response<Bytes> {
         self
     }
 }
 
-impl IntoResponse for StatusCode {
-    fn into_response(self) -> Response<Bytes> {
+impl IntoAnswer for StatusCode {
+    fn into_answer(self) -> Response<Bytes> {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = self;
         response
     }
 }
 
-impl IntoResponse for FailureReason {
-    fn into_response(self) -> Response<Bytes> {
-        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+impl IntoAnswer for (StatusCode, Bytes) {
+    fn into_answer(self) -> Response<Bytes> {
+        let (status, body) = self;
+        status.into_answer().map(|_| body)
     }
 }
 
-impl IntoResponse for EventError {
-    fn into_response(self) -> Response<Bytes> {
-        FailureReason::new(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_response())
+/// 200: done, and nothing to say. As axum has it.
+impl IntoAnswer for () {
+    fn into_answer(self) -> Response<Bytes> {
+        StatusCode::OK.into_answer()
     }
 }
 
-impl IntoResponse for Unhandled {
-    fn into_response(self) -> Response<Bytes> {
-        self.mark(StatusCode::NO_CONTENT.into_response())
+impl IntoAnswer for FailureReason {
+    fn into_answer(self) -> Response<Bytes> {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
     }
 }
 
-impl IntoResponse for DeadLetter {
-    fn into_response(self) -> Response<Bytes> {
-        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+impl IntoAnswer for EventError {
+    fn into_answer(self) -> Response<Bytes> {
+        FailureReason::new(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer())
     }
 }
 
-impl<A: IntoResponse, E: IntoResponse> IntoResponse for Result<A, E> {
-    fn into_response(self) -> Response<Bytes> {
+impl IntoAnswer for Unhandled {
+    fn into_answer(self) -> Response<Bytes> {
+        self.mark(StatusCode::NO_CONTENT.into_answer())
+    }
+}
+
+impl IntoAnswer for DeadLetter {
+    fn into_answer(self) -> Response<Bytes> {
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
+    }
+}
+
+impl<A: IntoAnswer, E: IntoAnswer> IntoAnswer for Result<A, E> {
+    fn into_answer(self) -> Response<Bytes> {
         match self {
-            Ok(answer) => answer.into_response(),
-            Err(error) => error.into_response(),
+            Ok(answer) => answer.into_answer(),
+            Err(error) => error.into_answer(),
         }
     }
 }

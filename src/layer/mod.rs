@@ -117,7 +117,7 @@ pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
-pub use handler::{FromDelivery, IntoResponse};
+pub use handler::{FromDelivery, IntoAnswer};
 pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

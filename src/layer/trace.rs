@@ -64,6 +64,10 @@ mod on {
             }
             let _entered = self.0.enter();
             match &answer.reason {
+                // As wished by whoever subscribed to more than is handled, and perhaps for most of what comes.
+                Some(reason) if answer.outcome == Outcome::Unhandled => {
+                    tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
+                }
                 Some(reason) => tracing::warn!(
                     outcome = name,
                     reason = %Chain(reason),
@@ -91,6 +95,9 @@ mod on {
         match (&run.reason, run.outcome) {
             (None, Outcome::Handled) => tracing::debug!(outcome = name, "run ended late"),
             (None, _) => tracing::warn!(outcome = name, "run ended late"),
+            (Some(reason), Outcome::Unhandled) => {
+                tracing::info!(outcome = name, reason = %Chain(reason), "run ended late");
+            }
             (Some(reason), _) => {
                 tracing::warn!(outcome = name, reason = %Chain(reason), "run ended late");
             }

@@ -40,7 +40,7 @@ const MAX_CHARS: usize = 256;
 /// assert_eq!(unhandled.into_response().status(), 204);
 /// # Ok::<(), hookgate::EventError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use = "it must be put into the handler's response"]
 pub struct Unhandled {
     event_type: EventType,
@@ -99,6 +99,12 @@ impl fmt::Display for Unhandled {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Unhandled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unhandled({self})")
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) const MOST_RUNNING: usize = 16;
 pub(super) const MOST_WAITING: usize = 1_024;
 /// How much of both strangers get: ids that were not found lately. The rest is kept for those that were.
 const FOR_STRANGERS: (usize, usize) = (3, 4);
+/// Of those that wait, how many may do so for one id: a burst of copies of one must leave room for all others.
+pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 /// A look-up that is older than this has failed: whoever comes next begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
@@ -77,11 +79,10 @@ impl Board {
             self.end(ticket, Err(timed_out()), now, after);
             joined = None;
         }
-        let familiar = match joined.and_then(|ticket| self.flights.get(&ticket)) {
-            Some(flight) => flight.familiar,
-            None => familiar,
-        };
-        if !self.has_room(familiar) {
+        let flight = joined.and_then(|ticket| self.flights.get(&ticket));
+        let familiar = flight.map_or(familiar, |flight| flight.familiar);
+        let is_crowded = flight.is_some_and(|flight| flight.present >= MOST_FOR_ONE);
+        if is_crowded || !self.has_room(familiar) {
             return Err(LookupError::new(Kind::TooManyWaiting));
         }
         let ticket = joined.unwrap_or_else(|| {

@@ -17,9 +17,9 @@
 //! 5. **One look-up an id.** Deliveries that come while it is under way wait for the same answer. It has no leader: any of them may be
 //!    dropped, the others go on.
 //! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of both, so
-//!    that a flood of them leaves room for the next look-up of those that were.
+//!    that a flood of them leaves room for the next look-up of those that were; no id gets more than a quarter of the places to wait.
 //! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the look-up
-//!    goes on for up to 5 s, so that the retry finds its answer.
+//!    goes on for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure is
 //!    not remembered: the next delivery asks again, and nobody has to restart anything. A panic is a failure.
 //! 9. **An unknown id costs the work of a known one**: the body is read and hashed, under a key that belongs to nobody, and the answer

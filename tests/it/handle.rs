@@ -112,6 +112,13 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
     assert!(is_replay(&receiver.handle(request("evt_1"), own).await));
     let dead = async |_: Delivery| Err::<StatusCode, _>(DeadLetter::new("no such customer"));
     assert_eq!(receiver.handle(request("evt_2"), dead).await.status(), 200);
+    assert_eq!(
+        receiver
+            .handle(request("evt_4"), async |_: Delivery| ())
+            .await
+            .status(),
+        200
+    );
     let nobody = async |delivery: Delivery| Unhandled::of(&delivery);
     let answer = receiver.handle(request("evt_3"), nobody).await;
     assert_eq!(answer.status(), 204);
@@ -130,6 +137,7 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
             failure(Failure::Status(500)),
             Outcome::Handled,
             Outcome::DeadLettered,
+            Outcome::Handled,
             Outcome::Unhandled,
         ]
     );

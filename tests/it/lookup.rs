@@ -614,6 +614,34 @@ async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_burst_of_one_id_leaves_room_for_all_others() {
+    let provider = Provider::new(async |id, _| {
+        let wait = if id.as_str() == "wh_1" { 500 } else { 10 };
+        sleep(Duration::from_millis(wait)).await;
+        found()
+    });
+    let harness = guarded(&provider);
+    let mut burst = JoinSet::new();
+    for number in 0..1_000 {
+        let event = event_of("wh_1", &format!("evt_{number}"));
+        burst.spawn(harness.send(&event));
+    }
+    pass(1).await;
+    let stats = harness.receiver.keys().lookup_stats().unwrap();
+    assert_eq!((stats.running, stats.waiting), (1, 256));
+    assert_eq!(harness.send(&event_of("wh_2", "evt_1")).await.status(), 204);
+    let mut handled = 0;
+    while let Some(answer) = burst.join_next().await {
+        let answer = answer.unwrap();
+        match answer.status().as_u16() {
+            204 => handled += 1,
+            _ => assert_refused(&answer, RefusalKind::TooManyLookups),
+        }
+    }
+    assert_eq!((handled, provider.count()), (256, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cache_that_is_too_small_says_so() {
     let provider = Provider::all();
     let looked_up = provider.clone();

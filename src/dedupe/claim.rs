@@ -115,3 +115,41 @@ impl fmt::Debug for Claim {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Admission, LocalStore, Receiver, RequestHead, Secret, Signature, Timestamp, block_on,
+    };
+
+    #[test]
+    fn a_claim_shows_its_key_and_not_its_token() {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let timestamp = Timestamp::parse(b"1763690000").unwrap();
+        let body = br#"{"id":"evt_1","type":"t"}"#.as_slice();
+        let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
+        let receiver = Receiver::builder()
+            .secret(secret)
+            .store(LocalStore::default())
+            .clock(crate::ManualClock::at(timestamp.seconds()))
+            .build()
+            .unwrap();
+        let head = RequestHead::new(
+            "POST",
+            [
+                ("x-service-timestamp", "1763690000"),
+                ("x-service-signature", &signature),
+            ],
+        );
+        let mut intake = receiver.open(&head).unwrap();
+        intake.push(body.into()).unwrap();
+        let delivery = receiver.recognise(intake, &head).unwrap();
+        let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
+            panic!("nothing else was claimed");
+        };
+        assert_eq!(
+            format!("{claim:?}"),
+            format!("Claim {{ key: Some({:?}), .. }}", delivery.key())
+        );
+    }
+}

@@ -277,6 +277,42 @@ mod tests {
 
     use super::*;
 
+    /// What a proof says is what reports, metrics and the keys of deduplication are made of.
+    #[test]
+    fn a_proof_says_which_key_of_which_ring_signed() {
+        let secret = |tail| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();
+        let ring = KeyRing::named("new", secret("new")).unwrap();
+        let ring = ring.with_key("old", secret("old")).unwrap();
+        let ring = ring.with_scope("orders").unwrap();
+        let ring = ring.with_workspace("ws_1").unwrap();
+        let keys = Keys::by_subscription([("wh_1", ring)]).unwrap();
+        let timestamp = Timestamp::parse(b"1763690000").unwrap();
+        let signature = Signature::sign(&secret("old"), &timestamp, b"{}").to_header_value();
+        let pairs = [
+            ("x-service-timestamp", timestamp.as_str()),
+            ("x-service-signature", &signature),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let verified = Verifier::new(keys)
+            .verify(&head, "{}", timestamp.seconds())
+            .unwrap();
+        assert_eq!((verified.key_name(), verified.scope()), ("old", "orders"));
+        assert_eq!(verified.timestamp(), &timestamp);
+        let proof = verified.proof();
+        assert_eq!((proof.key_name(), proof.scope()), ("old", "orders"));
+        assert_eq!(proof.subscription_id(), Some("wh_1"));
+        assert_eq!(proof.pinned_workspace(), Some("ws_1"));
+        let shown = format!("{verified:?}");
+        for part in [
+            r#"Timestamp(1763690000), key: "old", scope: "orders", subscription: Some("wh_1")"#,
+            "body_bytes: 2",
+        ] {
+            assert!(shown.contains(part), "{shown}");
+        }
+        assert!(!shown.contains("{}"), "{shown}");
+        assert_eq!(verified.into_body(), "{}");
+    }
+
     #[test]
     fn a_verifier_says_its_window_and_a_check_its_timestamp() {
         let secret = Secret::new("whsec_made_up_for_this_test").unwrap();

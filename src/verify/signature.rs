@@ -347,6 +347,13 @@ mod tests {
     }
 
     #[test]
+    fn no_signature_is_shown() {
+        let signature = Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes());
+        let shown = format!("{:?}", signature.unwrap());
+        assert_eq!(shown, "Signature([redacted])");
+    }
+
+    #[test]
     fn keys_are_the_same_when_their_signatures_are() {
         let key = |bytes| MacKey::of_bytes(bytes);
         assert!(key(b"a").same(&key(b"a")));

@@ -95,7 +95,7 @@ pub(crate) use cache::Capacities;
 pub(crate) use resolver::{Cached, Resolver, Waiting};
 
 /// How much is remembered of what was looked up, and how much is under way. From
-/// [`Keys::lookup_stats`](crate::Keys::lookup_stats).
+/// [`Keys::lookup_stats`](crate::Keys::lookup_stats); [`Keys::forget`](crate::Keys::forget) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookupStats {

@@ -30,8 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A tower service is guarded by the same `layer`. A server of your own takes the walk [step by step](receiver), or asks
-//! only "are these bytes authentic?", with the [`Verifier`] alone: no HTTP crate, no runtime, no heap.
+//! A tower service is guarded by the same `layer`, and a server that knows no tower passes its requests to `Receiver::handle`, which
+//! does all of the same in one call. A server of your own takes the walk [step by step](receiver), or asks only "are these bytes
+//! authentic?", with the [`Verifier`] alone: no HTTP crate, no runtime, no heap.
 //!
 //! # The walk of a delivery
 //!
@@ -50,7 +51,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | none | everything up to [`receiver`], with [`LocalStore`] |
-//! | `tower` | `layer`: for any tower service; needs a tokio runtime |
+//! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |

@@ -5,6 +5,19 @@ use std::error::Error;
 use super::{KeysError, SecretError};
 
 /// Why a subscription's keys could not be looked up. The delivery is answered 503, never as unknown.
+///
+/// ```
+/// use std::error::Error;
+/// use hookgate::{LookupError, LookupErrorKind};
+///
+/// let error = LookupError::unavailable("connection refused");
+/// assert_eq!(error.kind(), LookupErrorKind::Unavailable);
+/// assert_eq!(error.to_string(), "the provider of secrets could not answer");
+/// assert_eq!(error.source().unwrap().to_string(), "connection refused");
+/// ```
+///
+/// # Security
+/// The source is told to the operator, in logs and hooks: no part of a secret may be in it.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct LookupError {

@@ -3,6 +3,16 @@
 use std::fmt;
 
 /// Why the arms of an event router were refused. The message names the arm.
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use hookgate::{EventRouter, RouterErrorKind};
+///
+/// let events: EventRouter = EventRouter::new().on_model("page.created", "dm_1", StatusCode::NO_CONTENT);
+/// let error = events.build().unwrap_err();
+/// assert_eq!(error.kind(), RouterErrorKind::TypeWithoutModel);
+/// assert!(error.to_string().starts_with(r#""page.created" names no data model"#));
+/// ```
 #[derive(Clone, thiserror::Error)]
 #[error("{}", self.message())]
 pub struct RouterError {

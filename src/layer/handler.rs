@@ -26,6 +26,13 @@ use crate::event::Event;
 ///         Ok(Self(delivery.body().clone()))
 ///     }
 /// }
+/// # #[cfg(feature = "testing")] {
+///
+/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// let raw = Raw::from_delivery(&hookgate::testing::delivery(body)?)?;
+/// assert_eq!(raw.0, body);
+/// # }
+/// # Ok::<(), EventError>(())
 /// ```
 pub trait FromDelivery: Sized {
     /// Makes one of a delivery that is authentic, fresh and claimed.

@@ -25,7 +25,8 @@
 //! 9. **An unknown id costs the work of a known one**: the body is read and hashed, under a key that belongs to nobody, and the answer
 //!    is the same 401.
 //!
-//! A ring's scope is its subscription's id, unless it names one; a pinned workspace is kept as everywhere.
+//! A ring's scope is its subscription's id, unless it names one; a pinned workspace is kept as everywhere. **One secret in two
+//! scopes can't be refused here**, as it is in a map: see [`SecretProvider`](SecretProvider#security).
 //!
 //! # What remains observable
 //!
@@ -95,7 +96,7 @@ pub(crate) use cache::Capacities;
 pub(crate) use resolver::{Cached, Resolver, Waiting};
 
 /// How much is remembered of what was looked up, and how much is under way. From
-/// [`Keys::lookup_stats`](crate::Keys::lookup_stats).
+/// [`Keys::lookup_stats`](crate::Keys::lookup_stats); [`Keys::forget`](crate::Keys::forget) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookupStats {

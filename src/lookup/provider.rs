@@ -65,6 +65,15 @@ pub(super) type Answer = Result<Option<KeyRing>, LookupError>;
 
 /// The future of a look-up. A provider that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits
 /// uses [`boxed`](Self::boxed).
+///
+/// ```
+/// use hookgate::{LookupError, LookupErrorKind, LookupFuture, block_on};
+///
+/// let at_once = LookupFuture::ready(Ok(None));
+/// assert!(block_on(at_once).unwrap().is_none());
+/// let later = LookupFuture::boxed(async { Err(LookupError::unavailable("connection refused")) });
+/// assert_eq!(block_on(later).unwrap_err().kind(), LookupErrorKind::Unavailable);
+/// ```
 pub struct LookupFuture<'a>(Inner<'a>);
 
 enum Inner<'a> {

@@ -159,6 +159,19 @@ impl Keys {
     ///
     /// Call it once the change can be read, after the transaction and not in it, and in each process: each remembers for itself.
     ///
+    /// ```
+    /// use hookgate::{LocalStore, Receiver, Secret, SecretError, provider_fn};
+    ///
+    /// let receiver = Receiver::builder()
+    ///     .provider(provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None)))
+    ///     .store(LocalStore::default())
+    ///     .build()?;
+    /// receiver.keys().forget("wh_1")?;
+    /// let stats = receiver.keys().lookup_stats().unwrap();
+    /// assert_eq!((stats.found, stats.unknown, stats.running), (0, 0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// `NotByProvider` where rings are not looked up.
     pub fn forget(&self, id: &str) -> Result<(), KeysError> {

@@ -171,14 +171,10 @@ fn alert_expressions() -> Vec<(&'static str, &'static str)> {
     alerts.collect()
 }
 
-#[test]
-fn what_is_served_is_what_the_docs_say() {
-    let served = metrics(&scrape());
-    // Those of a secret provider are in `metrics::what_is_looked_up_is_counted_as_the_docs_say`; the example has none.
-    let table = DOCS
-        .lines()
-        .filter(|line| line.starts_with("| `hookgate_") && !line.contains("`hookgate_lookups_"));
-    let documented: BTreeMap<_, _> = table
+/// The metrics of the tables in the docs.
+fn documented() -> BTreeMap<String, Metric> {
+    let table = DOCS.lines().filter(|line| line.starts_with("| `hookgate_"));
+    table
         .map(|line| {
             let cells: Vec<_> = line.split('|').map(str::trim).collect();
             let labels = cells[3]
@@ -193,14 +189,32 @@ fn what_is_served_is_what_the_docs_say() {
             };
             (cells[1].trim_matches('`').to_owned(), metric)
         })
-        .collect();
+        .collect()
+}
+
+/// Those of a secret provider, which the example has not: what the docs say of them is held against what is served in
+/// `metrics::what_is_looked_up_is_counted_as_the_docs_say`.
+fn is_of_lookups(name: &str) -> bool {
+    name.starts_with("hookgate_lookups_")
+}
+
+#[test]
+fn what_is_served_is_what_the_docs_say() {
+    let served = metrics(&scrape());
+    let mut documented = documented();
+    documented.retain(|name, _| !is_of_lookups(name));
     assert_eq!(documented, served);
     assert!(served.len() >= 25);
 }
 
 #[test]
 fn alerts_and_dashboard_ask_for_what_is_served() {
-    let served = metrics(&scrape());
+    let mut served = metrics(&scrape());
+    let of_lookups = documented();
+    let of_lookups = of_lookups
+        .into_iter()
+        .filter(|(name, _)| is_of_lookups(name));
+    served.extend(of_lookups);
     let dashboard = dashboard_expressions();
     let alerts = alert_expressions()
         .into_iter()

@@ -13,6 +13,8 @@ use metrics::{KeyName, Recorder, Unit};
 /// let builder = PrometheusBuilder::new()
 ///     .set_buckets_for_metric(Matcher::Suffix("_duration_seconds".into()), &hookgate::DURATION_BUCKETS)?;
 /// # let _ = builder;
+/// assert!(hookgate::DURATION_BUCKETS.is_sorted());
+/// assert_eq!(hookgate::DURATION_BUCKETS.last(), Some(&5.0)); // as long as the sender waits
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub const DURATION_BUCKETS: [f64; 14] = [

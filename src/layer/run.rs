@@ -111,12 +111,16 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
 impl<R, E> Drop for Attached<R, E> {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if !self.meeting.part() {
-            return;
-        }
-        // Without a runtime there is nothing left to run on; the lease covers what is lost.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.spawn(in_this_span(run));
+        let goes_on = self.meeting.part();
+        match self.runtime.take() {
+            Some(runtime) if goes_on => {
+                runtime.spawn(in_this_span(run));
+            }
+            // Without a runtime there is nothing left to run on; the lease covers what is lost. What the inner service does when it is
+            // dropped must not cost the request its answer.
+            _ => {
+                let _ = caught(|| drop(run));
+            }
         }
     }
 }

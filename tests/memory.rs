@@ -18,7 +18,7 @@ use axum::routing::post;
 use futures_core::Stream;
 use hookgate::{
     Event, Keys, LocalStore, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret,
-    Signature, Timestamp, UnixSeconds,
+    Signature, SubscriptionId, Timestamp, UnixSeconds, provider_fn,
 };
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,8 +28,10 @@ use tower::ServiceExt;
 
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const SECRET: &str = "whsec_made_up_for_a_million";
+/// Filled before the first reading, and of a size beside which the fits and starts of moka's housekeeping are small.
+const CAPACITY: usize = 40_000;
 /// Turned over many times before the first reading, so that no table has yet to grow.
-const CAPACITY: usize = 5_000;
+const SMALL: usize = 5_000;
 const EARLY: usize = 100_000;
 const LATE: usize = 1_000_000;
 /// What the last reading may be, in hundredths of the first.
@@ -64,6 +66,7 @@ scenarios! {
     fresh_events_and_their_duplicates_in_the_local_store
     events_whose_retention_ends
     floods_of_what_is_not_authentic
+    floods_of_subscriptions_that_are_looked_up
     handlers_that_fail_panic_or_do_not_fit
     senders_that_hang_up_at_any_time
     connections_that_break_on_the_wire
@@ -139,7 +142,7 @@ mod scenarios {
     }
 
     pub(super) async fn fresh_events_and_their_duplicates_in_the_local_store() -> (usize, usize) {
-        let store = LocalStore::new(CAPACITY);
+        let store = LocalStore::new(SMALL);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
         assert!(store.stats().evicted > (LATE / 2) as u64);
         readings
@@ -227,6 +230,37 @@ mod scenarios {
             }
         })
         .await
+    }
+
+    pub(super) async fn floods_of_subscriptions_that_are_looked_up() -> (usize, usize) {
+        let provider = provider_fn(async |id: SubscriptionId| {
+            yield_now().await;
+            // Every tenth one exists, and there are more of them than the cache holds.
+            let known = id.as_str().ends_with('0');
+            Ok::<_, Infallible>(known.then(|| secret(SECRET)))
+        });
+        let receiver = Receiver::builder()
+            .provider(provider)
+            .lookup_cache(500, 500)
+            .store(MemoryStore::new(SMALL))
+            .clock(ManualClock::at(NOW))
+            .build()
+            .unwrap();
+        let keys = receiver.keys().clone();
+        let app = app(receiver);
+        let readings = soak(move |number| {
+            let app = app.clone();
+            async move {
+                let subscription = format!("wh_{number}");
+                let request = signed(&event(number), SECRET, Some(&subscription));
+                let status = app.oneshot(request).await.unwrap().status();
+                assert_eq!(status, if number.is_multiple_of(10) { 204 } else { 401 });
+            }
+        })
+        .await;
+        let stats = keys.lookup_stats().unwrap();
+        assert_eq!((stats.found, stats.unknown, stats.waiting), (500, 500, 0));
+        readings
     }
 
     pub(super) async fn handlers_that_fail_panic_or_do_not_fit() -> (usize, usize) {

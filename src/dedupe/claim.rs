@@ -96,15 +96,23 @@ impl Claim {
 
     /// As [`release`](Self::release); the permit stays in hand.
     pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
+        let released = self.give_up_unheard().await;
+        if self.record.is_some() {
+            self.permit.vitals().store_said(&released);
+        }
+        released
+    }
+
+    /// As [`release`](Self::release), of a claim that came when its call had been given up: whatever the store says now, it is
+    /// no sign that it is well. The permit stays in hand.
+    pub(crate) async fn give_up_unheard(&self) -> Result<Ownership, StoreError> {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        let released = match record.store.release(&record.key, record.token).await {
+        match record.store.release(&record.key, record.token).await {
             Err(_) => record.store.release(&record.key, record.token).await,
             answered => answered,
-        };
-        self.permit.vitals().store_said(&released);
-        released
+        }
     }
 }
 

@@ -140,13 +140,18 @@ mod tests {
         );
     }
 
-    const DIGESTS: [(&[u8], u64); 4] = [
-        (b"".as_slice(), 0x0000_0000_0000_0000),
-        (b"{}".as_slice(), 0xd496_59c3_48c9_86d4),
-        (b"{\"id\":\"evt_1\"}".as_slice(), 0x0d47_c09b_9f4c_0dd6),
+    const DIGESTS: [(&[u8], u64); 5] = [
+        (b"".as_slice(), 0xebdb_e167_6a27_b937),
+        (b"{}".as_slice(), 0xef33_0372_41b9_62af),
+        (b"{\"id\":\"evt_1\"}".as_slice(), 0xc357_b667_6f8a_ba3e),
         (
             b"0123456789abcdef0123456789".as_slice(),
-            0xc4f8_bcd2_bbbf_fb55,
+            0xb5b1_e839_4ea4_fc04,
+        ),
+        // Two blocks of four lanes, and a rest.
+        (
+            b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz".as_slice(),
+            0x04e7_7297_c54b_9c8a,
         ),
     ];
 

@@ -111,12 +111,16 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
 impl<R, E> Drop for Attached<R, E> {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        if !self.meeting.part() {
-            return;
-        }
-        // Without a runtime there is nothing left to run on; the lease covers what is lost.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.spawn(in_this_span(run));
+        let goes_on = self.meeting.part();
+        match self.runtime.take() {
+            Some(runtime) if goes_on => {
+                runtime.spawn(in_this_span(run));
+            }
+            // Without a runtime there is nothing left to run on; the lease covers what is lost. What the inner service does when it is
+            // dropped must not cost the request its answer.
+            _ => {
+                let _ = caught(|| drop(run));
+            }
         }
     }
 }
@@ -136,7 +140,7 @@ where
         };
         if meeting.alone() {
             // Nobody waits for this copy, and the sender will send another. Late claims are not worth a run.
-            let _ = timeout(LATE_STORE_CALL, claim.release()).await;
+            let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
             return;
         }
         meeting.enter(Phase::Handling);
@@ -174,7 +178,8 @@ async fn claim_in_turn<R, E>(
 ) -> Result<Claim, Ended<R, E>> {
     let mut wait = FIRST_WAIT;
     loop {
-        let lease_left = match admit(receiver, delivery).await.map_err(Ended::refused)? {
+        let admitted = admit(receiver, delivery, meeting).await;
+        let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {
                 return Err(Ended::own(Own::Replayed, Outcome::Replayed { same_body }));
@@ -198,8 +203,14 @@ async fn claim_in_turn<R, E>(
     }
 }
 
-async fn admit(receiver: &Receiver, delivery: &Delivery) -> Result<Admission, Refusal> {
-    timeout(LATE_STORE_CALL, receiver.admit(delivery))
+async fn admit<R, E>(
+    receiver: &Receiver,
+    delivery: &Delivery,
+    meeting: &Meeting<R, E>,
+) -> Result<Admission, Refusal> {
+    // Once the request has given the call up, and counted it as failed, its late answer does not say that the store is well.
+    let heard = || !meeting.alone();
+    timeout(LATE_STORE_CALL, receiver.admit_while(delivery, heard))
         .await
         .unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
 }

@@ -79,6 +79,8 @@ fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
         Outcome::Failed(Failure::Misfit | Failure::Unhandled)
             if status == StatusCode::UNPROCESSABLE_ENTITY =>
         {
+            // As with a dead letter's body.
+            let _ = caught(|| drop(response));
             End::Own(Own::Misfit)
         }
         _ => End::Response(response),

@@ -16,6 +16,7 @@ mod on {
     use tracing::field::Empty;
     use tracing::{Instrument, Span};
 
+    use crate::caught::caught;
     use crate::delivery::Delivery;
     use crate::layer::hooks::{Answer, Chain, Settled};
     use crate::outcome::Outcome;
@@ -62,20 +63,23 @@ mod on {
             if !done {
                 self.0.record("error.type", name);
             }
-            let _entered = self.0.enter();
-            match &answer.reason {
-                // As wished by whoever subscribed to more than is handled, and perhaps for most of what comes.
-                Some(reason) if answer.outcome == Outcome::Unhandled => {
-                    tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
+            // A handler's own error may panic where it is written, and must not take the answer along.
+            let _ = caught(|| {
+                let _entered = self.0.enter();
+                match &answer.reason {
+                    // As wished by whoever subscribed to more than is handled, and perhaps for most of what comes.
+                    Some(reason) if answer.outcome == Outcome::Unhandled => {
+                        tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
+                    }
+                    Some(reason) => tracing::warn!(
+                        outcome = name,
+                        reason = %Chain(reason),
+                        "delivery not handled"
+                    ),
+                    None if done => tracing::debug!(outcome = name, "delivery answered"),
+                    None => tracing::warn!(outcome = name, "delivery answered"),
                 }
-                Some(reason) => tracing::warn!(
-                    outcome = name,
-                    reason = %Chain(reason),
-                    "delivery not handled"
-                ),
-                None if done => tracing::debug!(outcome = name, "delivery answered"),
-                None => tracing::warn!(outcome = name, "delivery answered"),
-            }
+            });
         }
 
         pub(crate) fn within<F: Future>(
@@ -92,7 +96,8 @@ mod on {
             return;
         }
         let name = run.outcome.name();
-        match (&run.reason, run.outcome) {
+        // As above; the hooks are told after this.
+        let _ = caught(|| match (&run.reason, run.outcome) {
             (None, Outcome::Handled) => tracing::debug!(outcome = name, "run ended late"),
             (None, _) => tracing::warn!(outcome = name, "run ended late"),
             (Some(reason), Outcome::Unhandled) => {
@@ -101,7 +106,7 @@ mod on {
             (Some(reason), _) => {
                 tracing::warn!(outcome = name, reason = %Chain(reason), "run ended late");
             }
-        }
+        });
     }
 
     /// Takes the current span along when a future moves to another task.

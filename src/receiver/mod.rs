@@ -183,6 +183,15 @@ impl Receiver {
     /// No permit free, shutting down, or the store could not answer. In the last case the claim, which may have taken
     /// effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
+        self.admit_while(delivery, || true).await
+    }
+
+    /// As [`admit`](Self::admit). What the store says counts for its health only if it is still `heard`.
+    pub(crate) async fn admit_while(
+        &self,
+        delivery: &Delivery,
+        heard: impl Fn() -> bool,
+    ) -> Result<Admission, Refusal> {
         let permit = self.shared.gate.enter().map_err(Refusal::new)?;
         let Some(store) = &self.shared.store else {
             return Ok(Admission::Fresh(Claim::new(None, permit)));
@@ -190,7 +199,9 @@ impl Receiver {
         let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
         let vitals = &self.shared.gate.vitals;
         let claimed = store.claim(&key, token, self.shared.lease).await;
-        vitals.store_said(&claimed);
+        if heard() {
+            vitals.store_said(&claimed);
+        }
         match claimed {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {

@@ -347,3 +347,65 @@ async fn a_full_store_is_no_failing_one() {
     );
     assert!(harness.receiver.health().is_ready());
 }
+
+/// A `LocalStore` behind a slow wire: its claims come after so many milliseconds, and hold.
+#[derive(Debug)]
+struct Slow(LocalStore, u64);
+
+impl DedupeStore for Slow {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        StoreFuture::boxed(async move {
+            sleep(Duration::from_millis(self.1)).await;
+            self.0.claim(key, token, lease).await
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.0.renew(key, token, lease)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.0.commit(key, token, retain)
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.0.release(key, token)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_too_late_does_not_say_that_the_store_is_well() {
+    for (millis, status, fails) in [(1_500, 503, true), (500, 204, false)] {
+        let harness = Harness::new(
+            |builder, clock| {
+                let local = LocalStore::default().with_clock(clock.clone());
+                builder.store(Slow(local, millis))
+            },
+            |_, _| async { OK },
+        );
+        for number in 0..3 {
+            assert!(harness.receiver.health().is_ready());
+            let answer = harness.send(&Sent::event(&format!("evt_{number}"))).await;
+            assert_eq!(answer.status(), status);
+            // The claim lands, and is released.
+            pass(2_000).await;
+        }
+        assert_eq!(harness.receiver.health().store_failing, fails, "{millis}");
+        assert_eq!(harness.receiver.runs(), 0);
+    }
+}

@@ -1359,3 +1359,76 @@ async fn a_store_that_panics_in_a_renewal_does_not_end_the_run() {
     pass(20_000).await;
     assert_eq!(harness.told.settled(), [Outcome::Handled]);
 }
+
+/// Panics when it is dropped, once it is armed.
+#[derive(Clone)]
+struct Bomb(Arc<AtomicBool>);
+
+impl Bomb {
+    fn armed(armed: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(armed)))
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0.load(Ordering::SeqCst) && !std::thread::panicking() {
+            panic!("made-up panic in a destructor");
+        }
+    }
+}
+
+impl http_body::Body for Bomb {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        std::task::Poll::Ready(None)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replaced_body_that_panics_when_dropped_does_not_keep_the_claim() {
+    let harness = Harness::of(|_, run| async move {
+        let misfit = serde_json::from_str::<Properties>("{}").unwrap();
+        let misfit = EventRejection::from(misfit.to::<Vec<u8>>().unwrap_err()).into_response();
+        match run {
+            1 => misfit.map(|_| axum::body::Body::new(Bomb::armed(true))),
+            _ => OK.into_response(),
+        }
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 422);
+    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::Misfit)]);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_panics_when_dropped_costs_no_waiting_copy_its_answer() {
+    let harness = Harness::of(|_, _| async { OK });
+    let bomb = Bomb::armed(false);
+    let armed = Arc::clone(&bomb.0);
+    let service = tower::service_fn(move |_: http::Request<hookgate::layer::VerifiedBody>| {
+        let _held = &bomb;
+        async {
+            sleep(Duration::from_secs(20)).await;
+            Ok::<_, std::convert::Infallible>(OK.into_response())
+        }
+    });
+    let mut service = tower::Layer::layer(&harness.receiver.layer(), service);
+    let mut begin = || {
+        let request = Sent::event("evt_1").request(&harness.clock);
+        tokio::spawn(tower::Service::call(&mut service, request))
+    };
+    let _first = begin();
+    pass(100).await;
+    let copy = begin();
+    pass(100).await;
+    armed.store(true, Ordering::SeqCst);
+    pass(5_000).await;
+    let status = copy.await.map(|answer| answer.unwrap().status());
+    armed.store(false, Ordering::SeqCst);
+    assert_eq!(status.unwrap(), 503);
+}

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,9 +12,10 @@ use moka::sync::Cache;
 
 use super::evictions::Evictions;
 use crate::clock::Monotonic;
-use crate::dedupe::capacity::{Capacity, WhenFull};
+use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
+use crate::sync::{Mutex, MutexGuard};
 
 /// What is remembered of a finished event.
 ///
@@ -93,7 +95,12 @@ pub(super) struct Done {
     /// The number of records kept when the oldest are evicted; `None` where new claims are refused instead.
     newest: Option<u64>,
     commits: AtomicU64,
+    /// A commit is noted in the list of its place and not in its event's shard: a sender can choose ids that lie in one shard.
+    evictions: [Mutex<Evictions>; LISTS],
 }
+
+/// A power of two, so that the remainder of a place is quickly taken.
+const LISTS: usize = 16;
 
 impl Done {
     pub(super) fn new(capacity: Capacity) -> Self {
@@ -113,6 +120,7 @@ impl Done {
             records: records.build_with_hasher(KeyState::default()),
             newest,
             commits: AtomicU64::new(0),
+            evictions: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
@@ -157,7 +165,6 @@ impl Done {
         by: ClaimToken,
         now: Monotonic,
         retain: Duration,
-        evictions: &mut Evictions,
     ) -> Monotonic {
         let place = self.commits.fetch_add(1, Ordering::Relaxed);
         let record = Record {
@@ -166,19 +173,32 @@ impl Done {
             end: nanos(now.saturating_add(retain)),
             place,
         };
-        if self.newest.is_some() {
+        if let Some(first) = self.first_remembered() {
+            let list = usize::try_from(place % LISTS as u64).unwrap_or(0);
+            let mut evictions = lock(&self.evictions[list]);
             evictions.committed(place, nanos(now), nanos(Monotonic::new(retain)));
-            self.evict(now, evictions);
+            evictions.count_before(first, nanos(now));
         }
         self.records.insert(record, ());
         record.end()
     }
 
-    /// Counts what was overtaken by now.
-    pub(super) fn evict(&self, now: Monotonic, evictions: &mut Evictions) {
-        if let Some(first) = self.first_remembered() {
-            evictions.count_before(first, nanos(now));
+    /// Counts what was overtaken by now, and adds all that was counted.
+    pub(super) fn add_evictions_to(&self, stats: &mut StoreStats, now: Monotonic) {
+        let mut last = None;
+        for list in &self.evictions {
+            let mut evictions = lock(list);
+            if let Some(first) = self.first_remembered() {
+                evictions.count_before(first, nanos(now));
+            }
+            evictions.add_to(stats, &mut last);
         }
+    }
+
+    /// The room that is taken by what is noted of commits, in entries.
+    #[cfg(all(test, not(shuttle)))]
+    pub(super) fn room(&self) -> usize {
+        self.evictions.iter().map(|list| lock(list).room()).sum()
     }
 
     /// Gives back a record that is no longer remembered. True where there was one.
@@ -201,6 +221,10 @@ impl fmt::Debug for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Done").finish_non_exhaustive()
     }
+}
+
+fn lock(list: &Mutex<Evictions>) -> MutexGuard<'_, Evictions> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn nanos(reading: Monotonic) -> u64 {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::dedupe::capacity::StoreStats;
 
-/// The commits of one shard that are still remembered, and how many no longer are.
+/// Some of the commits that are still remembered, and how many no longer are: every so many-th in the order of commits, so that all such
+/// lists are equally long, whatever ids a sender chooses.
 ///
 /// A record is evicted once as many commits have followed it as the store remembers, wherever it lies by then. So which were
 /// evicted, and how old, can be told by their places in that order. A record whose retention had ended before is none of them.
@@ -23,16 +24,18 @@ pub(super) struct Evictions {
 }
 
 impl Evictions {
-    /// Notes a commit. Places grow; times are nanoseconds, and `retain` how long the record is kept.
+    /// Notes a commit. Times are nanoseconds, and `retain` how long the record is kept.
     pub(super) fn committed(&mut self, place: u64, now: u64, retain: u64) {
+        // One that was overtaken on its way here may be taken to be kept as long as its neighbour, which is a matter of the
+        // count alone.
         if self
             .retentions
             .back()
             .is_none_or(|(_, last)| *last != retain)
         {
-            self.retentions.push_back((place, retain));
+            insert(&mut self.retentions, place, retain);
         }
-        self.remembered.push_back((place, now));
+        insert(&mut self.remembered, place, now);
     }
 
     /// Counts the commits before this place: all of them are forgotten.
@@ -58,7 +61,13 @@ impl Evictions {
         }
     }
 
-    /// Adds what was counted here. `last` is the place and the age of the last eviction in the shards added before.
+    /// The room that its lists take, in entries.
+    #[cfg(all(test, not(shuttle)))]
+    pub(super) fn room(&self) -> usize {
+        self.remembered.capacity() + self.retentions.capacity()
+    }
+
+    /// Adds what was counted here. `last` is the place and the age of the last eviction in the lists added before.
     pub(super) fn add_to(&self, stats: &mut StoreStats, last: &mut Option<(u64, u64)>) {
         stats.evicted += self.count;
         let ages = [
@@ -69,6 +78,12 @@ impl Evictions {
         *last = (*last).max(self.last);
         stats.last_evicted = last.map(|(_, age)| Duration::from_nanos(age));
     }
+}
+
+/// By place: nearly always at the end.
+fn insert(list: &mut VecDeque<(u64, u64)>, place: u64, value: u64) {
+    let before = list.iter().rposition(|(other, _)| *other < place);
+    list.insert(before.map_or(0, |at| at + 1), (place, value));
 }
 
 #[cfg(test)]
@@ -111,18 +126,31 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_all_shards_is_the_one_with_the_last_place() {
+    fn a_commit_that_comes_after_a_later_one_is_counted_in_its_turn() {
+        let mut evictions = Evictions::default();
+        for (place, now, retain) in [(0, 0, 100), (32, 2, 100), (16, 1, 5), (48, 3, 100)] {
+            evictions.committed(place, now, retain);
+        }
+        evictions.count_before(17, 4);
+        let (mut stats, mut last) = (StoreStats::default(), None);
+        evictions.add_to(&mut stats, &mut last);
+        assert_eq!((stats.evicted, last), (2, Some((16, 3))));
+        assert_eq!(evictions.remembered, [(32, 2), (48, 3)]);
+    }
+
+    #[test]
+    fn the_last_of_all_lists_is_the_one_with_the_last_place() {
         let (mut one, mut other) = (Evictions::default(), Evictions::default());
         one.committed(0, 0, 100);
         other.committed(1, 5, 100);
         one.committed(2, 7, 100);
-        for shard in [&mut one, &mut other] {
-            shard.count_before(3, 20);
+        for list in [&mut one, &mut other] {
+            list.count_before(3, 20);
         }
-        for shards in [[&one, &other], [&other, &one]] {
+        for lists in [[&one, &other], [&other, &one]] {
             let (mut stats, mut last) = (StoreStats::default(), None);
-            for shard in shards {
-                shard.add_to(&mut stats, &mut last);
+            for list in lists {
+                list.add_to(&mut stats, &mut last);
             }
             assert_eq!(stats.evicted, 3);
             assert_eq!(stats.youngest_evicted, Some(Duration::from_nanos(13)));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::evictions::Evictions;
 use crate::clock::Monotonic;
 use crate::dedupe::expiry::ExpiryQueue;
 use crate::dedupe::hash::KeyState;
@@ -15,8 +14,6 @@ pub(super) struct Shard {
     pub(super) leases: ExpiryQueue,
     /// Where a full store refuses, what gives its place back next.
     pub(super) retentions: ExpiryQueue,
-    /// Where a full store evicts, what it had to forget.
-    pub(super) evictions: Evictions,
 }
 
 pub(super) struct Running {

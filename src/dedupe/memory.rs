@@ -336,17 +336,19 @@ mod tests {
         );
     }
 
-    /// Nobody asks for the event again, so only the queue can find out that the second lease has ended.
+    /// Nobody asks for the event again, so only the queue can find out that the last lease has ended; and it has been tidied.
     #[test]
-    fn a_renewed_claim_that_nobody_asks_for_is_freed_when_its_second_lease_ends() {
+    fn a_renewed_claim_that_nobody_asks_for_is_freed_when_its_last_lease_ends() {
         let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
         let store = MemoryStore::default().with_clock(clock.clone());
         let (key, token) = (EventKey::new("default", "evt_1"), ClaimToken::new(b"{}"));
         let seconds = Duration::from_secs;
         crate::block_on(store.claim(&key, token, seconds(30))).unwrap();
-        clock.advance(seconds(10));
-        let renewed = crate::block_on(store.renew(&key, token, seconds(30)));
-        assert_eq!(renewed.unwrap(), Ownership::Held);
+        for _ in 0..500 {
+            clock.advance(seconds(10));
+            let renewed = crate::block_on(store.renew(&key, token, seconds(30)));
+            assert_eq!(renewed.unwrap(), Ownership::Held);
+        }
         for (later, running) in [(20, 1), (9, 1), (1, 0)] {
             clock.advance(seconds(later));
             assert_eq!(store.stats().running, running);
@@ -370,5 +372,30 @@ mod tests {
         }
         let room = store.0.done.room();
         assert!(room < RECORDS * 4, "room for {room} commits");
+    }
+
+    /// A call frees no more than a batch of what has ended. The rest is not taken for alive.
+    #[test]
+    fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
+        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
+        let store = MemoryStore::default().with_clock(clock.clone());
+        let lease = Duration::from_secs(30);
+        let of_one_shard = |key: &EventKey| usize::from(key.as_bytes()[0]) % SHARDS == 0;
+        let keys: Vec<_> = (0..)
+            .map(|number: u32| EventKey::new("default", &number.to_string()))
+            .filter(of_one_shard)
+            .take(4 * BATCH)
+            .collect();
+        let (first, second) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));
+        let claim = |key, token| crate::block_on(store.claim(key, token, lease)).unwrap();
+        assert!(keys.iter().all(|key| claim(key, first) == Claimed::Fresh));
+        clock.advance(lease);
+        let [.., before, last] = &keys[..] else {
+            panic!("keys are many")
+        };
+        let renewed = crate::block_on(store.renew(before, first, lease));
+        assert_eq!(renewed.unwrap(), Ownership::Lost);
+        assert_eq!(claim(last, second), Claimed::Fresh);
+        assert!(matches!(claim(last, first), Claimed::Running { .. }));
     }
 }

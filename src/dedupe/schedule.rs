@@ -232,6 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_says_what_it_was_made_of() {
+        let seconds = Duration::from_secs;
+        let schedule = RetrySchedule::new([seconds(10), seconds(60)])
+            .with_attempt_timeout(seconds(30))
+            .with_fewest_attempts(2);
+        assert_eq!(schedule.waits(), [seconds(10), seconds(60)]);
+        assert_eq!(schedule.first_wait(), Some(seconds(10)));
+        assert_eq!(schedule.attempt_timeout(), seconds(30));
+        assert_eq!((schedule.attempts(), schedule.horizon()), (3, seconds(70)));
+        assert!(!schedule.probable_attempt(seconds(0)).may_be_last);
+        assert!(schedule.probable_attempt(seconds(10)).may_be_last);
+    }
+
+    #[test]
     fn two_days_cover_the_least_retention() {
         let least = RetrySchedule::SERVICE.minimum_retention(&Window::default());
         assert_eq!(least, Duration::from_secs(26 * HOUR + 46 * MINUTE + 30));

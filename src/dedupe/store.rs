@@ -173,3 +173,18 @@ impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
         (**self).observe()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_future_shows_no_answer() {
+        let ready = StoreFuture::ready(Ok(Ownership::Held));
+        let boxed = StoreFuture::boxed(async { Ok(Ownership::Held) });
+        for future in [ready, boxed] {
+            assert_eq!(format!("{future:?}"), "StoreFuture");
+            assert_eq!(crate::block_on(future).unwrap(), Ownership::Held);
+        }
+    }
+}

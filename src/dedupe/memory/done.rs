@@ -1,7 +1,6 @@
 //! The done records, in a moka cache that is read without being told so.
 
 use std::cell::Cell;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -213,12 +212,6 @@ impl Done {
             youngest_evicted: (youngest != u64::MAX).then(|| Duration::from_nanos(youngest)),
             ..StoreStats::default()
         }
-    }
-}
-
-impl fmt::Debug for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Done").finish_non_exhaustive()
     }
 }
 

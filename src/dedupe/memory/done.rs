@@ -1,7 +1,6 @@
 //! The done records, in a moka cache that is read without being told so.
 
 use std::cell::Cell;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -214,12 +213,6 @@ impl Done {
     pub(super) fn count(&self) -> usize {
         self.records.run_pending_tasks();
         usize::try_from(self.records.entry_count()).unwrap_or(usize::MAX)
-    }
-}
-
-impl fmt::Debug for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Done").finish_non_exhaustive()
     }
 }
 

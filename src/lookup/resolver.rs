@@ -27,9 +27,8 @@ pub(crate) struct Resolver {
 
 /// What is known of an id without asking.
 pub(crate) enum Cached<'h> {
-    Found(Arc<Ring>),
-    /// No such subscription, or an id of another form, which is never looked up.
-    Unknown,
+    /// Its ring. `None` where there is no such subscription, or where the id is of another form, which is never looked up.
+    Known(Option<Arc<Ring>>),
     /// The provider has to be asked.
     Absent(&'h str),
 }
@@ -51,15 +50,12 @@ impl Resolver {
     /// Answers from the cache.
     pub(crate) fn cached<'h>(&self, webhook_id: &'h [u8]) -> Cached<'h> {
         let Some(id) = as_looked_up(webhook_id) else {
-            return Cached::Unknown;
+            return Cached::Known(None);
         };
         let now = self.clock.monotonic();
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        match cache.get(id, now) {
-            Some(Some(ring)) => Cached::Found(Arc::clone(ring)),
-            Some(None) => Cached::Unknown,
-            None => Cached::Absent(id),
-        }
+        let known = cache.get(id, now);
+        known.map_or(Cached::Absent(id), |ring| Cached::Known(ring.cloned()))
     }
 
     /// Joins the look-up of an id that the cache did not know, or begins one.

@@ -70,8 +70,7 @@ impl Keys {
         R: Into<KeyRing>,
     {
         let mut map = HashMap::new();
-        // Comparing each with each would take minutes where there are thousands.
-        let mut scopes = HashMap::new();
+        let mut scopes = Scopes::default();
         for (id, ring) in rings {
             let id = usable_name(id.as_ref())?;
             let ring = Arc::new(Ring::of_subscription(&id, ring.into()));
@@ -82,14 +81,7 @@ impl Keys {
                     return Err(KeysError::new(Kind::SubscriptionTaken(id)));
                 }
             };
-            for key in &ring.keys {
-                let scope = scopes
-                    .entry(key.mac.mark())
-                    .or_insert_with(|| Arc::clone(&ring.scope));
-                if *scope != ring.scope {
-                    return Err(KeysError::new(Kind::SecretInTwoScopes));
-                }
-            }
+            scopes.add(&ring)?;
         }
         if map.is_empty() {
             return Err(KeysError::new(Kind::NoKeys));
@@ -137,7 +129,11 @@ impl Keys {
             Some(current) => current.succeeded_by(ring.into()),
             None => Ring::of_subscription(&id, ring.into()),
         };
-        refuse_shared_secret(map, &id, &ring)?;
+        let mut scopes = Scopes::default();
+        for (_, others) in map.iter().filter(|(other, _)| **other != id) {
+            scopes.add(others)?;
+        }
+        scopes.add(&ring)?;
         map.insert(id, Arc::new(ring));
         Ok(())
     }
@@ -219,8 +215,7 @@ impl Keys {
             return self.select(webhook_id).map(Finding::Here);
         };
         Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Cached::Found(ring) => Finding::Here(self.of_lookup(Some(ring))),
-            Cached::Unknown => Finding::Here(self.nobody()),
+            Cached::Known(ring) => Finding::Here(self.of_lookup(ring)),
             Cached::Absent(id) => Finding::Waits(resolver.look_up(id)),
         })
     }
@@ -232,8 +227,7 @@ impl Keys {
         webhook_id: Option<&[u8]>,
     ) -> Result<Selected, VerifyError> {
         match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Cached::Found(ring) => Ok(self.of_lookup(Some(ring))),
-            Cached::Unknown => Ok(self.nobody()),
+            Cached::Known(ring) => Ok(self.of_lookup(ring)),
             Cached::Absent(_) => Err(VerifyError::new(VerifyErrorKind::NotLookedUp)),
         }
     }
@@ -325,24 +319,23 @@ impl Selected {
     }
 }
 
-/// A secret known to two scopes would let a delivery to one be replayed to the other, by changing the unsigned
-/// subscription id alone.
-fn refuse_shared_secret(
-    map: &HashMap<Arc<str>, Arc<Ring>>,
-    id: &Arc<str>,
-    ring: &Ring,
-) -> Result<(), KeysError> {
-    let foreign = map
-        .iter()
-        .filter(|(other, others)| *other != id && others.scope != ring.scope);
-    for (_, others) in foreign {
-        for key in &others.keys {
-            if ring.keys.iter().any(|own| own.mac.same(&key.mac)) {
+/// The scope of each secret of a map.
+///
+/// A secret known to two scopes would let a delivery to one be replayed to the other, by changing the unsigned subscription id
+/// alone. Looked up by mark: comparing each with each would take minutes where there are thousands.
+#[derive(Default)]
+struct Scopes(HashMap<[u8; 32], Arc<str>>);
+
+impl Scopes {
+    fn add(&mut self, ring: &Ring) -> Result<(), KeysError> {
+        for key in &ring.keys {
+            let scope = self.0.entry(key.mac.mark());
+            if *scope.or_insert_with(|| Arc::clone(&ring.scope)) != ring.scope {
                 return Err(KeysError::new(Kind::SecretInTwoScopes));
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

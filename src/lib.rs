@@ -56,7 +56,8 @@
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
-//! | `testing` | `testing`: signed deliveries, typed events from JSON, the conformance suite for stores |
+//! | `testing` | `testing`: signed deliveries, factories, the delivery log and its replay, the sender, explanations, the conformance suite for stores |
+//! | `cli` | the command `hookgate`; brings `axum`, `moka` and `testing` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
 //! A feature adds API and changes no behaviour.
@@ -103,6 +104,9 @@ pub use error::{
     KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
     SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub use error::{LogError, LogErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

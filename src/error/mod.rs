@@ -10,6 +10,8 @@ use std::fmt;
 mod build;
 mod event;
 mod keys;
+#[cfg(feature = "testing")]
+mod log;
 mod lookup;
 #[cfg(feature = "axum")]
 mod router;
@@ -21,6 +23,8 @@ pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
+#[cfg(feature = "testing")]
+pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};

@@ -8,10 +8,16 @@
 //! one for each way in which real ones have failed: check and insert in two steps, a retention that duplicates extend, a release
 //! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
 
+mod clock;
 mod event;
+pub mod log;
 mod signer;
 mod store;
+mod transport;
 
+pub use clock::TokioClock;
 pub use event::{delivery, event};
+pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
+pub use transport::{InProcess, Transport, TransportError};

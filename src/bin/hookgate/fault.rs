@@ -1,0 +1,98 @@
+//! What went wrong, what to do next, and the exit code that says it to a script.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, and the answer is yes: authentic, all delivered, nothing to mend
+  1  done, and the answer is no: not authentic, an event not handled, a setting to mend
+  2  the command line is wrong
+  3  something to read can't be read: a file, a line of a log, a body
+  4  the other side can't be reached, or an address can't be listened on
+  5  no secret, or one that can't be right
+  130  interrupted";
+
+/// The class of a fault, which is its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Usage = 2,
+    Input = 3,
+    Network = 4,
+    Secret = 5,
+    /// Nobody reads what is printed any more: no fault at all.
+    ClosedPipe = 0,
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    class: Class,
+    message: String,
+    advice: Option<String>,
+}
+
+/// The answer of a command that has done its work.
+pub(crate) fn answer(yes: bool) -> ExitCode {
+    ExitCode::from(u8::from(!yes))
+}
+
+impl Fault {
+    pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
+        Self {
+            class,
+            message: message.into(),
+            advice: None,
+        }
+    }
+
+    /// With an error and all that lies below it.
+    pub(crate) fn caused_by(class: Class, message: &str, error: &dyn Error) -> Self {
+        let mut text = message.to_owned();
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let _ = write!(text, ": {error}");
+            next = error.source();
+        }
+        Self::new(class, text)
+    }
+
+    /// What the user may do about it.
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.class != Class::ClosedPipe {
+            // What can't be told is not worth a panic.
+            let _ = self.write(json);
+        }
+        ExitCode::from(self.class as u8)
+    }
+
+    fn write(&self, json: bool) -> io::Result<()> {
+        let mut stderr = io::stderr().lock();
+        if json {
+            let error = serde_json::json!({ "error": self.message, "advice": self.advice });
+            return writeln!(stderr, "{error}");
+        }
+        writeln!(stderr, "hookgate: {}", self.message)?;
+        match &self.advice {
+            Some(advice) => writeln!(stderr, "  {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Of writing to standard output, which is the one place where errors are passed on as they are.
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Class::ClosedPipe, "");
+        }
+        Self::caused_by(Class::Input, "standard output can't be written", &error)
+    }
+}

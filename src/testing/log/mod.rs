@@ -1,0 +1,15 @@
+//! The delivery log: what came, byte for byte, and what was answered. One delivery a line, as JSON.
+//!
+//! A log serves three: a test that [replays](super) it, whoever asks at 3 a.m. why signatures fail, and the command `hookgate`.
+//! So it keeps what decides, exactly as it came: the headers in order, the body's very bytes, the second at which the receiver's clock
+//! stood, and the verdict.
+//!
+//! # Security
+//! Bodies hold names and e-mail addresses, and whatever the rows hold. A log is as confidential as the data itself.
+
+mod entry;
+mod file;
+mod line;
+
+pub use entry::{LoggedAnswer, LoggedDelivery};
+pub use file::DeliveryLog;

@@ -60,7 +60,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
@@ -129,22 +129,25 @@ impl Receiver {
     /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
     /// [`recognise`](Self::recognise), after the same work as a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        let (headers, stale) = self.read_head(head)?;
+        let (headers, stale) = self.read_head(head, |_| ())?;
         match self.shared.verifier.start(&headers, stale) {
             Ok(check) => Ok(self.intake(check)),
             Err(error) => Err(stale.map_or(error, VerifyError::new).into()),
         }
     }
 
-    /// Reads the head and checks the age. A delivery that is stale and checked all the same comes with what was found.
+    /// Reads the head and checks the age, by a reading of the clock that is `seen`. A delivery that is stale and checked all the same
+    /// comes with what was found.
     #[inline]
     fn read_head<'h>(
         &self,
         head: &RequestHead<'h>,
+        seen: impl FnOnce(UnixSeconds),
     ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
         head.refuse_unreadable(self.shared.max_body)?;
         let headers = head.delivery_headers().map_err(VerifyError::from)?;
         let (window, now) = (self.shared.verifier.window(), self.shared.clock.now());
+        seen(now);
         let stale = match window.check(headers.timestamp().seconds(), now) {
             Ok(()) => None,
             Err(error) => Some(self.check_stale(error)?),

@@ -25,6 +25,8 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]

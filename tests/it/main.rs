@@ -49,6 +49,8 @@ mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

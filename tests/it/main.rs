@@ -26,6 +26,8 @@ mod invariants;
 mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
+mod leases;
+#[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod metrics;

@@ -28,6 +28,8 @@ mod leaks;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod log;
 #[cfg(feature = "axum")]
+mod leases;
+#[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod metrics;
@@ -51,6 +53,8 @@ mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

@@ -10,6 +10,8 @@ mod bodies;
 mod crowd;
 mod events;
 mod examples;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;

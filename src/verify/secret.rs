@@ -296,9 +296,10 @@ mod tests {
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
         let error = Secret::of_other_form_from_env("HOOKGATE_TEST_UNSET").unwrap_err();
         assert_eq!(error.kind(), Kind::Unset);
-        // One that cargo sets, and whose text is no secret of the service.
-        assert!(Secret::of_other_form_from_env("CARGO_MANIFEST_DIR").is_ok());
-        let error = Secret::from_env("CARGO_MANIFEST_DIR").unwrap_err();
+        // One that cargo sets: each constructor refuses its text for another reason.
+        let error = Secret::of_other_form_from_env("CARGO_PKG_NAME").unwrap_err();
+        assert_eq!(error.kind(), Kind::TooShort);
+        let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();
         assert_eq!(error.kind(), Kind::WithoutPrefix);
     }
 }

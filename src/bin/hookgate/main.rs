@@ -7,7 +7,11 @@
 mod fault;
 mod http_client;
 mod out;
+mod request_text;
+mod runtime;
 mod secrets;
+mod send;
+mod span;
 
 use std::process::ExitCode;
 
@@ -30,8 +34,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Send(Box<send::SendArgs>),
     /// Print the completions for a shell.
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
@@ -49,6 +56,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
+        Command::Send(args) => send::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

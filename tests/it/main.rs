@@ -27,10 +27,10 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod log;
 #[cfg(feature = "axum")]
 mod leases;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -52,6 +52,8 @@ mod ready;
 mod refusals;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(feature = "cli")]
+mod send;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

@@ -10,7 +10,11 @@ mod http_client;
 mod interrupt;
 mod out;
 mod panics;
+mod request_text;
+mod runtime;
 mod secrets;
+mod send;
+mod span;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +39,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Send(Box<send::SendArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
+        Command::Send(args) => send::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -10,6 +10,8 @@
 
 mod clock;
 mod event;
+pub mod factory;
+mod iso8601;
 pub mod log;
 mod signer;
 mod store;
@@ -17,6 +19,8 @@ mod transport;
 
 pub use clock::TokioClock;
 pub use event::{delivery, event};
+pub use factory::{EventFactory, SampleEvent};
+pub use iso8601::iso8601;
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};

@@ -10,6 +10,8 @@ mod bodies;
 mod crowd;
 mod events;
 mod examples;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
@@ -25,6 +27,10 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
+#[cfg(feature = "axum")]
+mod leases;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -49,6 +55,8 @@ mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

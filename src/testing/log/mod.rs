@@ -10,6 +10,11 @@
 mod entry;
 mod file;
 mod line;
+mod record;
+mod redact;
 
 pub use entry::{LoggedAnswer, LoggedDelivery};
 pub use file::DeliveryLog;
+pub use record::Record;
+
+pub(crate) use redact::header_as_logged;

@@ -27,10 +27,12 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod log;
 #[cfg(feature = "axum")]
 mod leases;
+#[cfg(feature = "cli")]
+mod listen;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -55,6 +57,8 @@ mod route;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(unix, feature = "cli"))]
+mod terminal;
 #[cfg(feature = "axum")]
 mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]

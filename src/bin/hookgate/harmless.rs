@@ -56,7 +56,10 @@ mod tests {
         for (text, shown) in [
             ("evt_1", "evt_1"),
             ("Grüße 東京 🧾", "Grüße 東京 🧾"),
-            ("\u{1b}[2J\u{1b}]0;owned\u{7}", "\\u{1b}[2J\\u{1b}]0;owned\\u{7}"),
+            (
+                "\u{1b}[2J\u{1b}]0;owned\u{7}",
+                "\\u{1b}[2J\\u{1b}]0;owned\\u{7}",
+            ),
             ("\u{9b}31mred", "\\u{9b}31mred"),
             ("a\r\nb\tc\u{7f}", "a\\r\\nb\\tc\\u{7f}"),
             ("abc\u{202e}fdp.exe", "abc\\u{202e}fdp.exe"),

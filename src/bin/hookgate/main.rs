@@ -4,8 +4,11 @@
 #![allow(missing_docs)] // a program has no API
 #![allow(dead_code)] // until every command is there
 
+mod duration;
 mod fault;
+mod harmless;
 mod http_client;
+mod listen;
 mod out;
 mod secrets;
 
@@ -30,6 +33,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    Listen(listen::Listen),
     /// Print the completions for a shell.
     Completions { shell: clap_complete::Shell },
 }
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
+        Command::Listen(args) => listen::run(args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

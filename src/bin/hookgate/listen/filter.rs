@@ -65,7 +65,11 @@ mod tests {
             ("evt_header", (false, true)),
         ] {
             let filter = Filter::parse(text);
-            assert_eq!((filter.takes(&done), filter.takes(&refused)), both, "{text}");
+            assert_eq!(
+                (filter.takes(&done), filter.takes(&refused)),
+                both,
+                "{text}"
+            );
             assert_eq!(filter.is_empty(), text.trim().is_empty());
         }
     }

@@ -1,6 +1,6 @@
 //! A delivery as the list shows it.
 
-use hookgate::testing::LoggedDelivery;
+use hookgate::testing::{LoggedDelivery, iso8601};
 
 use crate::harmless::{harmless, harmless_bytes};
 
@@ -15,7 +15,7 @@ pub(crate) enum Verdict {
     RunsOn,
     /// Authentic, and its run failed: the sender tries again.
     Failed,
-    /// Answered without a run.
+    /// Answered without a run; or not at all, since the sender hung up.
     Refused,
 }
 
@@ -23,14 +23,23 @@ impl Verdict {
     /// From the name of an outcome, since that is what a log keeps.
     fn of(outcome: &str) -> Self {
         match outcome {
-            "handled" | "unhandled" | "handled_claim_lost" | "handled_commit_failed"
-            | "handled_commit_too_slow" | "dead_lettered" => Self::Done,
+            "handled"
+            | "unhandled"
+            | "handled_claim_lost"
+            | "handled_commit_failed"
+            | "handled_commit_too_slow"
+            | "dead_lettered" => Self::Done,
             "replayed" | "replayed_with_other_body" => Self::Again,
             "runs_on" => Self::RunsOn,
-            "handler_status" | "misfit" | "unhandled_refused" | "panicked" | "service_error"
-            | "run_limit" | "drained" | "dead_letter_failed" | "dead_letter_hook_missing" => {
-                Self::Failed
-            }
+            "handler_status"
+            | "misfit"
+            | "unhandled_refused"
+            | "panicked"
+            | "service_error"
+            | "run_limit"
+            | "drained"
+            | "dead_letter_failed"
+            | "dead_letter_hook_missing" => Self::Failed,
             _ => Self::Refused,
         }
     }
@@ -76,6 +85,9 @@ pub(crate) struct Item {
     pub(crate) number: u64,
     pub(crate) delivery: LoggedDelivery,
     pub(crate) verdict: Verdict,
+    /// The time of the day, in UTC.
+    pub(crate) time: String,
+    /// 0 where nobody was answered.
     pub(crate) status: u16,
     pub(crate) outcome: String,
     pub(crate) reason: String,
@@ -91,23 +103,35 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn new(number: u64, delivery: LoggedDelivery) -> Self {
         let answer = delivery.answer.as_ref();
-        let outcome = answer.map_or("unanswered", |answer| &answer.outcome);
+        let outcome = answer.map_or("hung_up", |answer| &answer.outcome);
+        let elapsed = answer
+            .map(|answer| answer.elapsed)
+            .or(delivery.hung_up_after);
+        let time = iso8601(delivery.received_at);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
         let (event_id, event_type) = named(&delivery);
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),
+            time: time.split(['T', 'Z']).nth(1).unwrap_or_default().to_owned(),
             status: answer.map_or(0, |answer| answer.status),
             outcome: harmless(outcome).into_owned(),
             reason: harmless(reason.unwrap_or_default()).into_owned(),
-            elapsed_ms: answer.map_or(0.0, |answer| answer.elapsed.as_secs_f64() * 1_000.0),
+            elapsed_ms: elapsed.unwrap_or_default().as_secs_f64() * 1_000.0,
             authentic: answer.is_some_and(|answer| answer.key.is_some()),
             event_id,
             event_type,
             haystack: String::new(),
             delivery,
         };
-        let Self { status, outcome, reason, event_id, event_type, .. } = &item;
+        let Self {
+            status,
+            outcome,
+            reason,
+            event_id,
+            event_type,
+            ..
+        } = &item;
         item.haystack =
             format!("{status} {outcome} {event_type} {event_id} {reason}").to_lowercase();
         item
@@ -157,9 +181,9 @@ fn holds(bytes: &[u8], word: &[u8]) -> bool {
     let Some(&first) = word.first() else {
         return true;
     };
-    bytes.windows(word.len()).any(|window| {
-        window[0].to_ascii_lowercase() == first && window.eq_ignore_ascii_case(word)
-    })
+    bytes
+        .windows(word.len())
+        .any(|window| window[0].to_ascii_lowercase() == first && window.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
@@ -173,7 +197,10 @@ pub(crate) mod tests {
 
     /// A delivery that was answered so.
     pub(crate) fn delivery(body: &str, status: u16, outcome: &str) -> LoggedDelivery {
-        let headers = [("X-Service-Event-Id", "evt_header"), ("User-Agent", "made-up")];
+        let headers = [
+            ("X-Service-Event-Id", "evt_header"),
+            ("User-Agent", "made-up"),
+        ];
         let mut delivery =
             LoggedDelivery::new(UnixSeconds::new(1_763_690_000), headers, body.to_owned());
         let mut answer = LoggedAnswer::new(status, outcome);
@@ -192,7 +219,10 @@ pub(crate) mod tests {
     #[test]
     fn id_and_type_come_from_the_body_then_from_the_headers() {
         let item = Item::new(1, handled("evt_1"));
-        assert_eq!((&*item.event_id, &*item.event_type), ("evt_1", "row.deleted"));
+        assert_eq!(
+            (&*item.event_id, &*item.event_type),
+            ("evt_1", "row.deleted")
+        );
         assert!(item.authentic);
         let item = Item::new(1, delivery("no JSON", 401, "not_authentic"));
         assert_eq!((&*item.event_id, &*item.event_type), ("evt_header", ""));
@@ -206,7 +236,12 @@ pub(crate) mod tests {
         let mut delivery = delivery(body, 502, "handler_status");
         delivery.answer.as_mut().unwrap().reason = Some("said \u{1b}]0;x\u{7}\r\n".into());
         let item = Item::new(1, delivery);
-        for text in [&item.event_id, &item.event_type, &item.reason, &item.outcome] {
+        for text in [
+            &item.event_id,
+            &item.event_type,
+            &item.reason,
+            &item.outcome,
+        ] {
             assert!(!text.chars().any(char::is_control), "{text:?}");
         }
         assert_eq!(item.event_id, "evt_\\u{1b}[2J\\u{202e}");

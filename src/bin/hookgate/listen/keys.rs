@@ -8,14 +8,20 @@ use super::state::{Action, Mode};
 pub(crate) const HELP: [(&str, &str); 16] = [
     ("j k ↓ ↑", "next, previous; in a delivery: scroll"),
     ("PgDn PgUp", "a page further, back (also Space, b)"),
-    ("Home End g G", "oldest, newest; at the newest the list follows"),
+    (
+        "Home End g G",
+        "oldest, newest; at the newest the list follows",
+    ),
     ("Enter", "open the delivery"),
     ("Tab ← → h l", "its answer, head, body, typed event"),
     ("n p", "the next, the previous delivery while one is open"),
     ("w", "the body raw, or indented"),
     ("/", "filter: words, type:row. outcome:refused outcome:4"),
     ("Esc", "one step back; in the list: no filter any more"),
-    ("c", "as curl: shown, and copied where the terminal allows it"),
+    (
+        "c",
+        "as curl: shown, and copied where the terminal allows it",
+    ),
     ("s", "saves the shown curl command to a file"),
     ("r", "delivers it again, signed for now, to this receiver"),
     ("R", "the same to the --forward URL"),
@@ -38,7 +44,10 @@ pub(crate) fn action(key: KeyEvent, mode: Mode) -> Option<Action> {
             _ => None,
         };
     }
-    if key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SUPER) {
+    if key
+        .modifiers
+        .intersects(KeyModifiers::ALT | KeyModifiers::SUPER)
+    {
         return None;
     }
     match mode {
@@ -126,18 +135,36 @@ mod tests {
     }
 
     fn control(char: char, mode: Mode) -> Option<Action> {
-        action(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL), mode)
+        action(
+            KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL),
+            mode,
+        )
     }
 
-    const MODES: [Mode; 5] = [Mode::List, Mode::Filter, Mode::Detail, Mode::Help, Mode::Text];
+    const MODES: [Mode; 5] = [
+        Mode::List,
+        Mode::Filter,
+        Mode::Detail,
+        Mode::Help,
+        Mode::Text,
+    ];
 
     #[test]
     fn letters_are_commands_but_where_a_filter_is_typed() {
         assert_eq!(press(KeyCode::Char('q'), Mode::List), Some(Action::Quit));
-        assert_eq!(press(KeyCode::Char('q'), Mode::Filter), Some(Action::Type('q')));
-        assert_eq!(press(KeyCode::Char('/'), Mode::Filter), Some(Action::Type('/')));
+        assert_eq!(
+            press(KeyCode::Char('q'), Mode::Filter),
+            Some(Action::Type('q'))
+        );
+        assert_eq!(
+            press(KeyCode::Char('/'), Mode::Filter),
+            Some(Action::Type('/'))
+        );
         assert_eq!(press(KeyCode::Char('q'), Mode::Text), Some(Action::Back));
-        assert_eq!(press(KeyCode::Char('R'), Mode::Detail), Some(Action::ReplayForward));
+        assert_eq!(
+            press(KeyCode::Char('R'), Mode::Detail),
+            Some(Action::ReplayForward)
+        );
         assert_eq!(press(KeyCode::Char('x'), Mode::List), None);
     }
 
@@ -179,7 +206,10 @@ mod tests {
                     letter => KeyCode::Char(letter.chars().next().unwrap()),
                 };
                 let commands = [Mode::List, Mode::Detail, Mode::Text];
-                assert!(commands.iter().any(|&mode| press(code, mode).is_some()), "{name}: {what}");
+                assert!(
+                    commands.iter().any(|&mode| press(code, mode).is_some()),
+                    "{name}: {what}"
+                );
             }
         }
     }

@@ -57,7 +57,8 @@ impl List {
             self.shown.push_back(item.number);
         }
         self.items.push_back(item);
-        while self.items.len() > self.keep || (self.bytes > self.most_bytes && self.items.len() > 1) {
+        while self.items.len() > self.keep || (self.bytes > self.most_bytes && self.items.len() > 1)
+        {
             self.let_oldest_go();
         }
         if self.follows {
@@ -80,7 +81,9 @@ impl List {
 
     /// Those that the filter takes, the oldest first.
     pub(crate) fn shown(&self) -> impl DoubleEndedIterator<Item = &Item> + ExactSizeIterator {
-        self.shown.iter().map(|&number| &self.items[self.place(number)])
+        self.shown
+            .iter()
+            .map(|&number| &self.items[self.place(number)])
     }
 
     /// How many are there, taken by the filter or not.
@@ -94,7 +97,8 @@ impl List {
     }
 
     pub(crate) fn selected(&self) -> Option<&Item> {
-        self.cursor().map(|at| &self.items[self.place(self.shown[at])])
+        self.cursor()
+            .map(|at| &self.items[self.place(self.shown[at])])
     }
 
     /// The first row in sight.
@@ -142,7 +146,11 @@ impl List {
         let Some(last) = self.shown.len().checked_sub(1) else {
             return;
         };
-        let at = self.cursor().unwrap_or(last).saturating_add_signed(steps).min(last);
+        let at = self
+            .cursor()
+            .unwrap_or(last)
+            .saturating_add_signed(steps)
+            .min(last);
         self.selected = self.shown.get(at).copied();
         self.follows = at == last;
         self.settle();
@@ -155,7 +163,8 @@ impl List {
         self.shown = taken.map(|item| item.number).collect();
         if self.follows || self.cursor().is_none() {
             let wanted = self.selected.filter(|_| !self.follows);
-            let next = wanted.and_then(|wanted| self.shown.iter().find(|&&number| number >= wanted));
+            let next =
+                wanted.and_then(|wanted| self.shown.iter().find(|&&number| number >= wanted));
             self.selected = next.or(self.shown.back()).copied();
         }
         self.settle();

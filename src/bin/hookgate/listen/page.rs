@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use hookgate::testing::{LoggedDelivery, event};
+use bytes::Bytes;
+use hookgate::testing::{LoggedDelivery, event, iso8601};
 use hookgate::{Actor, Event, EventData, Properties};
 
 use super::item::Item;
 use super::pretty;
-use crate::harmless::harmless;
-use crate::utc;
+use crate::harmless::{harmless, harmless_bytes};
 
 /// A line, and how it is to be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,10 @@ impl Tab {
 
     /// So many to the right, around the end.
     pub(crate) fn beside(self, steps: usize) -> Self {
-        let at = Self::ALL.iter().position(|&tab| tab == self).unwrap_or_default();
+        let at = Self::ALL
+            .iter()
+            .position(|&tab| tab == self)
+            .unwrap_or_default();
         Self::ALL[(at + steps) % Self::ALL.len()]
     }
 }
@@ -66,17 +69,30 @@ pub(crate) fn wrapped(lines: &[PageLine], width: u16) -> Vec<PageLine> {
     for line in lines {
         let (mut begin, mut taken, mut name) = (0, 0, line.name);
         for (at, char) in line.text.char_indices() {
-            let cells = char.width().unwrap_or(0);
+            let cells = columns(char);
             if taken + cells > width {
-                rows.push(PageLine { kind: line.kind, name, text: line.text[begin..at].to_owned() });
+                rows.push(PageLine {
+                    kind: line.kind,
+                    name,
+                    text: line.text[begin..at].to_owned(),
+                });
                 name = name.saturating_sub(at - begin);
                 (begin, taken) = (at, 0);
             }
             taken += cells;
         }
-        rows.push(PageLine { kind: line.kind, name, text: line.text[begin..].to_owned() });
+        rows.push(PageLine {
+            kind: line.kind,
+            name,
+            text: line.text[begin..].to_owned(),
+        });
     }
     rows
+}
+
+/// How many columns a terminal gives this character.
+fn columns(char: char) -> usize {
+    ratatui::text::Span::raw(char.encode_utf8(&mut [0; 4]) as &str).width()
 }
 
 /// What is shown of a delivery under this tab. `log` is where deliveries are recorded.
@@ -90,19 +106,30 @@ pub(crate) fn page(item: &Item, tab: Tab, raw: bool, log: Option<&str>) -> Vec<P
 }
 
 fn line(kind: Kind, text: impl Into<String>) -> PageLine {
-    PageLine { kind, name: 0, text: text.into() }
+    PageLine {
+        kind,
+        name: 0,
+        text: text.into(),
+    }
 }
 
 fn field(name: &str, value: impl AsRef<str>) -> PageLine {
     let text = format!("{name}: {}", value.as_ref());
-    PageLine { kind: Kind::Plain, name: name.len() + 1, text }
+    PageLine {
+        kind: Kind::Plain,
+        name: name.len() + 1,
+        text,
+    }
 }
 
 fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
     let mut lines = vec![
-        field("verdict", format!("{} {}", item.verdict.glyph(), item.verdict.says())),
+        field(
+            "verdict",
+            format!("{} {}", item.verdict.glyph(), item.verdict.says()),
+        ),
         field("answered", format!("{} {}", item.status, item.outcome)),
-        field("received", utc::iso(item.delivery.received_at)),
+        field("came at", iso8601(item.delivery.received_at)),
         field("took", format!("{:.2} ms", item.elapsed_ms)),
     ];
     if let Some(answer) = &item.delivery.answer {
@@ -110,12 +137,21 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
         lines.extend(key.map(|key| field("signed by", key)));
         let scope = answer.scope.as_deref().map(harmless);
         lines.extend(scope.map(|scope| field("scope", scope)));
+        lines.extend(
+            answer
+                .attempt
+                .map(|number| field("attempt", format!("{number}, by the event's age"))),
+        );
     }
     if !item.reason.is_empty() {
         lines.push(line(Kind::Plain, ""));
         lines.push(line(Kind::Bad, item.reason.clone()));
     }
-    lines.extend(advice(item, log).into_iter().map(|text| line(Kind::Advice, text)));
+    lines.extend(
+        advice(item, log)
+            .into_iter()
+            .map(|text| line(Kind::Advice, text)),
+    );
     lines
 }
 
@@ -125,7 +161,11 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
         "not_authentic" => match log {
             Some(log) => vec![
                 "Why, and how to mend it, says:".to_owned(),
-                format!("  hookgate explain --log {} --line {}", shell_words::quote(log), item.number),
+                format!(
+                    "  hookgate explain --log {} --line {}",
+                    shell_words::quote(log),
+                    item.number
+                ),
             ],
             None => vec![
                 "Which mistake it is: copy it as curl (c) and paste it into".to_owned(),
@@ -134,7 +174,9 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
             ],
         },
         "encoding_not_supported" => {
-            vec!["Something on the way compresses bodies; deliveries are not compressed.".to_owned()]
+            vec![
+                "Something on the way compresses bodies; deliveries are not compressed.".to_owned(),
+            ]
         }
         "replayed_with_other_body" => {
             vec!["An event keeps its body under its id: the sender has mixed two up.".to_owned()]
@@ -145,16 +187,20 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
 }
 
 fn head(delivery: &LoggedDelivery) -> Vec<PageLine> {
-    let request = format!("{} {}", harmless(&delivery.method), harmless(&delivery.target));
+    let request = format!(
+        "{} {}",
+        harmless(&delivery.method),
+        harmless(&delivery.target)
+    );
     let mut lines = vec![line(Kind::Plain, request)];
-    let header = |(name, value): &(String, _)| field(&harmless(name), pretty::value(value));
+    let header = |(name, value): &(String, Bytes)| field(&harmless(name), harmless_bytes(value));
     lines.extend(delivery.headers.iter().map(header));
     lines
 }
 
 fn body(item: &Item, raw: bool) -> Vec<PageLine> {
     let Some(bytes) = &item.delivery.body else {
-        return vec![line(Kind::Remark, "Refused before the body was read.")];
+        return vec![unread(&item.delivery)];
     };
     let form = if std::str::from_utf8(bytes).is_err() {
         "not UTF-8, shown as bytes"
@@ -167,18 +213,35 @@ fn body(item: &Item, raw: bool) -> Vec<PageLine> {
     if item.delivery.unverifiable {
         lines.push(line(Kind::Remark, "something was taken out of it"));
     }
-    lines.extend(pretty::lines(bytes, raw).into_iter().map(|text| line(Kind::Plain, text)));
+    lines.extend(
+        pretty::lines(bytes, raw)
+            .into_iter()
+            .map(|text| line(Kind::Plain, text)),
+    );
     lines
+}
+
+fn unread(delivery: &LoggedDelivery) -> PageLine {
+    let text = match delivery.cut_off_at {
+        Some(bytes) => format!(
+            "The body did not come to its end, or was too long: {bytes} bytes were taken, and none is kept."
+        ),
+        None => "Refused before the body was read.".to_owned(),
+    };
+    line(Kind::Remark, text)
 }
 
 /// What [`Event`] makes of the body.
 fn typed(item: &Item) -> Vec<PageLine> {
     let Some(bytes) = &item.delivery.body else {
-        return vec![line(Kind::Remark, "Refused before the body was read.")];
+        return vec![unread(&item.delivery)];
     };
     let mut lines = Vec::new();
     if !item.authentic {
-        lines.push(line(Kind::Bad, "Not authentic: no handler sees this. What it would be:"));
+        lines.push(line(
+            Kind::Bad,
+            "Not authentic: no handler sees this. What it would be:",
+        ));
     }
     match event::<Properties>(bytes) {
         Ok(event) => lines.extend(fields(&event)),
@@ -205,32 +268,54 @@ fn fields(event: &Event) -> Vec<PageLine> {
     ];
     let row = |model: &str, name: &str, row: &str| {
         [
-            field("data model", format!("{} ({})", harmless(name), harmless(model))),
+            field(
+                "data model",
+                format!("{} ({})", harmless(name), harmless(model)),
+            ),
             field("row", harmless(row)),
         ]
     };
     let by = |did: &str, actor: &Actor| {
-        let email = actor.email.as_deref().map(|email| format!(", {}", harmless(email)));
+        let email = actor
+            .email
+            .as_deref()
+            .map(|email| format!(", {}", harmless(email)));
         let (name, id) = (harmless(&actor.name), harmless(actor.id.as_str()));
         field(did, format!("{name} ({id}{})", email.unwrap_or_default()))
     };
     match &event.data {
         EventData::RowCreated(data) => {
-            lines.extend(row(data.datamodel_id.as_str(), &data.datamodel_name, data.row_id.as_str()));
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
             lines.push(by("created by", &data.created_by));
-            lines.push(line(Kind::Remark, format!("{} properties", data.properties.len())));
+            lines.push(line(
+                Kind::Remark,
+                format!("{} properties", data.properties.len()),
+            ));
             lines.extend(data.properties.iter().map(|(name, value)| {
                 let json = value.json().map_or("", |json| json.as_str());
                 field(&format!("  {}", harmless(name)), harmless(json))
             }));
         }
         EventData::RowUpdated(data) => {
-            lines.extend(row(data.datamodel_id.as_str(), &data.datamodel_name, data.row_id.as_str()));
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
             lines.push(by("updated by", &data.updated_by));
-            lines.push(line(Kind::Remark, format!("{} changes", data.changes.iter().len())));
+            lines.push(line(
+                Kind::Remark,
+                format!("{} changes", data.changes.iter().len()),
+            ));
             lines.extend(data.changes.iter().map(|(name, change)| {
                 let json = |value: hookgate::Value<'_>| {
-                    let text = value.json().map(|json| harmless(json.as_str()).into_owned());
+                    let text = value
+                        .json()
+                        .map(|json| harmless(json.as_str()).into_owned());
                     text.unwrap_or_else(|| "(absent)".to_owned())
                 };
                 let change = format!("{} → {}", json(change.before), json(change.after));
@@ -238,11 +323,18 @@ fn fields(event: &Event) -> Vec<PageLine> {
             }));
         }
         EventData::RowDeleted(data) => {
-            lines.extend(row(data.datamodel_id.as_str(), &data.datamodel_name, data.row_id.as_str()));
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
             lines.push(by("deleted by", &data.deleted_by));
         }
         EventData::Other(other) => {
-            lines.push(line(Kind::Remark, "data, whose shape this crate doesn't know:"));
+            lines.push(line(
+                Kind::Remark,
+                "data, whose shape this crate doesn't know:",
+            ));
             let data = pretty::lines(other.data.as_str().as_bytes(), false);
             lines.extend(data.into_iter().map(|text| line(Kind::Plain, text)));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::harmless::{harmless, harmless_bytes};
+use crate::harmless::harmless;
 
 /// No line is indented further: a megabyte of brackets must not become a square of blanks.
 const DEEPEST: usize = 64;
@@ -17,7 +17,9 @@ pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
         return indented(text);
     }
     // A carriage return is shown, since it is one of the things that break signatures.
-    text.split('\n').map(|line| harmless(line).into_owned()).collect()
+    text.split('\n')
+        .map(|line| harmless(line).into_owned())
+        .collect()
 }
 
 /// Valid JSON, with a line for each field and item. White space between tokens is replaced and nothing else.
@@ -47,8 +49,12 @@ fn indented(json: &str) -> Vec<String> {
             }
             '{' | '[' => {
                 line.push(char);
-                while rest.next_if(|(_, char)| char.is_ascii_whitespace()).is_some() {}
-                let closed = |(_, next): &(usize, char)| matches!((char, next), ('{', '}') | ('[', ']'));
+                while rest
+                    .next_if(|(_, char)| char.is_ascii_whitespace())
+                    .is_some()
+                {}
+                let closed =
+                    |(_, next): &(usize, char)| matches!((char, next), ('{', '}') | ('[', ']'));
                 if let Some((_, close)) = rest.next_if(closed) {
                     line.push(close);
                 } else {
@@ -84,16 +90,17 @@ fn hex(bytes: &[u8]) -> Vec<String> {
             };
         }
         line.push_str("  ");
-        let shown = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte.into() } else { '.' };
+        let shown = |&byte: &u8| {
+            if byte.is_ascii_graphic() || byte == b' ' {
+                byte.into()
+            } else {
+                '.'
+            }
+        };
         line.extend(bytes.iter().map(shown));
         line
     };
     bytes.chunks(16).enumerate().map(line).collect()
-}
-
-/// A header's value: text where it is text.
-pub(crate) fn value(bytes: &[u8]) -> String {
-    harmless_bytes(bytes)
 }
 
 #[cfg(test)]
@@ -125,7 +132,13 @@ mod tests {
     #[test]
     fn all_that_is_left_out_is_white_space() {
         let without_space = |text: &str| text.replace([' ', '\n', '\t', '\r'], "");
-        for body in [r#" { "a b" : [ 1 , 2 ] , "c" : "d  e" } "#, "[]", " 7 ", r#""a""#, "[[[]],{}]"] {
+        for body in [
+            r#" { "a b" : [ 1 , 2 ] , "c" : "d  e" } "#,
+            "[]",
+            " 7 ",
+            r#""a""#,
+            "[[[]],{}]",
+        ] {
             let shown = lines(body.as_bytes(), false).concat();
             assert_eq!(without_space(&shown), without_space(body));
             serde_json::from_str::<serde_json::Value>(&shown).unwrap();
@@ -144,7 +157,10 @@ mod tests {
         assert_eq!(lines(b"{\"a\":\r\n", false), ["{\"a\":\\r", ""]);
         assert_eq!(lines("\u{feff}{}".as_bytes(), false), ["\\u{feff}{}"]);
         assert_eq!(lines(b"", false), [""]);
-        assert_eq!(lines(b"{\"a\":\"\x1b[2J\"}", false), ["{\"a\":\"\\u{1b}[2J\"}"]);
+        assert_eq!(
+            lines(b"{\"a\":\"\x1b[2J\"}", false),
+            ["{\"a\":\"\\u{1b}[2J\"}"]
+        );
     }
 
     #[test]

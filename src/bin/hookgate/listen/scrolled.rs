@@ -15,7 +15,10 @@ pub(crate) struct Scrolled {
 
 impl Scrolled {
     pub(crate) fn new(lines: Vec<PageLine>) -> Self {
-        Self { lines, ..Self::default() }
+        Self {
+            lines,
+            ..Self::default()
+        }
     }
 
     /// Fits it into so many columns and rows.
@@ -65,7 +68,11 @@ mod tests {
     use super::*;
 
     fn scrolled(texts: &[&str]) -> Scrolled {
-        let line = |text: &&str| PageLine { kind: Kind::Plain, name: 0, text: (*text).to_owned() };
+        let line = |text: &&str| PageLine {
+            kind: Kind::Plain,
+            name: 0,
+            text: (*text).to_owned(),
+        };
         Scrolled::new(texts.iter().map(line).collect())
     }
 

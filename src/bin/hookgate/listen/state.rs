@@ -57,8 +57,14 @@ pub(crate) enum Action {
 pub(crate) enum Effect {
     /// Show the delivery as a curl command, and copy it.
     Curl(Item),
-    Save { number: u64, text: String },
-    Replay { item: Item, to: Target },
+    Save {
+        number: u64,
+        text: String,
+    },
+    Replay {
+        item: Item,
+        to: Target,
+    },
     Suspend,
     Quit,
     Interrupt,
@@ -163,13 +169,32 @@ impl State {
 
     /// Says something at the bottom of the screen.
     pub(crate) fn say(&mut self, text: impl Into<String>, bad: bool) {
-        self.notice = Some(Notice { text: text.into(), bad });
+        self.notice = Some(Notice {
+            text: text.into(),
+            bad,
+        });
     }
 
     /// Shows a text over everything.
-    pub(crate) fn show_text(&mut self, number: u64, title: String, text: String, lines: Vec<PageLine>) {
-        let back = if self.mode == Mode::Text { Mode::List } else { self.mode };
-        self.text = Some(Text { number, title, text, page: Scrolled::new(lines), back });
+    pub(crate) fn show_text(
+        &mut self,
+        number: u64,
+        title: String,
+        text: String,
+        lines: Vec<PageLine>,
+    ) {
+        let back = if self.mode == Mode::Text {
+            Mode::List
+        } else {
+            self.mode
+        };
+        self.text = Some(Text {
+            number,
+            title,
+            text,
+            page: Scrolled::new(lines),
+            back,
+        });
         self.mode = Mode::Text;
     }
 
@@ -186,7 +211,10 @@ impl State {
             Action::Curl => return self.subject().cloned().map(Effect::Curl),
             Action::Save => {
                 let shown = self.text.as_ref()?;
-                return Some(Effect::Save { number: shown.number, text: shown.text.clone() });
+                return Some(Effect::Save {
+                    number: shown.number,
+                    text: shown.text.clone(),
+                });
             }
             Action::Replay => return self.replay(Target::Itself),
             Action::ReplayForward if self.about.forward.is_none() => {
@@ -244,8 +272,16 @@ impl State {
         let Some(item) = self.list.selected().cloned() else {
             return;
         };
-        let (tab, raw) = self.open.as_ref().map_or((Tab::default(), false), |open| (open.tab, open.raw));
-        self.open = Some(Open { item, tab, raw, page: Scrolled::default() });
+        let (tab, raw) = self
+            .open
+            .as_ref()
+            .map_or((Tab::default(), false), |open| (open.tab, open.raw));
+        self.open = Some(Open {
+            item,
+            tab,
+            raw,
+            page: Scrolled::default(),
+        });
         self.mode = Mode::Detail;
         self.turn_page();
     }
@@ -286,7 +322,11 @@ impl State {
                 self.mode = Mode::List;
             }
             Action::NextTab | Action::PreviousTab => {
-                let steps = if action == Action::NextTab { 1 } else { Tab::ALL.len() - 1 };
+                let steps = if action == Action::NextTab {
+                    1
+                } else {
+                    Tab::ALL.len() - 1
+                };
                 open.tab = open.tab.beside(steps);
                 self.turn_page();
             }
@@ -295,7 +335,8 @@ impl State {
                 self.turn_page();
             }
             Action::Newer | Action::Older => {
-                self.list.move_by(if action == Action::Newer { 1 } else { -1 });
+                self.list
+                    .move_by(if action == Action::Newer { 1 } else { -1 });
                 self.open_selected();
             }
             _ => open.page.scroll(action),
@@ -352,13 +393,20 @@ mod tests {
         press(&mut state, &typed("evt_2"));
         assert_eq!((state.list.shown().len(), selected(&state)), (1, 2));
         press(&mut state, &[Action::Erase]);
-        assert_eq!(state.list.shown().len(), 4, "the header of the fourth says evt_ too");
+        assert_eq!(
+            state.list.shown().len(),
+            4,
+            "the header of the fourth says evt_ too"
+        );
         press(&mut state, &[Action::EraseAll]);
         press(&mut state, &typed("401"));
         press(&mut state, &[Action::Accept]);
         assert_eq!((state.mode, selected(&state)), (Mode::List, 4));
         // Changed and given up: the one before holds.
-        press(&mut state, &[Action::StartFilter, Action::Type('x'), Action::Back]);
+        press(
+            &mut state,
+            &[Action::StartFilter, Action::Type('x'), Action::Back],
+        );
         assert_eq!((&*state.filter_text, state.list.shown().len()), ("401", 1));
         press(&mut state, &[Action::Back]);
         assert_eq!((&*state.filter_text, state.list.shown().len()), ("", 4));
@@ -397,15 +445,33 @@ mod tests {
     #[test]
     fn what_is_done_outside_is_about_the_delivery_that_is_open_or_selected() {
         let mut state = with(3);
-        assert!(matches!(press(&mut state, &[Action::Up, Action::Curl]), Some(Effect::Curl(item)) if item.number == 2));
+        assert!(
+            matches!(press(&mut state, &[Action::Up, Action::Curl]), Some(Effect::Curl(item)) if item.number == 2)
+        );
         let replay = press(&mut state, &[Action::Open, Action::Replay]);
-        assert!(matches!(replay, Some(Effect::Replay { item, to: Target::Itself }) if item.number == 2));
+        assert!(
+            matches!(replay, Some(Effect::Replay { item, to: Target::Itself }) if item.number == 2)
+        );
         assert!(press(&mut state, &[Action::ReplayForward]).is_none());
-        assert!(state.notice.as_ref().is_some_and(|notice| notice.text.contains("--forward")));
+        assert!(
+            state
+                .notice
+                .as_ref()
+                .is_some_and(|notice| notice.text.contains("--forward"))
+        );
         state.about.forward = Some("http://localhost/".into());
         let replay = press(&mut state, &[Action::ReplayForward]);
-        assert!(matches!(replay, Some(Effect::Replay { to: Target::Forward, .. })));
-        assert!(matches!(press(&mut state, &[Action::Quit]), Some(Effect::Quit)));
+        assert!(matches!(
+            replay,
+            Some(Effect::Replay {
+                to: Target::Forward,
+                ..
+            })
+        ));
+        assert!(matches!(
+            press(&mut state, &[Action::Quit]),
+            Some(Effect::Quit)
+        ));
         let mut empty = with(0);
         assert!(press(&mut empty, &[Action::Curl]).is_none());
         assert!(press(&mut empty, &[Action::Replay]).is_none());
@@ -419,7 +485,9 @@ mod tests {
         press(&mut state, &[Action::Open]);
         state.show_text(1, "curl".into(), "curl --data …".into(), Vec::new());
         assert_eq!(state.mode, Mode::Text);
-        assert!(matches!(press(&mut state, &[Action::Save]), Some(Effect::Save { number: 1, text }) if text.starts_with("curl")));
+        assert!(
+            matches!(press(&mut state, &[Action::Save]), Some(Effect::Save { number: 1, text }) if text.starts_with("curl"))
+        );
         press(&mut state, &[Action::Down, Action::Back]);
         assert_eq!((state.mode, state.text.is_none()), (Mode::Detail, true));
         press(&mut state, &[Action::Help]);

@@ -10,7 +10,6 @@ use super::item::{Item, Verdict};
 use super::keys::HELP;
 use super::page::{Kind, PageLine, Tab};
 use super::state::{Mode, Open, State, Text};
-use crate::utc;
 
 /// Where things stand on a screen of this size.
 struct Areas {
@@ -44,7 +43,10 @@ impl Areas {
         let [heads, list] = Layout::vertical(first_row).areas(above);
         let [tabs, page] = Layout::vertical(first_row).areas(below);
         // A margin on the right: what a terminal draws wider than it should must not wrap.
-        let page = Rect { width: page.width.saturating_sub(1), ..page };
+        let page = Rect {
+            width: page.width.saturating_sub(1),
+            ..page
+        };
         let text = Rect {
             x: middle.x.saturating_add(1),
             y: middle.y.saturating_add(1),
@@ -52,7 +54,15 @@ impl Areas {
             height: middle.height.saturating_sub(2),
         }
         .intersection(area);
-        Self { title, heads, list, tabs, page, text, bottom }
+        Self {
+            title,
+            heads,
+            list,
+            tabs,
+            page,
+            text,
+            bottom,
+        }
     }
 }
 
@@ -71,7 +81,11 @@ pub(crate) struct Palette {
 
 impl Palette {
     fn colour(self, colour: Color) -> Style {
-        if self.colours { Style::new().fg(colour) } else { Style::new() }
+        if self.colours {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
     }
 
     fn verdict(self, verdict: Verdict) -> Style {
@@ -153,7 +167,10 @@ fn heads(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
         "  {:time$} {:status$} {:outcome$} {:kind$} {:ID$} {:>7}  reason",
         "time", "status", "outcome", "type", "id", "ms"
     );
-    frame.render_widget(Line::styled(heads, palette.quiet().add_modifier(Modifier::UNDERLINED)), area);
+    frame.render_widget(
+        Line::styled(heads, palette.quiet().add_modifier(Modifier::UNDERLINED)),
+        area,
+    );
 }
 
 fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
@@ -164,21 +181,44 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
         } else {
             "The filter takes none of them; Esc clears it."
         };
-        let url = if list.kept() == 0 { &*state.about.url } else { "" };
-        frame.render_widget(Line::styled(format!("  {text}{url}"), palette.quiet()), area);
+        let url = if list.kept() == 0 {
+            &*state.about.url
+        } else {
+            ""
+        };
+        frame.render_widget(
+            Line::styled(format!("  {text}{url}"), palette.quiet()),
+            area,
+        );
         return;
     }
     let cursor = list.cursor();
-    let in_sight = list.shown().enumerate().skip(list.top()).take(area.height.into());
+    let in_sight = list
+        .shown()
+        .enumerate()
+        .skip(list.top())
+        .take(area.height.into());
     for ((at, item), y) in in_sight.zip(area.y..) {
-        let row = Rect { y, height: 1, ..area };
+        let row = Rect {
+            y,
+            height: 1,
+            ..area
+        };
         let is_selected = cursor == Some(at);
         let mut line = list_line(item, palette, is_selected);
         if is_selected {
             line = line.patch_style(Style::new().add_modifier(Modifier::REVERSED));
-            frame.buffer_mut().set_style(row, Style::new().add_modifier(Modifier::REVERSED));
+            frame
+                .buffer_mut()
+                .set_style(row, Style::new().add_modifier(Modifier::REVERSED));
         }
-        frame.render_widget(line, Rect { width: row.width.saturating_sub(1), ..row });
+        frame.render_widget(
+            line,
+            Rect {
+                width: row.width.saturating_sub(1),
+                ..row
+            },
+        );
     }
 }
 
@@ -186,13 +226,27 @@ fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
     let [time, status, outcome, kind] = COLUMNS;
     let verdict = palette.verdict(item.verdict);
     // What no key has signed is somebody's word.
-    let hint = if item.authentic { Style::new() } else { palette.quiet() };
+    let hint = if item.authentic {
+        Style::new()
+    } else {
+        palette.quiet()
+    };
     let mark = if is_selected { '›' } else { ' ' };
-    let status = if item.status == 0 { " ".repeat(status) } else { format!("{:<status$}", item.status) };
+    let status = if item.status == 0 {
+        " ".repeat(status)
+    } else {
+        format!("{:<status$}", item.status)
+    };
     Line::from(vec![
-        Span::raw(format!("{mark} {} ", padded(&utc::clock(item.delivery.received_at), time))),
+        Span::raw(format!("{mark} {} ", padded(&item.time, time))),
         Span::styled(format!("{status} "), verdict),
-        Span::styled(padded(&format!("{} {}", item.verdict.glyph(), item.outcome), outcome), verdict),
+        Span::styled(
+            padded(
+                &format!("{} {}", item.verdict.glyph(), item.outcome),
+                outcome,
+            ),
+            verdict,
+        ),
         Span::styled(format!(" {} ", padded(&item.event_type, kind)), hint),
         Span::styled(padded(&item.event_id, ID), hint),
         Span::styled(format!(" {:>7.1}  ", item.elapsed_ms), palette.quiet()),
@@ -222,7 +276,14 @@ fn padded(text: &str, columns: usize) -> String {
 
 fn detail(open: &Open, palette: Palette, frame: &mut Frame<'_>, tabs: Rect, page: Rect) {
     let item = &open.item;
-    let mut spans = vec![Span::styled(format!(" #{} {} ", item.number, padded(&item.event_id, ID).trim_end()), palette.strong())];
+    let mut spans = vec![Span::styled(
+        format!(
+            " #{} {} ",
+            item.number,
+            padded(&item.event_id, ID).trim_end()
+        ),
+        palette.strong(),
+    )];
     for tab in Tab::ALL {
         let name = format!(" {} ", tab.name());
         if tab == open.tab {
@@ -232,7 +293,10 @@ fn detail(open: &Open, palette: Palette, frame: &mut Frame<'_>, tabs: Rect, page
         }
     }
     let (first, last, rows) = open.page.position();
-    spans.push(Span::styled(format!("  {first}–{last} of {rows}"), palette.quiet()));
+    spans.push(Span::styled(
+        format!("  {first}–{last} of {rows}"),
+        palette.quiet(),
+    ));
     let line = Line::from(spans).style(Style::new().add_modifier(Modifier::REVERSED));
     frame.render_widget(line, tabs);
     lines(open.page.in_sight(), palette, frame, page);
@@ -241,13 +305,19 @@ fn detail(open: &Open, palette: Palette, frame: &mut Frame<'_>, tabs: Rect, page
 fn lines(rows: &[PageLine], palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     let line = |row: &PageLine| {
         let style = palette.line(row.kind);
-        let (name, value) = row.text.split_at_checked(row.name).unwrap_or((&row.text, ""));
+        let (name, value) = row
+            .text
+            .split_at_checked(row.name)
+            .unwrap_or((&row.text, ""));
         Line::from(vec![
             Span::styled(name.to_owned(), style.patch(palette.quiet())),
             Span::styled(value.to_owned(), style),
         ])
     };
-    frame.render_widget(Paragraph::new(rows.iter().map(line).collect::<Vec<_>>()), area);
+    frame.render_widget(
+        Paragraph::new(rows.iter().map(line).collect::<Vec<_>>()),
+        area,
+    );
 }
 
 fn bottom(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
@@ -255,20 +325,40 @@ fn bottom(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
         (Mode::Filter, _) => Line::from(vec![
             Span::styled("/", palette.strong()),
             Span::raw(format!("{}▏", state.filter_text)),
-            Span::styled("   Enter keeps it, Esc gives it up; type:row. outcome:refused", palette.quiet()),
+            Span::styled(
+                "   Enter keeps it, Esc gives it up; type:row. outcome:refused",
+                palette.quiet(),
+            ),
         ]),
         (_, Some(notice)) => {
-            let (mark, kind) = if notice.bad { ("! ", Kind::Bad) } else { ("", Kind::Advice) };
+            let (mark, kind) = if notice.bad {
+                ("! ", Kind::Bad)
+            } else {
+                ("", Kind::Advice)
+            };
             Line::styled(format!("{mark}{}", notice.text), palette.line(kind))
         }
-        (Mode::Detail, None) => keys("Tab part  w raw  n p next  c curl  r replay  Esc back  ? help  q quit", palette),
+        (Mode::Detail, None) => keys(
+            "Tab part  w raw  n p next  c curl  r replay  Esc back  ? help  q quit",
+            palette,
+        ),
         (Mode::Text, None) => keys("s save to a file  Esc back", palette),
         (_, None) => {
-            let mut line = keys("Enter open  / filter  c curl  r replay  ? help  q quit", palette);
+            let mut line = keys(
+                "Enter open  / filter  c curl  r replay  ? help  q quit",
+                palette,
+            );
             if !state.filter_text.is_empty() {
-                line.spans.insert(0, Span::styled(format!("/{}  ", state.filter_text), palette.strong()));
+                line.spans.insert(
+                    0,
+                    Span::styled(format!("/{}  ", state.filter_text), palette.strong()),
+                );
             }
-            let follow = if state.list.follows() { "  following" } else { "  End follows" };
+            let follow = if state.list.follows() {
+                "  following"
+            } else {
+                "  End follows"
+            };
             line.spans.push(Span::styled(follow, palette.quiet()));
             line
         }
@@ -288,11 +378,20 @@ fn text(shown: &Text, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 
 fn help(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     let line = |(keys, what): &(&'static str, &'static str)| {
-        Line::from(vec![Span::styled(format!(" {keys:14}"), palette.strong()), Span::raw(*what)])
+        Line::from(vec![
+            Span::styled(format!(" {keys:14}"), palette.strong()),
+            Span::raw(*what),
+        ])
     };
     let mut lines: Vec<_> = HELP.iter().map(line).collect();
     lines.push(Line::default());
-    for verdict in [Verdict::Done, Verdict::Again, Verdict::RunsOn, Verdict::Failed, Verdict::Refused] {
+    for verdict in [
+        Verdict::Done,
+        Verdict::Again,
+        Verdict::RunsOn,
+        Verdict::Failed,
+        Verdict::Refused,
+    ] {
         let glyph = Span::styled(format!(" {:14}", verdict.glyph()), palette.verdict(verdict));
         lines.push(Line::from(vec![glyph, Span::raw(verdict.says())]));
     }

@@ -1,5 +1,6 @@
 //! `hookgate listen`: a receiver on this machine, and what comes to it.
 
+mod action;
 mod answers;
 mod effects;
 mod filter;
@@ -9,6 +10,8 @@ mod keys;
 mod lines;
 mod list;
 mod page;
+mod palette;
+mod panes;
 mod pretty;
 mod reports;
 mod screen;
@@ -17,6 +20,7 @@ mod server;
 mod signals;
 mod state;
 mod terminal;
+mod typed;
 mod view;
 
 use std::io::{self, IsTerminal};

@@ -106,7 +106,9 @@ fn deliveries_are_shown_filtered_opened_copied_and_delivered_again() {
     );
     // An Escape that other keys follow at once would be an Alt.
     terminal.press("\x1b");
-    terminal.until("the text is gone", |terminal| !terminal.text().contains("as curl"));
+    terminal.until("the text is gone", |terminal| {
+        !terminal.text().contains("as curl")
+    });
 
     // Again: signed anew, so it is authentic, and known.
     terminal.press("r");

@@ -13,10 +13,11 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Uri};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::action::{Effect, Target};
 use super::forward::{chain, end_to_end};
 use super::page::{Kind, PageLine};
 use super::pretty;
-use super::state::{Effect, State, Target};
+use super::state::State;
 use crate::http_client::HttpClient;
 
 /// Terminals take no longer text into the clipboard, and some take none.

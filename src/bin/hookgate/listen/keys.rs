@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::state::{Action, Mode};
+use super::action::{Action, Mode};
 
 /// For the help: what to press, and what happens.
 pub(crate) const HELP: [(&str, &str); 16] = [

@@ -7,13 +7,15 @@ use hookgate::testing::LoggedDelivery;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::action::{Action, Effect, Mode};
 use super::effects::{Done, Effects};
 use super::keys;
+use super::palette::Palette;
 use super::reports::Missed;
 use super::signals::{Signal, Signals};
-use super::state::{Action, Effect, Mode, State};
+use super::state::State;
 use super::terminal::Screen;
-use super::view::{self, Palette};
+use super::view;
 
 /// As many deliveries are taken in before the screen is drawn again.
 const AT_ONCE: usize = 256;

@@ -1,7 +1,7 @@
 //! Lines that are scrolled through.
 
+use super::action::Action;
 use super::page::{self, PageLine};
-use super::state::Action;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scrolled {

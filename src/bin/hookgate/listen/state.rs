@@ -2,6 +2,7 @@
 
 use hookgate::testing::LoggedDelivery;
 
+use super::action::{Action, Effect, Mode, Target};
 use super::filter::Filter;
 use super::item::Item;
 use super::list::List;
@@ -16,79 +17,6 @@ pub(crate) struct About {
     pub(crate) log: Option<String>,
     /// What to say at the start, such as that others can reach the address.
     pub(crate) warning: Option<String>,
-}
-
-/// What a key means here and now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    Home,
-    End,
-    Open,
-    /// One step back: out of the filter, the delivery, the help; then the filter is cleared.
-    Back,
-    NextTab,
-    PreviousTab,
-    /// To the next delivery while one is open.
-    Newer,
-    Older,
-    Raw,
-    StartFilter,
-    Type(char),
-    Erase,
-    EraseAll,
-    Accept,
-    Curl,
-    Save,
-    Replay,
-    ReplayForward,
-    Help,
-    Suspend,
-    Quit,
-    /// Ctrl-C, which ends like a signal.
-    Interrupt,
-}
-
-/// What is to be done outside.
-#[derive(Clone, Debug)]
-pub(crate) enum Effect {
-    /// Show the delivery as a curl command, and copy it.
-    Curl(Item),
-    Save {
-        number: u64,
-        text: String,
-    },
-    Replay {
-        item: Item,
-        to: Target,
-    },
-    Suspend,
-    Quit,
-    Interrupt,
-}
-
-/// Where a delivery is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    Itself,
-    Forward,
-}
-
-/// Who gets the keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    #[default]
-    List,
-    /// The filter is being typed.
-    Filter,
-    /// A delivery is open.
-    Detail,
-    Help,
-    /// A text is shown over everything.
-    Text,
 }
 
 /// A delivery that is looked into. It stays here even when the list has let it go.

@@ -78,9 +78,14 @@ impl Screen {
                 }
                 before(info);
             } else if is_taken.load(Ordering::SeqCst) {
+                // What it says may quote a delivery; where it happened quotes nothing.
+                let place = info.location().map(ToString::to_string);
                 said.lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(info.to_string());
+                    .push(format!(
+                        "hookgate: a part of it panicked at {}",
+                        place.unwrap_or_default()
+                    ));
             } else {
                 before(info);
             }
@@ -111,4 +116,80 @@ fn give_back() {
         LeaveAlternateScreen,
         Show
     );
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Read as _;
+
+    use pty_process::blocking::{Command, open};
+    use rustix::termios::{LocalModes, tcgetattr};
+
+    use super::*;
+
+    /// Not a test of its own: what the tests below start in a terminal.
+    #[test]
+    #[ignore = "panics on purpose, for the tests beside it"]
+    fn panics_while_it_draws() {
+        let _screen = Screen::take().unwrap();
+        panic!("on purpose");
+    }
+
+    #[test]
+    #[ignore = "panics on purpose, for the tests beside it"]
+    fn panics_beside_it() {
+        let mut screen = Screen::take().unwrap();
+        assert!(
+            thread::spawn(|| panic!("whsec_made_up_and_quoted"))
+                .join()
+                .is_err()
+        );
+        assert!(screen.is_cracked());
+        screen.lend(|| {}).unwrap();
+    }
+
+    /// Everything that was written to the terminal, and whether it is as a shell expects it.
+    fn in_a_terminal(name: &str) -> (String, bool) {
+        let (mut pty, pts) = open().unwrap();
+        pty.resize(pty_process::Size::new(24, 80)).unwrap();
+        let arguments = ["--ignored", "--exact", "--nocapture"];
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(arguments)
+            .arg(format!("listen::terminal::tests::{name}"))
+            // What the harness prints itself is none of this.
+            .env("RUST_BACKTRACE", "0")
+            .spawn(pts)
+            .unwrap();
+        let mut written = Vec::new();
+        // The end of a terminal is an error.
+        let _ = pty.read_to_end(&mut written);
+        child.wait().unwrap();
+        let modes = tcgetattr(&pty).unwrap().local_modes;
+        let is_cooked = modes.contains(LocalModes::ICANON | LocalModes::ECHO);
+        (String::from_utf8_lossy(&written).into_owned(), is_cooked)
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+        let (written, is_cooked) = in_a_terminal("panics_while_it_draws");
+        let left = written
+            .find("\x1b[?1049l")
+            .expect("the other screen was left");
+        assert!(written.contains("\x1b[?1049h") && written.contains("\x1b[?25h"));
+        assert!(written.find("on purpose").unwrap() > left, "{written:?}");
+        assert!(is_cooked);
+    }
+
+    #[test]
+    fn a_panic_elsewhere_is_told_at_the_end_and_quotes_nothing() {
+        let (written, is_cooked) = in_a_terminal("panics_beside_it");
+        let left = written
+            .rfind("\x1b[?1049l")
+            .expect("the other screen was left");
+        let told = written
+            .find("a part of it panicked at src")
+            .expect("the panic was told");
+        assert!(told > left && !written.contains("whsec_"), "{written:?}");
+        assert!(is_cooked);
+    }
 }

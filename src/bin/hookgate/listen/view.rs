@@ -2,14 +2,15 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::item::{Item, Verdict};
-use super::keys::HELP;
-use super::page::{Kind, PageLine, Tab};
-use super::state::{Mode, Open, State, Text};
+use super::action::Mode;
+use super::item::Item;
+use super::page::Kind;
+use super::palette::Palette;
+use super::panes;
+use super::state::State;
 
 /// Where things stand on a screen of this size.
 struct Areas {
@@ -73,49 +74,6 @@ pub(crate) fn lay_out(state: &mut State, area: Rect) {
     state.lay_out(areas.list.height, size(areas.page), size(areas.text));
 }
 
-/// Colours, or none where NO_COLOR asks for it; words and glyphs say the same.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Palette {
-    pub(crate) colours: bool,
-}
-
-impl Palette {
-    fn colour(self, colour: Color) -> Style {
-        if self.colours {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
-    }
-
-    fn verdict(self, verdict: Verdict) -> Style {
-        self.colour(match verdict {
-            Verdict::Done => Color::Green,
-            Verdict::Again => Color::Cyan,
-            Verdict::RunsOn => Color::Magenta,
-            Verdict::Failed => Color::Yellow,
-            Verdict::Refused => Color::Red,
-        })
-    }
-
-    fn quiet(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    fn line(self, kind: Kind) -> Style {
-        match kind {
-            Kind::Plain => Style::new(),
-            Kind::Remark => self.quiet(),
-            Kind::Bad => self.colour(Color::Red),
-            Kind::Advice => self.colour(Color::Cyan),
-        }
-    }
-}
-
 pub(crate) fn draw(state: &State, palette: Palette, frame: &mut Frame<'_>) {
     let areas = Areas::of(frame.area(), state.open.is_some());
     title(state, palette, frame, areas.title);
@@ -124,12 +82,12 @@ pub(crate) fn draw(state: &State, palette: Palette, frame: &mut Frame<'_>) {
         list(state, palette, frame, areas.list);
     }
     if let Some(open) = &state.open {
-        detail(open, palette, frame, areas.tabs, areas.page);
+        panes::detail(open, palette, frame, areas.tabs, areas.page);
     }
     bottom(state, palette, frame, areas.bottom);
     match (state.mode, &state.text) {
-        (Mode::Text, Some(shown)) => text(shown, palette, frame, areas.text),
-        (Mode::Help, _) => help(palette, frame, areas.text),
+        (Mode::Text, Some(shown)) => panes::text(shown, palette, frame, areas.text),
+        (Mode::Help, _) => panes::help(palette, frame, areas.text),
         _ => {}
     }
 }
@@ -159,7 +117,7 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 
 /// Widths of the columns up to the id; the id and the reason share what is left.
 const COLUMNS: [usize; 4] = [8, 6, 22, 15];
-const ID: usize = 20;
+pub(crate) const ID: usize = 20;
 
 fn heads(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     let [time, status, outcome, kind] = COLUMNS;
@@ -255,7 +213,7 @@ fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
 }
 
 /// Exactly so many columns, cut off with `…` where the text is wider.
-fn padded(text: &str, columns: usize) -> String {
+pub(crate) fn padded(text: &str, columns: usize) -> String {
     let width = Span::raw(text).width();
     if width <= columns {
         return format!("{text}{}", " ".repeat(columns - width));
@@ -272,52 +230,6 @@ fn padded(text: &str, columns: usize) -> String {
     cut.push('…');
     cut.extend(std::iter::repeat_n(' ', columns.saturating_sub(taken + 1)));
     cut
-}
-
-fn detail(open: &Open, palette: Palette, frame: &mut Frame<'_>, tabs: Rect, page: Rect) {
-    let item = &open.item;
-    let mut spans = vec![Span::styled(
-        format!(
-            " #{} {} ",
-            item.number,
-            padded(&item.event_id, ID).trim_end()
-        ),
-        palette.strong(),
-    )];
-    for tab in Tab::ALL {
-        let name = format!(" {} ", tab.name());
-        if tab == open.tab {
-            spans.push(Span::styled(format!("[{}]", tab.name()), palette.strong()));
-        } else {
-            spans.push(Span::raw(name));
-        }
-    }
-    let (first, last, rows) = open.page.position();
-    spans.push(Span::styled(
-        format!("  {first}–{last} of {rows}"),
-        palette.quiet(),
-    ));
-    let line = Line::from(spans).style(Style::new().add_modifier(Modifier::REVERSED));
-    frame.render_widget(line, tabs);
-    lines(open.page.in_sight(), palette, frame, page);
-}
-
-fn lines(rows: &[PageLine], palette: Palette, frame: &mut Frame<'_>, area: Rect) {
-    let line = |row: &PageLine| {
-        let style = palette.line(row.kind);
-        let (name, value) = row
-            .text
-            .split_at_checked(row.name)
-            .unwrap_or((&row.text, ""));
-        Line::from(vec![
-            Span::styled(name.to_owned(), style.patch(palette.quiet())),
-            Span::styled(value.to_owned(), style),
-        ])
-    };
-    frame.render_widget(
-        Paragraph::new(rows.iter().map(line).collect::<Vec<_>>()),
-        area,
-    );
 }
 
 fn bottom(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
@@ -370,42 +282,225 @@ fn keys(text: &'static str, palette: Palette) -> Line<'static> {
     Line::styled(text, palette.quiet())
 }
 
-fn text(shown: &Text, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
-    frame.render_widget(Clear, frame_around(area));
-    frame.render_widget(Block::bordered().title(&*shown.title), frame_around(area));
-    lines(shown.page.in_sight(), palette, frame, area);
-}
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::style::Color;
 
-fn help(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
-    let line = |(keys, what): &(&'static str, &'static str)| {
-        Line::from(vec![
-            Span::styled(format!(" {keys:14}"), palette.strong()),
-            Span::raw(*what),
-        ])
-    };
-    let mut lines: Vec<_> = HELP.iter().map(line).collect();
-    lines.push(Line::default());
-    for verdict in [
-        Verdict::Done,
-        Verdict::Again,
-        Verdict::RunsOn,
-        Verdict::Failed,
-        Verdict::Refused,
-    ] {
-        let glyph = Span::styled(format!(" {:14}", verdict.glyph()), palette.verdict(verdict));
-        lines.push(Line::from(vec![glyph, Span::raw(verdict.says())]));
+    use super::super::action::Action;
+    use super::super::item::tests::{delivery, handled};
+    use super::super::state::About;
+    use super::*;
+
+    fn state() -> State {
+        let about = About {
+            url: "http://127.0.0.1:8787/webhooks".into(),
+            ..About::default()
+        };
+        State::new(about, 4)
     }
-    frame.render_widget(Clear, frame_around(area));
-    frame.render_widget(Block::bordered().title(" Keys "), frame_around(area));
-    frame.render_widget(Paragraph::new(lines), area);
-}
 
-/// One cell further on each side, so far as there is room.
-fn frame_around(area: Rect) -> Rect {
-    Rect {
-        x: area.x.saturating_sub(1),
-        y: area.y.saturating_sub(1),
-        width: area.width.saturating_add(2),
-        height: area.height.saturating_add(2),
+    fn full() -> State {
+        let mut state = state();
+        state.push(handled("evt_let_go"));
+        state.push(handled("evt_1"));
+        state.push(delivery(
+            r#"{"id":"evt_1","type":"row.deleted"}"#,
+            200,
+            "replayed",
+        ));
+        let mut refused = delivery(
+            r#"{"id":"evt_2","type":"page.created"}"#,
+            401,
+            "not_authentic",
+        );
+        refused.answer.as_mut().unwrap().reason =
+            Some("the signature is not that of these bytes".into());
+        state.push(refused);
+        state.push(delivery(
+            r#"{"id":"evt_3","type":"row.created"}"#,
+            503,
+            "runs_on",
+        ));
+        state
+    }
+
+    fn buffer(
+        state: &mut State,
+        width: u16,
+        height: u16,
+        colours: bool,
+    ) -> ratatui::buffer::Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        lay_out(state, Rect::new(0, 0, width, height));
+        terminal
+            .draw(|frame| draw(state, Palette { colours }, frame))
+            .unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    fn drawn(state: &mut State, width: u16, height: u16) -> Vec<String> {
+        let buffer = buffer(state, width, height, true);
+        let row = |y| {
+            let mut line = String::new();
+            let mut skipped = 0;
+            for x in 0..width {
+                let symbol = buffer[(x, y)].symbol();
+                if skipped == 0 {
+                    line.push_str(symbol);
+                }
+                skipped = Span::raw(symbol).width().max(skipped).saturating_sub(1);
+            }
+            line.trim_end().to_owned()
+        };
+        (0..height).map(row).collect()
+    }
+
+    #[test]
+    fn an_empty_list_says_what_to_try() {
+        let lines = drawn(&mut state(), 100, 6);
+        assert_eq!(
+            lines[0],
+            "hookgate listen http://127.0.0.1:8787/webhooks  0 came"
+        );
+        assert!(lines[2].contains("hookgate send row.created --to http://127.0.0.1:8787/webhooks"));
+    }
+
+    #[test]
+    fn a_list_says_each_verdict_in_words() {
+        assert_eq!(
+            drawn(&mut full(), 132, 8),
+            [
+                "hookgate listen http://127.0.0.1:8787/webhooks  5 came, the oldest 1 let go",
+                "  time     status outcome                type            id                        ms  reason",
+                "  01:53:20 204    ✓ handled              row.deleted     evt_1                    1.2",
+                "  01:53:20 200    = replayed             row.deleted     evt_1                    1.2",
+                "  01:53:20 401    ✗ not_authentic        page.created    evt_2                    1.2  the signature is not that of these bytes",
+                "› 01:53:20 503    … runs_on              row.created     evt_3                    1.2",
+                "",
+                "Enter open  / filter  c curl  r replay  ? help  q quit  following",
+            ]
+        );
+    }
+
+    #[test]
+    fn colours_go_where_they_are_not_wanted_and_nothing_else_does() {
+        let (with, without) = (
+            buffer(&mut full(), 132, 8, true),
+            buffer(&mut full(), 132, 8, false),
+        );
+        let coloured = |buffer: &ratatui::buffer::Buffer| {
+            buffer
+                .content()
+                .iter()
+                .filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
+                .count()
+        };
+        assert!(coloured(&with) > 50);
+        assert_eq!(coloured(&without), 0);
+        let symbols = |buffer: &ratatui::buffer::Buffer| -> String {
+            buffer.content().iter().map(|cell| cell.symbol()).collect()
+        };
+        assert_eq!(symbols(&with), symbols(&without));
+    }
+
+    #[test]
+    fn an_open_delivery_stands_below_the_list_and_says_what_to_do_next() {
+        let mut state = full();
+        for action in [Action::Up, Action::Open] {
+            state.update(action);
+        }
+        let lines = drawn(&mut state, 100, 24);
+        assert!(lines[4].starts_with("› 01:53:20 401"), "{lines:#?}");
+        assert!(
+            lines[9].starts_with(" #4 evt_2 [Answer] Head  Body  Event   1–"),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[10].starts_with("verdict: ✗ refused without a run"),
+            "{lines:#?}"
+        );
+        let all = lines.join("\n");
+        assert!(all.contains("hookgate explain"), "{all}");
+        // Too low for both: the delivery has it all.
+        let low = drawn(&mut state, 100, 12);
+        assert!(low[1].starts_with(" #4 evt_2 [Answer]"), "{low:#?}");
+    }
+
+    /// Every size, in every state: nothing panics, and nothing is drawn outside.
+    #[test]
+    fn no_screen_is_too_small() {
+        let mut states = [full(), full(), full(), full(), state()];
+        states[1].update(Action::Open);
+        states[2].update(Action::Help);
+        states[3].show_text(
+            1,
+            " curl ".into(),
+            "curl".into(),
+            vec![super::super::page::line(Kind::Plain, "curl 東京")],
+        );
+        for state in &mut states {
+            for (width, height) in [
+                (1, 1),
+                (2, 1),
+                (1, 9),
+                (3, 3),
+                (9, 2),
+                (200, 1),
+                (5, 40),
+                (20, 5),
+                (0, 0),
+            ] {
+                drawn(state, width, height);
+                state.update(Action::Down);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_sent_breaks_a_row() {
+        let mut state = state();
+        for id in [
+            "東京東京東京東京東京東京",
+            "🧾🧾🧾",
+            "e\\u001b[31mvil\\n",
+            "\\u202egnp.exe",
+            "👩\\u200d💻",
+        ] {
+            let body = format!(r#"{{"id":"{id}","type":"row.created"}}"#);
+            state.push(delivery(&body, 204, "handled"));
+        }
+        for _ in 0..2 {
+            let lines = drawn(&mut state, 100, 7);
+            // The column behind the id stands where it always does.
+            for line in &lines[2..5] {
+                assert_eq!(
+                    Span::raw(line.split("1.2").next().unwrap()).width(),
+                    82,
+                    "{line}"
+                );
+            }
+            assert!(!lines.concat().chars().any(char::is_control));
+            state.update(Action::Home);
+        }
+        assert_eq!(padded("東京", 3), "東…");
+        assert_eq!(padded("東京", 4), "東京");
+        assert_eq!(padded("東京東", 4), "東… ");
+        assert_eq!(padded("abc", 5), "abc  ");
+    }
+
+    #[test]
+    fn a_filter_is_shown_while_it_is_typed_and_afterwards() {
+        let mut state = full();
+        state.update(Action::StartFilter);
+        "evt_2"
+            .chars()
+            .for_each(|char| drop(state.update(Action::Type(char))));
+        let lines = drawn(&mut state, 100, 8);
+        assert!(lines[7].starts_with("/evt_2▏"), "{lines:#?}");
+        assert!(lines[0].contains("5 came, 1 shown"), "{lines:#?}");
+        state.update(Action::Accept);
+        assert!(drawn(&mut state, 100, 8)[7].starts_with("/evt_2  Enter open"));
     }
 }

@@ -4,10 +4,13 @@
 #![allow(missing_docs)] // a program has no API
 #![allow(dead_code)] // until every command is there
 
+mod duration;
 mod durations;
 mod fault;
+mod harmless;
 mod http_client;
 mod interrupt;
+mod listen;
 mod out;
 mod panics;
 mod request_text;
@@ -40,6 +43,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Send(Box<send::SendArgs>),
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    Listen(listen::Listen),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -74,6 +79,7 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
+        Command::Listen(args) => listen::run(args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

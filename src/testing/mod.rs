@@ -9,6 +9,7 @@
 //! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
 
 mod clock;
+mod clock_offset;
 mod event;
 pub mod log;
 mod signer;
@@ -16,6 +17,7 @@ mod store;
 mod transport;
 
 pub use clock::TokioClock;
+pub use clock_offset::ClockOffset;
 pub use event::{delivery, event};
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
 pub use signer::Signer;

@@ -4,6 +4,7 @@
 #![allow(missing_docs)] // a program has no API
 #![allow(dead_code)] // until every command is there
 
+mod doctor;
 mod durations;
 mod fault;
 mod http_client;
@@ -34,7 +35,9 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
+    Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

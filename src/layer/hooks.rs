@@ -58,7 +58,8 @@ pub struct Settled {
     pub reason: Option<Reason>,
     /// Time from the claim to the end of the handler.
     pub elapsed: Duration,
-    /// Whether the request had been answered, or its sender had hung up, before the end.
+    /// Whether the request had been answered, or its sender had hung up, before the end: that of the handler, or that of a commit or
+    /// release that was slow.
     pub late: bool,
 }
 

@@ -9,6 +9,7 @@
 //! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
 
 mod clock;
+mod clock_offset;
 mod event;
 pub mod factory;
 mod iso8601;
@@ -19,6 +20,7 @@ mod store;
 mod transport;
 
 pub use clock::TokioClock;
+pub use clock_offset::ClockOffset;
 pub use event::{delivery, event};
 pub use factory::{EventFactory, SampleEvent};
 pub use iso8601::iso8601;

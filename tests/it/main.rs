@@ -6,8 +6,12 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
+#[cfg(feature = "cli")]
+mod doctor;
 mod events;
 mod examples;
 #[cfg(all(feature = "axum", feature = "testing"))]

@@ -5,6 +5,7 @@
 #![allow(dead_code)] // until every command is there
 
 mod duration;
+mod doctor;
 mod durations;
 mod fault;
 mod harmless;
@@ -41,10 +42,12 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
     Send(Box<send::SendArgs>),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
     Listen(listen::Listen),
+    Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -80,6 +83,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

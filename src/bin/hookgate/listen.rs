@@ -168,8 +168,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         let state = State::new(about, args.keep);
         screen::show(state, deliveries, missed, effects, &mut signals)
             .await
-            // A terminal that is gone is a reader that is gone.
-            .unwrap_or(End::Signalled(Signal::Terminate))
+            .map_err(|error| Fault::caused_by(Class::Input, "the terminal can't be used", &error))
     } else {
         if let Some(warning) = warning {
             eprintln!("hookgate: {warning}");
@@ -177,7 +176,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         let json = serde_json::json!({ "listening": url });
         out.say(&format!("listening on {url}"), &json)?;
         out.flush()?;
-        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await?
+        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await
     };
     let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
@@ -185,7 +184,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         // Asked twice, it waits no longer.
         () = &mut again => {}
     }
-    Ok(match end {
+    Ok(match end? {
         End::Signalled(Signal::Interrupt) => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
     })

@@ -12,7 +12,7 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
 /// The screen that is drawn on. Dropping it gives the terminal back.
@@ -53,7 +53,9 @@ impl Screen {
         self.leave();
         meanwhile();
         self.enter()?;
-        self.terminal.clear()
+        // A new one draws everything again. Clearing the old one would ask the terminal where its cursor is, and wait for the answer.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        execute!(io::stdout(), Clear(ClearType::All))
     }
 
     /// Whether a task has panicked.

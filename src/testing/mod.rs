@@ -13,6 +13,7 @@ mod event;
 pub mod factory;
 mod iso8601;
 pub mod log;
+pub mod sender;
 mod signer;
 mod store;
 mod transport;

@@ -54,6 +54,8 @@ mod ready;
 mod refusals;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(feature = "cli")]
+mod send;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

@@ -154,7 +154,7 @@ impl EventFactory {
         let created_at = quoted(&iso8601(self.now(number)));
         let data = data(event_type, &format!("{prefix}{number}"));
         let event_type = quoted(event_type);
-        SampleEvent::new(format!(
+        SampleEvent::of_json(format!(
             r#"{{"id":{id},"type":{event_type},"createdAt":{created_at},"workspaceId":"ws_made_up","data":{data}}}"#
         ))
     }

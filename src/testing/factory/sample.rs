@@ -41,9 +41,18 @@ pub struct SampleEvent {
 }
 
 impl SampleEvent {
-    pub(super) fn new(json: String) -> Self {
+    /// Of a body that is there already, kept as it is written: only what is changed of it is written anew.
+    ///
+    /// ```
+    /// use hookgate::testing::factory::SampleEvent;
+    ///
+    /// let event = SampleEvent::of_json(r#"{ "id":"evt_9", "type":"page.created" }"#);
+    /// assert_eq!(event.to_json(), r#"{ "id":"evt_9", "type":"page.created" }"#);
+    /// assert_eq!(event.id("evt_10").to_json(), r#"{"id":"evt_10","type":"page.created"}"#);
+    /// ```
+    pub fn of_json(json: impl Into<String>) -> Self {
         Self {
-            tree: Tree::text(json),
+            tree: Tree::text(json.into()),
         }
     }
 

@@ -4,7 +4,6 @@
 #![allow(missing_docs)] // a program has no API
 #![allow(dead_code)] // until every command is there
 
-mod duration;
 mod durations;
 mod fault;
 mod harmless;
@@ -43,7 +42,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Send(Box<send::SendArgs>),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
     /// Print the completions for a shell.
     ///

@@ -15,6 +15,8 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
+use crate::panics;
+
 /// The screen that is drawn on. Dropping it gives the terminal back.
 pub(crate) struct Screen {
     pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -80,14 +82,9 @@ impl Screen {
                 }
                 before(info);
             } else if is_taken.load(Ordering::SeqCst) {
-                // What it says may quote a delivery; where it happened quotes nothing.
-                let place = info.location().map(ToString::to_string);
                 said.lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(format!(
-                        "hookgate: a part of it panicked at {}",
-                        place.unwrap_or_default()
-                    ));
+                    .push(panics::request(info));
             } else {
                 before(info);
             }
@@ -104,7 +101,7 @@ impl Drop for Screen {
             .unwrap_or_else(PoisonError::into_inner)
             .drain(..)
         {
-            let _ = writeln!(io::stderr(), "{message}");
+            let _ = io::stderr().write_all(message.as_bytes());
         }
     }
 }
@@ -120,7 +117,8 @@ fn give_back() {
     );
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::Read as _;
 
@@ -189,7 +187,7 @@ mod tests {
             .rfind("\x1b[?1049l")
             .expect("the other screen was left");
         let told = written
-            .find("a part of it panicked at src")
+            .find("a bug of hookgate")
             .expect("the panic was told");
         assert!(told > left && !written.contains("whsec_"), "{written:?}");
         assert!(is_cooked);

@@ -48,6 +48,8 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
 mod parsers;
+#[cfg(all(unix, feature = "cli"))]
+mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
 mod process;

@@ -45,7 +45,7 @@ struct Cli {
 #[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
     Send(Box<send::SendArgs>),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
     Doctor(doctor::Doctor),
     /// Print the completions for a shell.

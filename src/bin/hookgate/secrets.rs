@@ -76,17 +76,24 @@ impl SecretArgs {
 
     /// One ring of all of them.
     pub(crate) fn ring(&self) -> Result<KeyRing, Fault> {
+        self.ring_and_first().map(|(ring, _)| ring)
+    }
+
+    /// One ring of all of them, and the first of them; asked for once.
+    pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
         let unusable = |error: hookgate::KeysError| {
             Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
         };
+        let named = self.named()?;
+        let first = named.first().map(|(_, secret)| secret.clone());
         let mut ring = None;
-        for (name, secret) in self.named()? {
+        for (name, secret) in named {
             ring = Some(match ring {
                 None => KeyRing::named(&name, secret).map_err(unusable)?,
                 Some(ring) => KeyRing::with_key(ring, &name, secret).map_err(unusable)?,
             });
         }
-        ring.ok_or_else(none_given)
+        ring.zip(first).ok_or_else(none_given)
     }
 
     /// The first of them, for what signs.

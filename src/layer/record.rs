@@ -19,7 +19,9 @@ mod on {
     use crate::layer::hooks::{Answer, Chain};
     use crate::outcome::Refusal;
     use crate::receiver::{Receiver, ReceiverBuilder};
-    use crate::testing::log::{LoggedAnswer, LoggedDelivery, Record, header_as_logged};
+    use crate::testing::log::{
+        LoggedAnswer, LoggedDelivery, Record, header_as_logged, target_as_logged,
+    };
     use crate::verify::Intake;
 
     /// The recorder that was set.
@@ -103,7 +105,7 @@ mod on {
             delivery.body = None;
             parts.method.as_str().clone_into(&mut delivery.method);
             if let Some(target) = parts.uri.path_and_query() {
-                target.as_str().clone_into(&mut delivery.target);
+                delivery.target = target_as_logged(target.as_str());
             }
             *running.lock() = Some(delivery);
         }

@@ -29,6 +29,8 @@ mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod leases;
+#[cfg(feature = "cli")]
+mod listen;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod log;
 #[cfg(feature = "axum")]
@@ -59,6 +61,8 @@ mod sender;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(unix, feature = "cli"))]
+mod terminal;
 #[cfg(feature = "axum")]
 mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]

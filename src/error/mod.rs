@@ -18,6 +18,8 @@ mod path;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
+#[cfg(feature = "testing")]
+mod sender;
 mod store;
 mod verify;
 
@@ -33,6 +35,8 @@ pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
+#[cfg(feature = "testing")]
+pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 

@@ -25,6 +25,7 @@ pub use event::{delivery, event};
 pub use factory::{EventFactory, SampleEvent};
 pub use iso8601::iso8601;
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+pub use sender::Sender;
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
 pub use transport::{InProcess, Transport, TransportError};

@@ -62,6 +62,8 @@ mod refusals;
 mod route;
 #[cfg(feature = "cli")]
 mod send;
+#[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
+mod sender;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

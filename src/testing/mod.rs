@@ -10,6 +10,7 @@
 
 mod clock;
 mod event;
+pub mod explain;
 pub mod log;
 mod signer;
 mod store;
@@ -17,6 +18,7 @@ mod transport;
 
 pub use clock::TokioClock;
 pub use event::{delivery, event};
+pub use explain::{Explainer, Explanation};
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};

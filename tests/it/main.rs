@@ -10,6 +10,8 @@ mod bodies;
 mod crowd;
 mod events;
 mod examples;
+#[cfg(feature = "testing")]
+mod explain;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;

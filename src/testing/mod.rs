@@ -12,6 +12,7 @@ mod clock;
 mod event;
 pub mod explain;
 pub mod log;
+pub mod read;
 mod signer;
 mod store;
 mod transport;

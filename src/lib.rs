@@ -106,7 +106,7 @@ pub use error::{
 };
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub use error::{LogError, LogErrorKind, ReadError, ReadErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

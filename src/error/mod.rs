@@ -13,6 +13,7 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
+mod path;
 #[cfg(feature = "testing")]
 mod read;
 #[cfg(feature = "axum")]
@@ -28,6 +29,7 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
 #[cfg(feature = "axum")]

@@ -12,6 +12,8 @@ mod events;
 mod examples;
 #[cfg(feature = "testing")]
 mod explain;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
@@ -27,6 +29,12 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(feature = "axum")]
+mod leases;
+#[cfg(feature = "cli")]
+mod listen;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -48,9 +56,15 @@ mod ready;
 mod refusals;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(feature = "cli")]
+mod send;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(unix, feature = "cli"))]
+mod terminal;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

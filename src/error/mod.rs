@@ -13,8 +13,9 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
-#[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "testing")]
+mod read;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
@@ -30,8 +31,9 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
-#[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "testing")]
+pub use read::{ReadError, ReadErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};

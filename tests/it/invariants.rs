@@ -151,6 +151,17 @@ fn digests_are_compared_in_constant_time_only() {
     assert_eq!(signature_rs.matches("fn tag(").count(), 2);
     // No request has a part in what is compared there.
     assert_eq!(who_names(&["mac.mark("]), ["verify/keys.rs"]);
+    // Keys of any bytes are for finding out what went wrong, and give a place in a list, never a MAC.
+    for name in who_names(&["TrialKey"]) {
+        let explains = name.starts_with("testing/explain/");
+        assert!(explains || name == "verify/signature.rs", "{name}");
+    }
+    let signed =
+        "pub(crate) fn signed(&self, pieces: &[&[u8]], claimed: &[Signature]) -> Option<usize>";
+    assert!(signature_rs.contains(signed));
+    let trial = signature_rs.split("impl TrialKey {").nth(1).unwrap();
+    let trial = trial.split("\n}\n").next().unwrap();
+    assert_eq!(trial.matches("fn ").count(), 2, "new and signed");
     // As text a signature could be compared anywhere. Only who signs makes one, and unit tests, which stand last in a file.
     let makes_one = |source: &&Source| {
         let code = source.text.split("#[cfg(test)]\nmod tests").next();

@@ -14,6 +14,8 @@ mod crowd;
 mod doctor;
 mod events;
 mod examples;
+#[cfg(feature = "testing")]
+mod explain;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod factory;
 mod faults;

@@ -74,6 +74,22 @@ impl SecretArgs {
             .collect()
     }
 
+    /// Every secret as it is configured, also what can't be right, with a name for each. Asks at the terminal where none is given.
+    pub(crate) fn as_configured(&self) -> Result<Vec<Configured>, Fault> {
+        let mut found = configured(&self.secret_env, &self.secret_file)?;
+        if found.is_empty() {
+            let name = DEFAULT_VARIABLE.to_owned();
+            found.push(match std::env::var_os(&name) {
+                Some(_) => (name.clone(), of_environment(&name)?),
+                None => (
+                    "typed".to_owned(),
+                    Zeroizing::new(prompt()?.as_bytes().to_vec()),
+                ),
+            });
+        }
+        Ok(found)
+    }
+
     /// One ring of all of them.
     pub(crate) fn ring(&self) -> Result<KeyRing, Fault> {
         self.ring_and_first().map(|(ring, _)| ring)
@@ -111,6 +127,63 @@ impl SecretArgs {
         };
         secret.map_err(|error| refused(&error))
     }
+}
+
+/// A secret's name, and its bytes whatever they are.
+pub(crate) type Configured = (String, Zeroizing<Vec<u8>>);
+
+/// What these variables and files hold, as it stands there, but for the one line break at a file's end.
+pub(crate) fn configured(
+    variables: &[String],
+    files: &[PathBuf],
+) -> Result<Vec<Configured>, Fault> {
+    let mut found = Vec::new();
+    for variable in variables {
+        found.push((variable.clone(), of_environment(variable)?));
+    }
+    for path in files {
+        warn_if_others_can_read(path);
+        found.push((path.display().to_string(), of_file(path)?));
+    }
+    Ok(found)
+}
+
+fn of_environment(name: &str) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    match std::env::var_os(name) {
+        Some(text) => Ok(Zeroizing::new(text.into_encoded_bytes())),
+        None => Err(
+            Fault::new(Class::Secret, format!("the environment has no {name}"))
+                .advise(advice(SecretErrorKind::Unset)),
+        ),
+    }
+}
+
+fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    use std::io::Read as _;
+
+    const LONGEST: usize = 64 << 10;
+    // Full size from the start: a vector that grows leaves copies of the secret behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST + 1));
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut text));
+    let unreadable = format!("the secret in {} can't be read", path.display());
+    read.map_err(|error| {
+        Fault::caused_by(Class::Secret, &unreadable, &error)
+            .advise(advice(SecretErrorKind::Unreadable))
+    })?;
+    if text.len() > LONGEST {
+        let long = format!("{unreadable}: it is longer than {LONGEST} bytes");
+        return Err(
+            Fault::new(Class::Secret, long).advise("give the file that holds the secret alone")
+        );
+    }
+    if text.last() == Some(&b'\n') {
+        text.pop();
+        if text.last() == Some(&b'\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
 }
 
 /// What to do about a secret that is none.

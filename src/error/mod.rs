@@ -13,6 +13,8 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
+#[cfg(feature = "testing")]
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
@@ -26,6 +28,8 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "testing")]
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};

@@ -11,6 +11,7 @@
 mod clock;
 mod event;
 pub mod log;
+pub mod replay;
 mod signer;
 mod store;
 mod transport;
@@ -18,6 +19,7 @@ mod transport;
 pub use clock::TokioClock;
 pub use event::{delivery, event};
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+pub use replay::{Faults, Harness, Replay};
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
 pub use transport::{InProcess, Transport, TransportError};

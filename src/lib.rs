@@ -106,7 +106,7 @@ pub use error::{
 };
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub use error::{LogError, LogErrorKind, ReplayError, ReplayErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

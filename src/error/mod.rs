@@ -14,6 +14,8 @@ mod keys;
 mod log;
 mod lookup;
 #[cfg(feature = "testing")]
+mod path;
+#[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
 mod router;
@@ -28,6 +30,8 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "testing")]
+pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

@@ -103,6 +103,7 @@ mod hooks;
 mod looking;
 mod meeting;
 mod metrics;
+mod record;
 mod response;
 mod run;
 mod service;

@@ -19,6 +19,7 @@ use super::hooks::{Answer, Reason};
 use super::looking;
 use super::meeting::{End, Ended};
 use super::metrics::Meter;
+use super::record::Tape;
 use super::response::{self, Own};
 use super::run::{Attached, Work};
 use super::settings::LEAST_TO_BEGIN;
@@ -121,6 +122,7 @@ pub(super) struct Delivering {
     started: Instant,
     pub(super) trace: Trace,
     meter: Meter,
+    tape: Tape,
 }
 
 impl Delivering {
@@ -130,6 +132,7 @@ impl Delivering {
             started,
             trace: Trace::begin(method),
             meter: Meter::begin(&receiver, started),
+            tape: Tape::begin(&receiver, started),
             receiver,
         }
     }
@@ -148,6 +151,7 @@ impl Delivering {
         B: Body,
     {
         let (parts, body) = request.into_parts();
+        self.tape.head(&self.receiver, &parts);
         async move {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
                 && delivery.by() == self.receiver.id()
@@ -155,6 +159,7 @@ impl Delivering {
                 // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
                 // claim. Waiting for it would be waiting for ourselves.
                 self.meter.passed_on();
+                self.tape.passed_on();
                 let body = VerifiedBody::new(delivery.body().clone());
                 let answer = inner.call(Request::from_parts(parts, body)).await;
                 return answer.map(|response| response.map(ResponseBody::inner));
@@ -192,7 +197,10 @@ impl Delivering {
         let budget_ends = self.started + times.budget;
         // Nothing large is held by value across a wait but the intake itself, and that once: see `supervise` on frames.
         let (mut intake, mut opened) = (None, self.started);
-        let looked_up = match self.receiver.opening(&head)? {
+        let looked_up = match self
+            .receiver
+            .opening(&head, |now| self.tape.judged_at(now))?
+        {
             Opening::Open(here) => {
                 intake = Some(here);
                 None
@@ -218,9 +226,11 @@ impl Delivering {
         let reading = intake.as_mut().ok_or_else(never)?;
         let deadline = sleep_until(budget_ends.min(opened + times.body_deadline));
         if let Err(refusal) = body::read(body, reading, deadline).await {
+            self.tape.broke_off(reading);
             // A stale delivery is read now and then all the same, and answered no differently for it.
             return Err(reading.stale().map_or(refusal, Refusal::from));
         }
+        self.tape.whole(reading);
         let intake = intake.ok_or_else(never)?;
         self.receiver.recognise(intake, &head)
     }
@@ -293,5 +303,6 @@ impl Delivering {
         self.trace.answered(answer);
         self.meter.answered(answer);
         self.receiver.shared.layer.hooks.answered(answer);
+        self.tape.answered(&self.receiver, answer);
     }
 }

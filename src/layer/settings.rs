@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::hooks::{Answer, DeadLettered, Failed, HookError, Hooks, Settled};
 use super::metrics::Metrics;
+use super::record::Recording;
 use super::response::OwnAnswer;
 use super::waiting::WaitingRoom;
 use crate::dedupe::RetrySchedule;
@@ -26,6 +27,8 @@ pub(crate) struct LayerSettings {
     pub(super) hooks: Hooks,
     #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // nothing in there without it
     pub(super) metrics: Metrics,
+    #[cfg_attr(not(feature = "testing"), allow(dead_code))] // as above
+    pub(super) recording: Recording,
 }
 
 impl Default for LayerSettings {
@@ -37,6 +40,7 @@ impl Default for LayerSettings {
             waiting: Arc::new(WaitingRoom::new(64, 4)),
             hooks: Hooks::default(),
             metrics: Metrics::default(),
+            recording: Recording::default(),
         }
     }
 }

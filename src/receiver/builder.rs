@@ -189,7 +189,8 @@ impl ReceiverBuilder {
     }
 
     /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. Default: 30 s,
-    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third.
+    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third. Counted from when the store is
+    /// asked, so it should be longer than the store ever takes to answer: see [`Receiver::admit`].
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self

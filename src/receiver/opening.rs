@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Receiver, RequestHead};
+use crate::clock::UnixSeconds;
 use crate::error::{LookupError, VerifyError, VerifyErrorKind};
 use crate::lookup::Waiting;
 use crate::outcome::Refusal;
@@ -57,15 +58,19 @@ impl Receiver {
     /// # Errors
     /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
     pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        match self.opening(head)? {
+        match self.opening(head, |_| ())? {
             Opening::Open(intake) => Ok(intake),
             Opening::LooksUp(looking_up, waiting) => self.opened(looking_up, waiting.await),
         }
     }
 
-    /// Checks head and age, and then sees whether the keys are here.
-    pub(crate) fn opening<'h>(&self, head: &RequestHead<'h>) -> Result<Opening<'h>, Refusal> {
-        let (headers, stale) = self.read_head(head)?;
+    /// Checks head and age, by a reading of the clock that is `seen`, and then sees whether the keys are here.
+    pub(crate) fn opening<'h>(
+        &self,
+        head: &RequestHead<'h>,
+        seen: impl FnOnce(UnixSeconds),
+    ) -> Result<Opening<'h>, Refusal> {
+        let (headers, stale) = self.read_head(head, seen)?;
         // A stale delivery that is checked all the same is looked up like any other. It is one a second at most, and after an
         // outage, when the sign that it may give matters most, no ring is in the cache.
         let found = self.keys().find(headers.webhook_id());

@@ -10,14 +10,19 @@
 
 mod clock;
 mod event;
+pub mod factory;
+mod iso8601;
 pub mod log;
 pub mod replay;
+pub mod sender;
 mod signer;
 mod store;
 mod transport;
 
 pub use clock::TokioClock;
 pub use event::{delivery, event};
+pub use factory::{EventFactory, SampleEvent};
+pub use iso8601::iso8601;
 pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
 pub use replay::{Faults, Harness, Replay};
 pub use signer::Signer;

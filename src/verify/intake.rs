@@ -88,22 +88,41 @@ impl Intake {
         self.check.stale()
     }
 
+    /// The bytes that were taken so far. The first call after the last chunk copies nothing, and neither does any other.
+    #[cfg(feature = "testing")]
+    pub(crate) fn bytes(&mut self) -> Bytes {
+        self.kept = Kept::One(std::mem::replace(&mut self.kept, Kept::Nothing).into_bytes());
+        match &self.kept {
+            Kept::One(bytes) => bytes.clone(),
+            Kept::Nothing | Kept::Many(_) => Bytes::new(),
+        }
+    }
+
+    /// How many bytes were taken so far.
+    #[cfg(feature = "testing")]
+    pub(crate) fn taken(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Compares, and hands out the bytes with their proof.
     ///
     /// # Errors
     /// As [`Check::finish`].
     pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
         let proof = self.check.finish()?;
-        let body = match self.kept {
-            Kept::Nothing => Bytes::new(),
-            Kept::One(only) => only,
-            Kept::Many(buffer) => buffer.freeze(),
-        };
-        Ok(Verified::vouch(proof, body))
+        Ok(Verified::vouch(proof, self.kept.into_bytes()))
     }
 }
 
 impl Kept {
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(only) => only,
+            Self::Many(buffer) => buffer.freeze(),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Nothing => 0,

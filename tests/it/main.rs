@@ -10,6 +10,8 @@ mod bodies;
 mod crowd;
 mod events;
 mod examples;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
@@ -25,6 +27,12 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(feature = "axum")]
+mod leases;
+#[cfg(feature = "cli")]
+mod listen;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -48,9 +56,15 @@ mod refusals;
 mod replay;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(feature = "cli")]
+mod send;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(unix, feature = "cli"))]
+mod terminal;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

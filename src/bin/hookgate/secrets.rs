@@ -1,59 +1,77 @@
 //! Secrets: from the environment, a file or a prompt; never from an argument, which the list of processes shows.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hookgate::{KeyRing, Secret, SecretError, SecretErrorKind};
+use zeroize::Zeroizing;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, Fault, warn};
+use crate::interrupt;
 
 const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
 /// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is not set.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SecretArgs {
-    /// Read the secret from this environment variable. May be given up to four times, for a ring of keys.
+    /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
+    /// secrets are one ring of keys
     #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
     secret_env: Vec<String>,
-    /// Read the secret from this file, whose line break at the end is not part of it. May be given up to four times.
+    /// Read the secret from this file, 4096 bytes at most, whose line break at the end is not part of it. May be given several
+    /// times, and beside --secret-env
     #[arg(long, value_name = "PATH", help_heading = "Secret")]
     secret_file: Vec<PathBuf>,
-    /// Take a secret that does not begin with `whsec_`.
+    /// Take a secret that does not begin with `whsec_`
     #[arg(long, help_heading = "Secret")]
     any_secret: bool,
 }
 
+/// A secret that was asked for, by its name, or why it is none.
+pub(crate) type Given = (String, Result<Secret, SecretError>);
+
 impl SecretArgs {
-    /// Every secret that is given, with a name for each: the variable or the path.
-    pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
-        let mut found = Vec::new();
+    /// Every secret that variables and files give, with a name for each: the variable or the path. None where neither option is
+    /// given and WEBHOOK_SECRET is not set.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let of_variable = |name: &str| {
+            if self.any_secret {
+                Secret::of_other_form_from_env(name)
+            } else {
+                Secret::from_env(name)
+            }
+        };
+        let of_file = |path: &Path| {
+            if self.any_secret {
+                Secret::of_other_form_from_file(path)
+            } else {
+                Secret::from_file(path)
+            }
+        };
+        let mut given = Vec::new();
         for variable in &self.secret_env {
-            let text = std::env::var(variable).map_err(|_| {
-                Fault::new(Class::Secret, format!("the environment has no {variable}"))
-                    .advise(format!("set it without showing it to others: read -rs {variable}; export {variable}"))
-            })?;
-            found.push((variable.clone(), self.parse(&text, variable)?));
+            given.push((variable.clone(), of_variable(variable)));
         }
         for path in &self.secret_file {
-            let origin = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Fault::caused_by(Class::Secret, &format!("{origin} can't be read"), &error)
-            })?;
-            let line = text.strip_suffix('\n').unwrap_or(&text);
-            let line = line.strip_suffix('\r').unwrap_or(line);
-            found.push((origin.clone(), self.parse(line, &origin)?));
+            warn_if_others_can_read(path);
+            given.push((path.display().to_string(), of_file(path)));
         }
-        if found.is_empty() {
-            let text = match std::env::var(DEFAULT_VARIABLE) {
-                Ok(text) => text,
-                Err(_) => prompt()?,
-            };
-            found.push((
-                DEFAULT_VARIABLE.to_owned(),
-                self.parse(&text, DEFAULT_VARIABLE)?,
-            ));
+        if given.is_empty() && std::env::var_os(DEFAULT_VARIABLE).is_some() {
+            given.push((DEFAULT_VARIABLE.to_owned(), of_variable(DEFAULT_VARIABLE)));
         }
-        Ok(found)
+        given
+    }
+
+    /// Every secret, with a name for each. Asks at the terminal where none is given.
+    pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
+        let given = self.given();
+        if given.is_empty() {
+            return Ok(vec![("typed".to_owned(), self.ask()?)]);
+        }
+        given
+            .into_iter()
+            .map(|(name, secret)| Ok((name, secret.map_err(|error| refused(&error))?)))
+            .collect()
     }
 
     /// One ring of all of them.
@@ -68,53 +86,96 @@ impl SecretArgs {
                 Some(ring) => KeyRing::with_key(ring, &name, secret).map_err(unusable)?,
             });
         }
-        ring.ok_or_else(|| Fault::new(Class::Secret, "no secret is given"))
+        ring.ok_or_else(none_given)
     }
 
     /// The first of them, for what signs.
     pub(crate) fn first(&self) -> Result<Secret, Fault> {
         let first = self.named()?.into_iter().next();
-        first
-            .map(|(_, secret)| secret)
-            .ok_or_else(|| Fault::new(Class::Secret, "no secret is given"))
+        first.map(|(_, secret)| secret).ok_or_else(none_given)
     }
 
-    fn parse(&self, text: &str, origin: &str) -> Result<Secret, Fault> {
-        let parsed = if self.any_secret {
-            Secret::of_other_form(text)
+    fn ask(&self) -> Result<Secret, Fault> {
+        let text = prompt()?;
+        let secret = if self.any_secret {
+            Secret::of_other_form(&text)
         } else {
-            Secret::new(text)
+            Secret::new(&text)
         };
-        parsed.map_err(|error| refused(&error, origin))
+        secret.map_err(|error| refused(&error))
     }
 }
 
-fn refused(error: &SecretError, origin: &str) -> Fault {
-    let fault = Fault::caused_by(
-        Class::Secret,
-        &format!("the secret of {origin} can't be right"),
-        error,
-    );
-    match error.kind() {
+/// What to do about a secret that is none.
+pub(crate) fn advice(kind: SecretErrorKind) -> String {
+    match kind {
         SecretErrorKind::WithoutPrefix => {
-            fault.advise("if it is right all the same, say so: --any-secret")
+            "if it is right all the same, say so: --any-secret".into()
         }
-        _ => {
-            fault.advise("paste it again from the subscription's settings: whsec_ and what follows")
+        SecretErrorKind::Unset => {
+            "set it without showing it to others: read -rs NAME; export NAME".into()
         }
+        SecretErrorKind::Unreadable => {
+            "check the path, and that you may read it; a secret's file has 4096 bytes at most".into()
+        }
+        SecretErrorKind::ApiKey => {
+            "the subscription's secret is shown once, at its creation: developer settings, webhooks; if it is lost, make a new subscription".into()
+        }
+        _ => "paste it again from the subscription's settings: whsec_ and what follows".into(),
     }
 }
 
-fn prompt() -> Result<String, Fault> {
-    let advice = format!("set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file");
-    if !io::stdin().is_terminal() {
-        return Err(Fault::new(
-            Class::Secret,
-            "no secret is given, and there is no terminal to ask at",
-        )
-        .advise(advice));
+fn refused(error: &SecretError) -> Fault {
+    Fault::caused_by(Class::Secret, "the secret can't be right", error).advise(advice(error.kind()))
+}
+
+fn none_given() -> Fault {
+    Fault::new(
+        Class::Secret,
+        "no secret is given, and there is no terminal to ask at",
+    )
+    .advise(format!(
+        "set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file"
+    ))
+}
+
+/// Not where nobody sits: a script would wait for ever.
+fn prompt() -> Result<Zeroizing<String>, Fault> {
+    if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
+        return Err(none_given());
     }
-    rpassword::prompt_password("secret of the subscription (not shown): ").map_err(|error| {
-        Fault::caused_by(Class::Secret, "the secret can't be read", &error).advise(advice)
+    let asked = interrupt::held_back(|| {
+        rpassword::prompt_password("secret of the subscription (not shown): ")
+    })?;
+    asked.map(Zeroizing::new).map_err(|error| {
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Fault::interrupted();
+        }
+        Fault::caused_by(Class::Secret, "the secret can't be read", &error).advise(format!(
+            "set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file"
+        ))
     })
 }
+
+#[cfg(unix)]
+fn warn_if_others_can_read(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    // One that can't be looked at can't be read either, which is said then.
+    let Ok(found) = std::fs::metadata(path) else {
+        return;
+    };
+    let mode = found.permissions().mode() & 0o777;
+    if found.is_file() && mode & 0o077 != 0 {
+        warn(
+            &format!(
+                "others can read the secret in {} (mode {mode:04o})",
+                path.display()
+            ),
+            &format!("chmod 600 {}", path.display()),
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_if_others_can_read(_: &Path) {}

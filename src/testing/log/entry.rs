@@ -41,10 +41,15 @@ pub struct LoggedDelivery {
     pub target: String,
     /// All headers, in order. Names in lower case, values as the bytes that came.
     pub headers: Vec<(String, Bytes)>,
-    /// The body's bytes. `None` where the delivery was refused before they were read.
+    /// The body's bytes, all of them. `None` where the delivery was refused before they were read, or did not come to its end.
     pub body: Option<Bytes>,
-    /// What was answered; `None` where nobody has answered.
+    /// Of a body that did not come to its end, or was too long: how many bytes had been taken. They are not kept, since nothing can be
+    /// checked of them.
+    pub cut_off_at: Option<u64>,
+    /// What was answered; `None` where nobody was answered.
     pub answer: Option<LoggedAnswer>,
+    /// The sender hung up after this time, or the server was stopped: nobody was answered.
+    pub hung_up_after: Option<Duration>,
     /// Something was taken out of the body or the headers that were signed: the recorded signature can't be verified any more, and the
     /// delivery can only be signed again.
     pub unverifiable: bool,
@@ -66,6 +71,8 @@ pub struct LoggedAnswer {
     pub key: Option<String>,
     /// The scope of that key's ring.
     pub scope: Option<String>,
+    /// Which attempt of the sender it probably was, counted from 1, where it was authentic and says when its event was created.
+    pub attempt: Option<u32>,
 }
 
 impl LoggedDelivery {
@@ -86,7 +93,9 @@ impl LoggedDelivery {
             target: "/".into(),
             headers: headers.into_iter().map(lower).collect(),
             body: Some(body.into()),
+            cut_off_at: None,
             answer: None,
+            hung_up_after: None,
             unverifiable: false,
         }
     }
@@ -118,6 +127,7 @@ impl LoggedAnswer {
             elapsed: Duration::ZERO,
             key: None,
             scope: None,
+            attempt: None,
         }
     }
 }

@@ -21,7 +21,11 @@ struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    cut_off_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     answer: Option<AnswerLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hung_up_us: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unverifiable: bool,
 }
@@ -45,6 +49,8 @@ struct AnswerLine {
     key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
 }
 
 impl Text {
@@ -76,7 +82,9 @@ impl LoggedDelivery {
             target: self.target.clone(),
             headers: self.headers.iter().map(text).collect(),
             body: self.body.as_ref().map(Text::of),
+            cut_off_at: self.cut_off_at,
             answer: self.answer.as_ref().map(AnswerLine::of),
+            hung_up_us: self.hung_up_after.map(micros),
             unverifiable: self.unverifiable,
         };
         // Texts and numbers alone: nothing of it can fail.
@@ -100,7 +108,9 @@ impl LoggedDelivery {
             target: line.target,
             headers,
             body: body.map_err(LogError::bad_line)?,
+            cut_off_at: line.cut_off_at,
             answer: line.answer.map(AnswerLine::into_answer),
+            hung_up_after: line.hung_up_us.map(Duration::from_micros),
             unverifiable: line.unverifiable,
         })
     }
@@ -112,9 +122,10 @@ impl AnswerLine {
             status: answer.status,
             outcome: answer.outcome.clone(),
             reason: answer.reason.clone(),
-            elapsed_us: u64::try_from(answer.elapsed.as_micros()).unwrap_or(u64::MAX),
+            elapsed_us: micros(answer.elapsed),
             key: answer.key.clone(),
             scope: answer.scope.clone(),
+            attempt: answer.attempt,
         }
     }
 
@@ -126,6 +137,11 @@ impl AnswerLine {
             elapsed: Duration::from_micros(self.elapsed_us),
             key: self.key,
             scope: self.scope,
+            attempt: self.attempt,
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

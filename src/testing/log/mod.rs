@@ -10,6 +10,13 @@
 mod entry;
 mod file;
 mod line;
+mod record;
+mod redact;
+mod scan;
 
 pub use entry::{LoggedAnswer, LoggedDelivery};
 pub use file::DeliveryLog;
+pub use record::Record;
+pub use redact::Redaction;
+
+pub(crate) use redact::{header_as_logged, target_as_logged};

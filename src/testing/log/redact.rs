@@ -1,0 +1,244 @@
+//! What is taken out before an entry is kept.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
+use super::entry::LoggedDelivery;
+use super::scan::{Scanned, without};
+use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+
+/// Stands where a text was.
+pub(crate) const REDACTED: &str = "[redacted]";
+
+/// Words in the names of headers, and of parameters in a query, that carry credentials for whatever stands before the receiver.
+const CREDENTIALS: [&str; 11] = [
+    "apikey",
+    "api-key",
+    "api_key",
+    "auth",
+    "cookie",
+    "credential",
+    "jwt",
+    "password",
+    "secret",
+    "session",
+    "token",
+];
+
+/// Names of parameters that are credentials as a whole.
+const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
+
+/// What is to be taken out of deliveries before they are written: values of the body by path or by name, and further headers.
+///
+/// Whole bytes stay as they came but for the values that are taken out: order, white space, the text of numbers, escapes. A text becomes
+/// `"[redacted]"`, a number `0`, a boolean `false`; of an object or array, whatever is in it. So the body still fits the types
+/// that it fitted before, and can be signed again and replayed. Nothing of a value's length is left.
+///
+/// A delivery of which something was taken out is marked as [unverifiable](LoggedDelivery::unverifiable): its signature is that of
+/// other bytes. One of which nothing was taken stays as it is. A body that is no JSON, in which nothing could be found, is left
+/// out as a whole.
+///
+/// ```
+/// use hookgate::UnixSeconds;
+/// use hookgate::testing::log::{LoggedDelivery, Redaction};
+///
+/// let redaction = Redaction::people().field("data.properties.Phone").key("Iban");
+///
+/// let body = r#"{"id":"evt_1", "data":{"properties":{"Total":1.50,"Phone":"+44 20 7946 0000"},
+///     "createdBy":{"id":"usr_1","name":"Ada","email":"ada@example.com"}}}"#;
+/// let no_headers: [(&str, &str); 0] = [];
+/// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), no_headers, body);
+/// let redacted = logged.redacted(&redaction);
+/// assert!(redacted.unverifiable);
+/// assert_eq!(redacted.body.as_deref(), Some(br#"{"id":"evt_1", "data":{"properties":{"Total":1.50,"Phone":"[redacted]"},
+///     "createdBy":{"id":"usr_1","name":"[redacted]","email":"[redacted]"}}}"#.as_slice()));
+/// ```
+///
+/// # Security
+/// It takes out what it is told to, and knows nothing of what a customer writes into a note. Property names differ from model to
+/// model, and who renames a property renames what is logged of it: where it has to be sure, use
+/// [`everything`](Self::everything), or log nothing.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Redaction {
+    fields: Vec<Vec<String>>,
+    keys: Vec<String>,
+    headers: Vec<String>,
+}
+
+impl Redaction {
+    /// Takes nothing out.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes out names and e-mail addresses of those who created, updated or deleted a row.
+    pub fn people() -> Self {
+        let mut redaction = Self::new();
+        for actor in ["createdBy", "updatedBy", "deletedBy"] {
+            for field in ["name", "email"] {
+                redaction = redaction.field(&format!("data.{actor}.{field}"));
+            }
+        }
+        redaction
+    }
+
+    /// Takes out everything in `data`. Its shape stays, and so do the names of properties.
+    pub fn everything() -> Self {
+        Self::new().field("data")
+    }
+
+    /// Takes out what stands at this path: names with dots between them from the root on, `*` for any name. Case makes no
+    /// difference. Arrays are no step of a path: it leads into each of their elements.
+    ///
+    /// A changed property stands elsewhere than a new one: `data.properties.Phone`, and `data.changes.Phone` with both values. A name
+    /// with a dot in it is one for [`key`](Self::key).
+    pub fn field(mut self, path: &str) -> Self {
+        self.fields
+            .push(path.split('.').map(str::to_owned).collect());
+        self
+    }
+
+    /// Takes out what has this name anywhere. Case makes no difference.
+    pub fn key(mut self, name: &str) -> Self {
+        self.keys.push(name.to_owned());
+        self
+    }
+
+    /// Takes out the values of this header too. Those of headers that carry credentials never get here: see
+    /// [`testing::log`](super).
+    pub fn header(mut self, name: &str) -> Self {
+        self.headers.push(name.to_ascii_lowercase());
+        self
+    }
+
+    /// Whether a value is taken out, by the names that lead to it. Takes no longer for a long path than for a short one.
+    pub(super) fn takes(&self, path: &[Cow<'_, str>]) -> bool {
+        let Some(last) = path.last() else {
+            return false;
+        };
+        let same = |wanted: &str, name: &str| wanted == "*" || wanted.eq_ignore_ascii_case(name);
+        self.keys.iter().any(|key| key.eq_ignore_ascii_case(last))
+            || self.fields.iter().any(|field| {
+                let mut steps = field.iter().zip(path);
+                field.len() == path.len() && steps.all(|(step, name)| same(step, name))
+            })
+    }
+
+    fn is_of_bodies(&self) -> bool {
+        !self.fields.is_empty() || !self.keys.is_empty()
+    }
+}
+
+impl LoggedDelivery {
+    /// The delivery without what is to be taken out.
+    #[must_use]
+    pub fn redacted(mut self, redaction: &Redaction) -> Self {
+        for (name, value) in &mut self.headers {
+            if redaction.headers.contains(name) {
+                *value = Bytes::from_static(REDACTED.as_bytes());
+                let decides = [EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID];
+                self.unverifiable |= decides.contains(&&**name);
+            }
+        }
+        if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
+            match without(body, redaction) {
+                Scanned::Untouched => {}
+                Scanned::Redacted(left) => {
+                    self.body = Some(left.into());
+                    self.unverifiable = true;
+                }
+                Scanned::NotJson => {
+                    self.body = None;
+                    self.unverifiable = true;
+                }
+            }
+        }
+        self
+    }
+}
+
+/// Whether a header of this name, in lower case, carries what lets somebody in elsewhere. None that is signed or checked does.
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.iter().any(|word| name.contains(word))
+}
+
+/// A header as it is logged, whatever is set.
+pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
+    let value = if value.is_sensitive() || is_credential(name.as_str()) {
+        Bytes::from_static(REDACTED.as_bytes())
+    } else {
+        Bytes::copy_from_slice(value.as_bytes())
+    };
+    (name.as_str().to_owned(), value)
+}
+
+/// A request's target as it is logged, whatever is set.
+pub(crate) fn target_as_logged(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else {
+        return target.to_owned();
+    };
+    let parameters = query.split('&').map(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let lower = name.to_ascii_lowercase();
+        if name.len() < parameter.len() && (is_credential(&lower) || PARAMETERS.contains(&&*lower))
+        {
+            format!("{name}={REDACTED}")
+        } else {
+            parameter.to_owned()
+        }
+    });
+    let parameters: Vec<_> = parameters.collect();
+    format!("{path}?{}", parameters.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_name_and_what_is_checked_is_none() {
+        for name in [
+            "authorization",
+            "proxy-authorization",
+            "cookie",
+            "x-api-key",
+            "x-amz-security-token",
+            "x-goog-iap-jwt-assertion",
+            "x-forwarded-access-token",
+        ] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in [
+            EVENT_ID,
+            EVENT_TYPE,
+            SIGNATURE,
+            TIMESTAMP,
+            WEBHOOK_ID,
+            "content-type",
+            "content-length",
+            "user-agent",
+            "host",
+            "x-forwarded-for",
+            "traceparent",
+        ] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_of_a_query_are_known_by_name() {
+        for (target, logged) in [
+            ("/webhooks", "/webhooks"),
+            ("/webhooks?", "/webhooks?"),
+            ("/webhooks?a=1&b", "/webhooks?a=1&b"),
+            ("/w?code=s3&x=1", "/w?code=[redacted]&x=1"),
+            ("/w?x=1&Access_Token=a=b", "/w?x=1&Access_Token=[redacted]"),
+            ("/w?key&token=", "/w?key&token=[redacted]"),
+        ] {
+            assert_eq!(target_as_logged(target), logged);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One pass over a body's JSON that replaces some of its values and keeps every other byte.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::redact::{REDACTED, Redaction};
+
+/// What became of a body.
+pub(super) enum Scanned {
+    /// In which nothing can be found.
+    NotJson,
+    /// Nothing had to be taken out.
+    Untouched,
+    Redacted(Vec<u8>),
+}
+
+/// The body without what is to be taken out.
+pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
+    let scanned = std::str::from_utf8(body).ok().and_then(|text| {
+        // Checked as a whole at first, so that the pass below meets nothing but JSON.
+        let _: &RawValue = serde_json::from_str(text).ok()?;
+        Scanner::new(text, redaction).run()
+    });
+    match scanned {
+        None => Scanned::NotJson,
+        Some(kept) if kept.copied_to == 0 => Scanned::Untouched,
+        Some(mut kept) => {
+            kept.left.extend_from_slice(&body[kept.copied_to..]);
+            Scanned::Redacted(kept.left)
+        }
+    }
+}
+
+/// An object or array that is open.
+#[derive(PartialEq)]
+enum Open {
+    Object { awaits_key: bool },
+    Array,
+}
+
+struct Scanner<'t, 'r> {
+    text: &'t str,
+    redaction: &'r Redaction,
+    at: usize,
+    open: Vec<Open>,
+    /// Of each open object, the name that its value stands under.
+    names: Vec<Cow<'t, str>>,
+    /// How many were open around the object or array whose values are all taken out.
+    all_within: Option<usize>,
+    kept: Kept,
+}
+
+struct Kept {
+    left: Vec<u8>,
+    copied_to: usize,
+}
+
+impl<'t, 'r> Scanner<'t, 'r> {
+    fn new(text: &'t str, redaction: &'r Redaction) -> Self {
+        Self {
+            text,
+            redaction,
+            at: 0,
+            open: Vec::new(),
+            names: Vec::new(),
+            all_within: None,
+            kept: Kept {
+                left: Vec::new(),
+                copied_to: 0,
+            },
+        }
+    }
+
+    /// `None` where a name can't be read, as with half of a surrogate pair: it might be one that is looked for.
+    fn run(mut self) -> Option<Kept> {
+        while let Some(byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'{' | b'[' => self.enter(*byte == b'{'),
+                b'}' | b']' => {
+                    if self.open.pop() != Some(Open::Array) {
+                        self.names.pop();
+                    }
+                    self.at += 1;
+                    if self.all_within == Some(self.open.len()) {
+                        self.all_within = None;
+                    }
+                }
+                b',' => {
+                    if let Some(Open::Object { awaits_key }) = self.open.last_mut() {
+                        *awaits_key = true;
+                    }
+                    self.at += 1;
+                }
+                b'"' => self.string()?,
+                b' ' | b'\t' | b'\r' | b'\n' | b':' => self.at += 1,
+                _ => self.literal(),
+            }
+        }
+        Some(self.kept)
+    }
+
+    fn enter(&mut self, object: bool) {
+        if self.all_within.is_none() && self.is_taken() {
+            self.all_within = Some(self.open.len());
+        }
+        if object {
+            self.open.push(Open::Object { awaits_key: true });
+            self.names.push(Cow::Borrowed(""));
+        } else {
+            self.open.push(Open::Array);
+        }
+        self.at += 1;
+    }
+
+    fn string(&mut self) -> Option<()> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        while bytes[self.at] != b'"' {
+            self.at += if bytes[self.at] == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        if let Some(Open::Object { awaits_key }) = self.open.last_mut()
+            && *awaits_key
+            && let Some(name) = self.names.last_mut()
+        {
+            let quoted = &self.text[start..self.at];
+            *awaits_key = false;
+            *name = if quoted.contains('\\') {
+                Cow::Owned(serde_json::from_str(quoted).ok()?)
+            } else {
+                Cow::Borrowed(&quoted[1..quoted.len() - 1])
+            };
+        } else if self.is_taken() {
+            self.replace(start, &format!("\"{REDACTED}\""));
+        }
+        Some(())
+    }
+
+    fn literal(&mut self) {
+        let start = self.at;
+        let rest = &self.text[start..];
+        let ends = |c: char| matches!(c, ',' | '}' | ']' | ' ' | '\t' | '\r' | '\n');
+        self.at += rest.find(ends).unwrap_or(rest.len());
+        if self.is_taken() {
+            match rest.as_bytes()[0] {
+                b'n' => {} // nothing is there to be taken
+                b't' | b'f' => self.replace(start, "false"),
+                _ => self.replace(start, "0"),
+            }
+        }
+    }
+
+    /// Whether the value that begins here is to be taken out.
+    fn is_taken(&self) -> bool {
+        self.all_within.is_some() || self.redaction.takes(&self.names)
+    }
+
+    fn replace(&mut self, start: usize, by: &str) {
+        let untouched = &self.text.as_bytes()[self.kept.copied_to..start];
+        self.kept.left.extend_from_slice(untouched);
+        self.kept.left.extend_from_slice(by.as_bytes());
+        self.kept.copied_to = self.at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(body: &str, redaction: &Redaction) -> Option<String> {
+        match without(body.as_bytes(), redaction) {
+            Scanned::NotJson => None,
+            Scanned::Untouched => Some("untouched".into()),
+            Scanned::Redacted(left) => Some(String::from_utf8(left).unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_is_not_taken_out_stays_byte_for_byte() {
+        let redaction = Redaction::new().field("a.b").key("Secret");
+        for (body, expected) in [
+            (r#"{"a":{"b":"x"}}"#, r#"{"a":{"b":"[redacted]"}}"#),
+            (
+                "\r\n{ \"a\" :\t{\"c\":1E+2,\"b\" : -1.50e3 } }\n",
+                "\r\n{ \"a\" :\t{\"c\":1E+2,\"b\" : 0 } }\n",
+            ),
+            (
+                r#"{"a":{"b":{"x":[1,"2",true,null,{"y":false}]},"c":"\u00e9\/"}}"#,
+                r#"{"a":{"b":{"x":[0,"[redacted]",false,null,{"y":false}]},"c":"\u00e9\/"}}"#,
+            ),
+            (
+                r#"{"a":[{"b":1},{"c":2},[{"b":"3"}]],"b":4}"#,
+                r#"{"a":[{"b":0},{"c":2},[{"b":"[redacted]"}]],"b":4}"#,
+            ),
+            (
+                r#"{"z":[{"sEcReT":"x\"}","d":18446744073709551617}]}"#,
+                r#"{"z":[{"sEcReT":"[redacted]","d":18446744073709551617}]}"#,
+            ),
+            (
+                r#"{"A":{"\u0062":"x","b":"y"}}"#,
+                r#"{"A":{"\u0062":"[redacted]","b":"[redacted]"}}"#,
+            ),
+            (
+                r#"{"a":{"b":"x","b":"y"},"a":"b"}"#,
+                r#"{"a":{"b":"[redacted]","b":"[redacted]"},"a":"b"}"#,
+            ),
+            (r#"{"secret":{},"x":"secret"}"#, "untouched"),
+            (r#"{"b":{"a":1},"a":{"bb":1,"c":{"b":2}}}"#, "untouched"),
+            (r#""a""#, "untouched"),
+            ("7", "untouched"),
+        ] {
+            assert_eq!(left(body, &redaction).as_deref(), Some(expected), "{body}");
+        }
+    }
+
+    #[test]
+    fn any_name_fits_a_star_and_everything_is_everything() {
+        let redaction = Redaction::new().field("data.*.total");
+        assert_eq!(
+            left(
+                r#"{"data":{"a":{"total":1},"b":{"total":2,"x":3},"total":4}}"#,
+                &redaction
+            )
+            .unwrap(),
+            r#"{"data":{"a":{"total":0},"b":{"total":0,"x":3},"total":4}}"#
+        );
+        assert_eq!(
+            left(
+                r#"{"id":"evt_1","data":{"a":"b","c":[1]},"e":"f"}"#,
+                &Redaction::everything()
+            )
+            .unwrap(),
+            r#"{"id":"evt_1","data":{"a":"[redacted]","c":[0]},"e":"f"}"#
+        );
+    }
+
+    #[test]
+    fn nothing_is_found_in_what_is_no_json() {
+        let redaction = Redaction::new().key("a");
+        for body in [
+            "",
+            "{",
+            r#"{"a":1}x"#,
+            "\u{feff}{}",
+            r#"{"\ud800":1}"#,
+            "{'a':1}",
+        ] {
+            assert_eq!(left(body, &redaction), None, "{body}");
+        }
+        assert!(matches!(without(b"\"\xff\"", &redaction), Scanned::NotJson));
+        // Deep enough to end whatever calls itself.
+        let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+        assert_eq!(left(&deep, &redaction).unwrap(), "untouched");
+    }
+}

@@ -1,0 +1,7 @@
+//! What the service does to receivers.
+
+mod meaning;
+mod tamper;
+
+pub use meaning::meaning;
+pub use tamper::Tamper;

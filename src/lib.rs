@@ -108,6 +108,7 @@ pub use error::{
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, SenderError, SenderErrorKind};
 pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

@@ -16,6 +16,7 @@ mod lookup;
 mod path;
 #[cfg(feature = "testing")]
 mod read;
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
@@ -34,6 +35,7 @@ pub use lookup::{LookupError, LookupErrorKind};
 pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};

@@ -173,6 +173,33 @@ impl Hooks {
     }
 }
 
+#[cfg(feature = "testing")]
+impl crate::receiver::ReceiverBuilder {
+    /// Tells the hooks that were set nothing more once `holds` says no.
+    pub(crate) fn tell_only_if(
+        mut self,
+        holds: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    ) -> Self {
+        fn guarded<T: 'static>(
+            hook: &mut Option<Hook<T>>,
+            holds: impl Fn() -> bool + Send + Sync + 'static,
+        ) {
+            *hook = hook.take().map(|hook| -> Hook<T> {
+                Arc::new(move |told: &T| {
+                    if holds() {
+                        hook(told);
+                    }
+                })
+            });
+        }
+        let hooks = &mut self.layer.hooks;
+        guarded(&mut hooks.answer, holds.clone());
+        guarded(&mut hooks.settled, holds.clone());
+        guarded(&mut hooks.failed, holds);
+        self
+    }
+}
+
 impl Receiver {
     /// Tells the operator of an authentic delivery that came to nothing.
     pub(super) fn report_failure(

@@ -60,6 +60,8 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod replay;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(feature = "cli")]

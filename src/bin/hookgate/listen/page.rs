@@ -145,11 +145,11 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
         lines.push(line(Kind::Plain, ""));
         lines.push(line(Kind::Bad, item.reason.clone()));
     }
-    lines.extend(
-        advice(item, log)
-            .into_iter()
-            .map(|text| line(Kind::Advice, text)),
-    );
+    let advice = advice(item, log);
+    if !advice.is_empty() {
+        lines.push(line(Kind::Plain, ""));
+    }
+    lines.extend(advice.into_iter().map(|text| line(Kind::Advice, text)));
     lines
 }
 

@@ -106,7 +106,9 @@ pub use error::{
 };
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub use error::{LogError, LogErrorKind, PathError, PathErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, SenderError, SenderErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind};
+pub use error::{LogError, LogErrorKind, PathError, PathErrorKind, ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

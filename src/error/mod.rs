@@ -13,11 +13,15 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
-#[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "testing")]
+mod read;
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
+#[cfg(feature = "testing")]
+mod sender;
 mod store;
 mod verify;
 
@@ -28,11 +32,15 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
-#[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "testing")]
+pub use read::{ReadError, ReadErrorKind};
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
+#[cfg(feature = "testing")]
+pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 

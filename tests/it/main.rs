@@ -6,10 +6,16 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
+#[cfg(feature = "cli")]
+mod doctor;
 mod events;
 mod examples;
+#[cfg(feature = "testing")]
+mod explain;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod factory;
 mod faults;
@@ -54,10 +60,14 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod replay;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(feature = "cli")]
 mod send;
+#[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
+mod sender;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

@@ -4,7 +4,11 @@
 #![allow(missing_docs)] // a program has no API
 #![allow(dead_code)] // until every command is there
 
+mod delivery_input;
+mod duration;
+mod doctor;
 mod durations;
+mod explain;
 mod fault;
 mod harmless;
 mod http_client;
@@ -16,9 +20,11 @@ mod request_text;
 mod runtime;
 mod secrets;
 mod send;
+mod sign;
 mod span;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -40,10 +46,16 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
     Send(Box<send::SendArgs>),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
+    Sign(sign::SignArgs),
+    Verify(verify::VerifyArgs),
+    Explain(explain::ExplainArgs),
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
     Listen(listen::Listen),
+    Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -78,7 +90,11 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
+        Command::Sign(args) => sign::run(&args, out),
+        Command::Verify(args) => verify::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -13,9 +13,11 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
+#[cfg(feature = "testing")]
 mod path;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
 mod router;
@@ -32,9 +34,11 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};

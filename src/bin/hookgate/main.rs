@@ -2,10 +2,9 @@
 //!
 //! One file a command; what they know is in the library.
 #![allow(missing_docs)] // a program has no API
-#![allow(dead_code)] // until every command is there
+
 
 mod delivery_input;
-mod duration;
 mod doctor;
 mod durations;
 mod explain;
@@ -48,13 +47,12 @@ struct Cli {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
-    Send(Box<send::SendArgs>),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
+    Send(Box<send::SendArgs>),
     Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///

@@ -434,12 +434,7 @@ mod tests {
         let mut states = [full(), full(), full(), full(), state()];
         states[1].update(Action::Open);
         states[2].update(Action::Help);
-        states[3].show_text(
-            1,
-            " curl ".into(),
-            "curl".into(),
-            vec![super::super::page::line(Kind::Plain, "curl 東京")],
-        );
+        states[3].show_text("1.sh".into(), " curl ".into(), "curl 東京".into());
         for state in &mut states {
             for (width, height) in [
                 (1, 1),

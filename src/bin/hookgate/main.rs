@@ -3,7 +3,6 @@
 //! One file a command; what they know is in the library.
 #![allow(missing_docs)] // a program has no API
 
-
 mod delivery_input;
 mod doctor;
 mod durations;

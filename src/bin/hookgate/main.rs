@@ -14,10 +14,9 @@ mod listen;
 mod out;
 mod panics;
 mod request_text;
-mod runtime;
 mod secrets;
 mod send;
-mod span;
+mod simulate;
 #[cfg(test)]
 mod tests;
 
@@ -43,8 +42,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Send(Box<send::SendArgs>),
+    Simulate(Box<simulate::SimulateArgs>),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
-    Listen(listen::Listen),
+    Listen(Box<listen::Listen>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -79,7 +79,8 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
-        Command::Listen(args) => listen::run(args, out),
+        Command::Simulate(args) => simulate::run(&args, out),
+        Command::Listen(args) => listen::run(*args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

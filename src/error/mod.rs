@@ -15,6 +15,10 @@ mod log;
 mod lookup;
 #[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "testing")]
+mod read;
+#[cfg(feature = "testing")]
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
@@ -32,6 +36,10 @@ pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "testing")]
+pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "testing")]
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};

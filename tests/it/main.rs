@@ -6,10 +6,16 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
+#[cfg(feature = "cli")]
+mod doctor;
 mod events;
 mod examples;
+#[cfg(feature = "testing")]
+mod explain;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod factory;
 mod faults;
@@ -44,6 +50,8 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
 mod parsers;
+#[cfg(all(unix, feature = "cli"))]
+mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
 mod process;
@@ -52,6 +60,8 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod replay;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(feature = "cli")]

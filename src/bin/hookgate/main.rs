@@ -2,10 +2,11 @@
 //!
 //! One file a command; what they know is in the library.
 #![allow(missing_docs)] // a program has no API
-#![allow(dead_code)] // until every command is there
 
-mod duration;
+mod delivery_input;
+mod doctor;
 mod durations;
+mod explain;
 mod fault;
 mod harmless;
 mod http_client;
@@ -16,9 +17,11 @@ mod panics;
 mod request_text;
 mod secrets;
 mod send;
+mod sign;
 mod simulate;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -40,11 +43,16 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
+    Sign(sign::SignArgs),
+    Verify(verify::VerifyArgs),
+    Explain(explain::ExplainArgs),
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
+    Listen(listen::Listen),
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
-    Listen(Box<listen::Listen>),
+    Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -80,7 +88,11 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
         Command::Simulate(args) => simulate::run(&args, out),
-        Command::Listen(args) => listen::run(*args, out),
+        Command::Sign(args) => sign::run(&args, out),
+        Command::Verify(args) => verify::run(&args, out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Listen(args) => listen::run(args, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -15,11 +15,10 @@ mod listen;
 mod out;
 mod panics;
 mod request_text;
-mod runtime;
 mod secrets;
 mod send;
 mod sign;
-mod span;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -52,6 +51,7 @@ enum Command {
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
     Send(Box<send::SendArgs>),
+    Simulate(Box<simulate::SimulateArgs>),
     Doctor(doctor::Doctor),
     /// Print the completions for a shell.
     ///
@@ -87,6 +87,7 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
+        Command::Simulate(args) => simulate::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

@@ -13,6 +13,7 @@ mod interrupt;
 mod listen;
 mod out;
 mod panics;
+mod replay;
 mod request_text;
 mod runtime;
 mod secrets;
@@ -45,6 +46,7 @@ enum Command {
     Send(Box<send::SendArgs>),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
     Listen(listen::Listen),
+    Replay(Box<replay::ReplayArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -80,6 +82,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -14,6 +14,7 @@ mod interrupt;
 mod listen;
 mod out;
 mod panics;
+mod replay;
 mod request_text;
 mod secrets;
 mod send;
@@ -53,6 +54,7 @@ enum Command {
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
     Doctor(doctor::Doctor),
+    Replay(Box<replay::ReplayArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -93,6 +95,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
+        Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

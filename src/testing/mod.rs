@@ -17,7 +17,7 @@ mod transport;
 
 pub use clock::TokioClock;
 pub use event::{delivery, event};
-pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery, Recorder};
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
 pub use transport::{InProcess, Transport, TransportError};

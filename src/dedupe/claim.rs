@@ -33,6 +33,10 @@ pub(crate) struct ClaimRecord {
     pub(crate) key: EventKey,
     pub(crate) token: ClaimToken,
     pub(crate) lease: Duration,
+    /// How long before its answer it was asked for.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    // who has no timers has nothing that renews by itself
+    pub(crate) age: Duration,
     pub(crate) retention: Duration,
 }
 
@@ -41,7 +45,8 @@ impl Claim {
         Self { record, permit }
     }
 
-    /// Extends the lease to its full length from now. A run renews at a third of the lease.
+    /// Extends the lease to its full length from now. A run renews at a third of the lease, the first time counted from when
+    /// the claim was asked for: see [`admit`](crate::Receiver::admit).
     ///
     /// # Errors
     /// The store could not answer: the lease may or may not have been extended.
@@ -70,6 +75,15 @@ impl Claim {
     /// The store could not answer: the event may stay claimed until the lease ends.
     pub async fn release(self) -> Result<Ownership, StoreError> {
         self.give_up().await
+    }
+
+    /// How old the claim was when it came: so much of its lease had passed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn age(&self) -> Duration {
+        self.record
+            .as_ref()
+            .map(|record| record.age)
+            .unwrap_or_default()
     }
 
     /// As [`commit`](Self::commit); the permit stays in hand.

@@ -75,6 +75,9 @@ impl Default for LocalStore {
 }
 
 impl LocalStore {
+    /// About what a remembered event takes, in bytes: measured, see the [type's docs](Self).
+    pub const BYTES_PER_RECORD: usize = 190;
+
     /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {

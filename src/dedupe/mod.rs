@@ -21,7 +21,8 @@
 //!   run that lost its lease can't undo what its successor has recorded. The token guards our record only: it can't
 //!   stop effects that are already under way.
 //! - **A claim ends by itself.** It is leased, and renewed while its run lives. When a process dies, its claims lapse before the
-//!   first retry comes, so the retry runs.
+//!   first retry comes, so the retry runs. The lease is counted from when the claim is asked for: an answer that comes when it has
+//!   ended begins no run.
 //! - **Remembered long enough.** A finished event is kept for a fixed time from its commit, and duplicates don't extend it. That time must
 //!   outlast the sender's *whole* [`RetrySchedule`], more than a day, and not merely the 300 s for which a signature
 //!   is fresh: each retry carries a new timestamp, so its signature is fresh, and only this memory knows that it is a duplicate.

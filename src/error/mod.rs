@@ -13,9 +13,17 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
+#[cfg(feature = "testing")]
+mod path;
+#[cfg(feature = "testing")]
+mod read;
+#[cfg(feature = "testing")]
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
+#[cfg(feature = "testing")]
+mod sender;
 mod store;
 mod verify;
 
@@ -26,9 +34,17 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "testing")]
+pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "testing")]
+pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "testing")]
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
+#[cfg(feature = "testing")]
+pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 

@@ -53,11 +53,16 @@ impl<'a, R, E> Watch<'a, R, E> {
         self.receiver.shared.lease / 3
     }
 
+    /// When the lease is first due. Counted from when the claim was asked for: its answer may have come late.
+    fn first_renewal(&self) -> Duration {
+        self.renew_every().saturating_sub(self.claim.age())
+    }
+
     /// Whether lease and limit need timers. While the request waits, its budget ends before either: most runs are over
     /// without ever registering one.
     fn needs_timers(&self) -> bool {
         let limits = self.limits();
-        self.renew_every().min(limits.run_limit) < limits.budget || self.meeting.alone()
+        self.first_renewal().min(limits.run_limit) < limits.budget || self.meeting.alone()
     }
 
     /// Ends when the run has reached its limit, and keeps the lease until then.
@@ -79,10 +84,10 @@ impl<'a, R, E> Watch<'a, R, E> {
     /// Renews the lease at a third of it, for as long as it is held.
     async fn keep_lease(&self) {
         let every = self.renew_every();
-        let mut next = self.started;
+        let mut next = self.started + self.first_renewal();
         loop {
             // Never in a burst for the time that has passed already.
-            next = (next + every).max(Instant::now());
+            next = next.max(Instant::now());
             sleep_until(next).await;
             // A call that hangs must not outlive the next one. One that fails, or panics, says nothing: the next may succeed.
             let renewed = CatchUnwind::new(self.claim.renew());
@@ -91,6 +96,7 @@ impl<'a, R, E> Watch<'a, R, E> {
                 // Nothing to keep any more. The effects under way can't be stopped; the commit will say what became of it.
                 pending::<()>().await;
             }
+            next += every;
         }
     }
 }

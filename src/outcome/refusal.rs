@@ -64,7 +64,7 @@ pub enum RefusalKind {
     ShuttingDown,
     /// The store of claims could not answer: 503. The source is a [`StoreError`].
     StoreUnavailable,
-    /// The store of claims did not answer in its share of the budget: 503.
+    /// The store of claims did not answer in its share of the budget, or not before the lease that it granted had ended: 503.
     StoreTooSlow,
     /// The store of claims is full and told to refuse: 503.
     StoreFull,

@@ -189,7 +189,8 @@ impl ReceiverBuilder {
     }
 
     /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. Default: 30 s,
-    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third.
+    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third. Counted from when the store is
+    /// asked, so it should be longer than the store ever takes to answer: see [`Receiver::admit`].
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -206,6 +207,19 @@ impl ReceiverBuilder {
     pub fn max_runs(mut self, runs: usize) -> Self {
         self.max_runs = runs;
         self
+    }
+
+    /// Puts another store before the one that was given. False where deduplication was switched off.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wrap_store(
+        &mut self,
+        wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
+    ) -> bool {
+        self.store = match self.store.take() {
+            Some(Dedupe::By(store)) => Some(Dedupe::By(wrap(store))),
+            unwrapped => unwrapped,
+        };
+        !matches!(self.store, Some(Dedupe::Without))
     }
 
     /// Checks the settings against each other.

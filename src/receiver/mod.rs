@@ -65,7 +65,7 @@ use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::StoreStats;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
 use crate::delivery::{Delivery, RecognisedBy};
-use crate::error::{VerifyError, VerifyErrorKind};
+use crate::error::{StoreError, StoreErrorKind, VerifyError, VerifyErrorKind};
 use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
@@ -178,13 +178,21 @@ impl Receiver {
 
     /// Claims the event.
     ///
+    /// # The lease
+    /// A claim's lease is counted from this call, not from the store's answer, which may come late. An answer that took as long as
+    /// the lease or longer is no claim: by then another copy may have the event. It is released and refused. One that came
+    /// within it has that much less left, so whoever renews counts the first third from before this call, as the tower layer
+    /// does. What passes is measured by the receiver's own [clock](crate::ReceiverBuilder::clock), the monotonic reading; the
+    /// store ends leases by its own, which may be another one. Both must go at the same pace: how far a store's clock jumps
+    /// ahead while a claim is under way can't be seen from here.
+    ///
     /// # Cancel safety
     /// A future dropped half way may leave a claim behind in a store that is asked over a wire: the event is then claimable again
     /// when its lease ends. Where requests can be cancelled, await this in a task of its own, as the tower layer does.
     ///
     /// # Errors
-    /// No permit free, shutting down, or the store could not answer. In the last case the claim, which may have taken
-    /// effect, is released on a best effort.
+    /// No permit free, shutting down, or the store could not answer, or not within the lease. In the last two cases the claim,
+    /// which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
         self.admit_while(delivery, || true).await
     }
@@ -201,7 +209,16 @@ impl Receiver {
         };
         let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
         let vitals = &self.shared.gate.vitals;
+        let asked = self.shared.clock.monotonic();
         let claimed = store.claim(&key, token, self.shared.lease).await;
+        let age = self.shared.clock.monotonic().saturating_since(asked);
+        let claimed = match claimed {
+            // Its lease has ended: another copy may have the event by now, or have handled it.
+            Ok(Claimed::Fresh) if age >= self.shared.lease => {
+                Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+            answered => answered,
+        };
         if heard() {
             vitals.store_said(&claimed);
         }
@@ -212,6 +229,7 @@ impl Receiver {
                     key,
                     token,
                     lease: self.shared.lease,
+                    age,
                     retention: self.shared.retention,
                 };
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
@@ -244,6 +262,11 @@ impl Receiver {
         let window = self.shared.verifier.window();
         let needed = self.shared.schedule.minimum_retention(&window);
         Some((self.shared.retention, needed))
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn window(&self) -> crate::verify::Window {
+        self.shared.verifier.window()
     }
 
     pub(crate) fn id(&self) -> RecognisedBy {

@@ -36,6 +36,9 @@ const MAX_FILE_BYTES: u16 = 4_096;
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
+/// One of the two constructors from text.
+type OfText = fn(&str) -> Result<Secret, SecretError>;
+
 impl Secret {
     /// Takes the text as the service shows it at the creation of a subscription.
     ///
@@ -74,16 +77,18 @@ impl Secret {
     /// # Errors
     /// `Unset`, `NotText`, or what [`new`](Self::new) refuses; the message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
-        let variable = variable.as_ref();
-        let text = std::env::var_os(variable)
-            .ok_or_else(|| SecretError::new(Kind::Unset))
-            .and_then(|text| {
-                text.into_string()
-                    .map_err(|_| SecretError::new(Kind::NotText))
-            })
-            .map(Zeroizing::new);
-        text.and_then(|text| Self::new(&text))
-            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
+        Self::of_variable(variable.as_ref(), Self::new)
+    }
+
+    /// As [`from_env`](Self::from_env), for a secret of [another form](Self::of_other_form).
+    ///
+    /// # Errors
+    /// `Unset`, `NotText`, or what [`of_other_form`](Self::of_other_form) refuses; the message names the variable.
+    ///
+    /// # Security
+    /// As with [`of_other_form`](Self::of_other_form).
+    pub fn of_other_form_from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
+        Self::of_variable(variable.as_ref(), Self::of_other_form)
     }
 
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
@@ -91,9 +96,34 @@ impl Secret {
     /// # Errors
     /// `Unreadable`, `NotText`, or what [`new`](Self::new) refuses; the message names the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
-        let path = path.as_ref();
+        Self::of_file(path.as_ref(), Self::new)
+    }
+
+    /// As [`from_file`](Self::from_file), for a secret of [another form](Self::of_other_form).
+    ///
+    /// # Errors
+    /// `Unreadable`, `NotText`, or what [`of_other_form`](Self::of_other_form) refuses; the message names the path.
+    ///
+    /// # Security
+    /// As with [`of_other_form`](Self::of_other_form).
+    pub fn of_other_form_from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+        Self::of_file(path.as_ref(), Self::of_other_form)
+    }
+
+    fn of_variable(variable: &OsStr, of_text: OfText) -> Result<Self, SecretError> {
+        std::env::var_os(variable)
+            .ok_or_else(|| SecretError::new(Kind::Unset))
+            .and_then(|text| {
+                text.into_string()
+                    .map_err(|_| SecretError::new(Kind::NotText))
+            })
+            .and_then(|text| of_text(&Zeroizing::new(text)))
+            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
+    }
+
+    fn of_file(path: &Path, of_text: OfText) -> Result<Self, SecretError> {
         read_line(path)
-            .and_then(|text| Self::new(&text))
+            .and_then(|text| of_text(&text))
             .map_err(|error| error.with_origin(path.display().to_string()))
     }
 
@@ -247,6 +277,12 @@ mod tests {
                 (result, _) => panic!("{result:?} for {} bytes", content.len()),
             }
         }
+        std::fs::write(&path, b"0123456789abcdef\n").unwrap();
+        let of_other_form = Secret::of_other_form_from_file(&path).unwrap();
+        assert_eq!(of_other_form.as_bytes(), b"0123456789abcdef");
+        std::fs::write(&path, b"tk_live_0123456789abcdef\n").unwrap();
+        let error = Secret::of_other_form_from_file(&path).unwrap_err();
+        assert_eq!(error.kind(), Kind::ApiKey);
         std::fs::remove_file(&path).unwrap();
         let error = Secret::from_file(&path).unwrap_err();
         assert_eq!(error.kind(), Kind::Unreadable);
@@ -258,5 +294,12 @@ mod tests {
         let error = Secret::from_env("HOOKGATE_TEST_UNSET").unwrap_err();
         assert_eq!(error.kind(), Kind::Unset);
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
+        let error = Secret::of_other_form_from_env("HOOKGATE_TEST_UNSET").unwrap_err();
+        assert_eq!(error.kind(), Kind::Unset);
+        // One that cargo sets: each constructor refuses its text for another reason.
+        let error = Secret::of_other_form_from_env("CARGO_PKG_NAME").unwrap_err();
+        assert_eq!(error.kind(), Kind::TooShort);
+        let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();
+        assert_eq!(error.kind(), Kind::WithoutPrefix);
     }
 }

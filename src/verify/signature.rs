@@ -78,6 +78,12 @@ impl Signature {
         Self(key.tag(timestamp, body).into_bytes().into())
     }
 
+    /// Of 32 bytes that came in another spelling, to be tried.
+    #[cfg(feature = "testing")]
+    pub(crate) fn claimed(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// In the form that is compared in constant time. Not wiped: it came over the wire.
     #[inline]
     fn tag(&self) -> ManuallyDrop<CtOutput<Core>> {
@@ -169,6 +175,34 @@ impl MacKey {
         let mut buffer = signed_prefix(timestamp);
         buffer.digest_blocks(body, |blocks| core.update_blocks(blocks));
         finalize(&mut core, &mut buffer)
+    }
+}
+
+/// A key of any bytes, to find out how a signature that does not fit was made. It says yes or no: no MAC leaves this file.
+#[cfg(feature = "testing")]
+pub(crate) struct TrialKey(MacKey);
+
+#[cfg(feature = "testing")]
+impl TrialKey {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        Self(MacKey::of_bytes(key))
+    }
+
+    /// The first of the claimed signatures that is this key's over the pieces, by its place. Compares in constant time, and with
+    /// all of them. For a diagnosis: what signs other bytes than a delivery's must never let one pass.
+    pub(crate) fn signed(&self, pieces: &[&[u8]], claimed: &[Signature]) -> Option<usize> {
+        let mut core = self.0.0.clone();
+        let mut buffer = Buffer::<Core>::default();
+        for piece in pieces {
+            buffer.digest_blocks(piece, |blocks| core.update_blocks(blocks));
+        }
+        let mut first = None;
+        for (index, signature) in claimed.iter().enumerate().rev() {
+            if finalize(&mut core.clone(), &mut buffer.clone()) == *signature.tag() {
+                first = Some(index);
+            }
+        }
+        first
     }
 }
 
@@ -351,6 +385,24 @@ mod tests {
         let signature = Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes());
         let shown = format!("{:?}", signature.unwrap());
         assert_eq!(shown, "Signature([redacted])");
+    }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn a_trial_says_which_of_the_claimed_signatures_is_the_keys() {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let timestamp = Timestamp::parse(b"1763690000").unwrap();
+        let body = [b'x'; 200];
+        let right = Signature::sign(&secret, &timestamp, &body);
+        let wrong = || Signature::claimed([7; 32]);
+        let key = TrialKey::new(secret.as_bytes());
+        let pieces: [&[u8]; 3] = [b"1763690000.", &body[..70], &body[70..]];
+        let claimed = [wrong(), right.clone(), wrong(), right];
+        assert_eq!(key.signed(&pieces, &claimed), Some(1));
+        assert_eq!(key.signed(&pieces, &claimed[..1]), None);
+        assert_eq!(key.signed(&pieces, &[]), None);
+        assert_eq!(key.signed(&pieces[..2], &claimed), None);
+        assert_eq!(TrialKey::new(b"whsec_").signed(&pieces, &claimed), None);
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Health, LocalStore, ManualClock, Outcome,
-    Ownership, Receiver, RefusalKind, Secret, StoreError, StoreErrorKind, StoreFuture, Unready,
-    WhenFull, block_on,
+    Capacity, Health, LocalStore, ManualClock, Outcome, Receiver, RefusalKind, Secret, StoreError,
+    StoreErrorKind, StoreFuture, Unready, WhenFull, block_on,
 };
 use http::StatusCode;
 use tokio::time::sleep;
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
 use crate::support;
+use crate::through::{Call, Through, passes_through};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -33,51 +33,23 @@ impl Moody {
     fn is_now(&self, mood: u8) {
         self.0.1.store(mood, Ordering::SeqCst);
     }
+}
 
-    fn ask<'a, T: Send + Unpin + 'a>(
+impl Through for Moody {
+    fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
-        call: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T>,
+        _: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         match self.0.1.load(Ordering::SeqCst) {
             DOWN => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
             HANGING => StoreFuture::boxed(std::future::pending()),
-            _ => call(&self.0.0),
+            _ => really(&self.0.0),
         }
     }
 }
 
-impl DedupeStore for Moody {
-    fn claim<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        self.ask(|store| store.claim(key, token, lease))
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.ask(|store| store.renew(key, token, lease))
-    }
-
-    fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.ask(|store| store.commit(key, token, retain))
-    }
-
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.ask(|store| store.release(key, token))
-    }
-}
+passes_through!(Moody);
 
 fn moody() -> (Moody, Harness) {
     let store = Moody::default();
@@ -352,41 +324,23 @@ async fn a_full_store_is_no_failing_one() {
 #[derive(Debug)]
 struct Slow(LocalStore, u64);
 
-impl DedupeStore for Slow {
-    fn claim<'a>(
+impl Through for Slow {
+    fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
+        call: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        if call != Call::Claim {
+            return really(&self.0);
+        }
         StoreFuture::boxed(async move {
             sleep(Duration::from_millis(self.1)).await;
-            self.0.claim(key, token, lease).await
+            really(&self.0).await
         })
     }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.0.renew(key, token, lease)
-    }
-
-    fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.0.commit(key, token, retain)
-    }
-
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.0.release(key, token)
-    }
 }
+
+passes_through!(Slow);
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_does_not_say_that_the_store_is_well() {

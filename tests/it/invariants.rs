@@ -151,6 +151,17 @@ fn digests_are_compared_in_constant_time_only() {
     assert_eq!(signature_rs.matches("fn tag(").count(), 2);
     // No request has a part in what is compared there.
     assert_eq!(who_names(&["mac.mark("]), ["verify/keys.rs"]);
+    // Keys of any bytes are for finding out what went wrong, and give a place in a list, never a MAC.
+    for name in who_names(&["TrialKey"]) {
+        let explains = name.starts_with("testing/explain/");
+        assert!(explains || name == "verify/signature.rs", "{name}");
+    }
+    let signed =
+        "pub(crate) fn signed(&self, pieces: &[&[u8]], claimed: &[Signature]) -> Option<usize>";
+    assert!(signature_rs.contains(signed));
+    let trial = signature_rs.split("impl TrialKey {").nth(1).unwrap();
+    let trial = trial.split("\n}\n").next().unwrap();
+    assert_eq!(trial.matches("fn ").count(), 2, "new and signed");
     // As text a signature could be compared anywhere. Only who signs makes one, and unit tests, which stand last in a file.
     let makes_one = |source: &&Source| {
         let code = source.text.split("#[cfg(test)]\nmod tests").next();
@@ -276,6 +287,21 @@ fn unsafe_code_is_forbidden() {
             .text
             .contains("\n#![forbid(unsafe_code)]\n")
     );
+}
+
+#[test]
+fn the_command_is_built_only_where_it_is_asked_for() {
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+    let command = manifest.split("[[bin]]").nth(1).unwrap();
+    let command = command.split("\n[").next().unwrap();
+    assert!(command.contains("name = \"hookgate\""), "{command}");
+    assert!(
+        command.contains("required-features = [\"cli\"]"),
+        "{command}"
+    );
+    let default = manifest.lines().find(|line| line.starts_with("default = "));
+    assert!(default.is_some_and(|line| !line.contains("cli")));
+    assert_eq!(manifest.matches("[[bin]]").count(), 1);
 }
 
 #[test]

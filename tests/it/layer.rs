@@ -8,13 +8,14 @@ use axum::response::IntoResponse;
 use hookgate::extract::EventRejection;
 use hookgate::{
     Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData, EventKey, Failure,
-    FailureReason, KeyRing, LocalStore, Outcome, Ownership, Properties, RefusalKind, Secret,
-    StoreError, StoreErrorKind, StoreFuture, Unrecorded,
+    FailureReason, KeyRing, LocalStore, Outcome, Properties, RefusalKind, Secret, StoreError,
+    StoreErrorKind, StoreFuture, Unrecorded,
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, replayed};
+use crate::through::{Call, Through, passes_through};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -650,29 +651,42 @@ impl Faulty {
         })
     }
 
-    fn call<'a, T: Send + Unpin + 'a>(
+    fn fault(&self, call: Call) -> Option<&Mutex<Fault>> {
+        match call {
+            Call::Claim => Some(&self.claim),
+            Call::Renew => None,
+            Call::Commit => Some(&self.commit),
+            Call::Release => Some(&self.release),
+        }
+    }
+}
+
+impl Through for Faulty {
+    fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
-        fault: &'a Mutex<Fault>,
-        call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a,
+        call: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
+        let Some(fault) = self.fault(call) else {
+            return really(&self.inner);
+        };
         self.calls.fetch_add(1, Ordering::SeqCst);
         StoreFuture::boxed(async move {
             let lost = || StoreError::new(StoreErrorKind::Unavailable);
             let now = *fault.lock().unwrap();
             match now {
-                Fault::None => call().await,
-                Fault::Fails(0) | Fault::LosesReply(0) => call().await,
+                Fault::None | Fault::Fails(0) | Fault::LosesReply(0) => really(&self.inner).await,
                 Fault::Fails(times) => {
                     *fault.lock().unwrap() = Fault::Fails(times - 1);
                     Err(lost())
                 }
                 Fault::LosesReply(times) => {
                     *fault.lock().unwrap() = Fault::LosesReply(times - 1);
-                    call().await?;
+                    really(&self.inner).await?;
                     Err(lost())
                 }
                 Fault::Slow(millis) => {
-                    let answer = call().await;
+                    let answer = really(&self.inner).await;
                     sleep(Duration::from_millis(millis)).await;
                     answer
                 }
@@ -682,35 +696,7 @@ impl Faulty {
     }
 }
 
-impl DedupeStore for Faulty {
-    fn claim<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        self.call(&self.claim, move || self.inner.claim(key, token, lease))
-    }
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.inner.renew(key, token, lease)
-    }
-    fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.call(&self.commit, move || self.inner.commit(key, token, retain))
-    }
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.call(&self.release, move || self.inner.release(key, token))
-    }
-}
+passes_through!(Faulty);
 
 fn with_faulty_store(
     script: impl Fn(usize) -> StatusCode + Clone + Send + Sync + 'static,
@@ -799,7 +785,12 @@ async fn a_success_is_answered_2xx_whatever_its_commit_does() {
         assert_eq!(harness.told.last_answer(), outcome, "{event}");
     }
     pass(10_000).await;
-    // The slow commit has landed.
+    // The slow commit has landed, and its run was late for that.
+    let settled = harness.told.settled.lock().unwrap();
+    let late: Vec<_> = settled.iter().map(|run| (run.outcome, run.late)).collect();
+    assert_eq!(late.last(), Some(&(Outcome::Handled, true)), "{late:?}");
+    assert_eq!(late.iter().filter(|(_, late)| *late).count(), 1, "{late:?}");
+    drop(settled);
     *store.commit.lock().unwrap() = Fault::None;
     assert!(replayed(&harness.send(&Sent::event("evt_4")).await));
 }
@@ -1312,39 +1303,19 @@ async fn a_stale_delivery_that_is_read_all_the_same_is_answered_no_differently()
 async fn a_store_that_panics_in_a_renewal_does_not_end_the_run() {
     #[derive(Debug)]
     struct PanicsInRenew(LocalStore);
-    impl DedupeStore for PanicsInRenew {
-        fn claim<'a>(
+    impl Through for PanicsInRenew {
+        fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
-            key: &'a EventKey,
-            token: ClaimToken,
-            lease: Duration,
-        ) -> StoreFuture<'a, Claimed> {
-            self.0.claim(key, token, lease)
-        }
-        fn renew<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            StoreFuture::boxed(async { panic!("made-up panic in a renewal") })
-        }
-        fn commit<'a>(
-            &'a self,
-            key: &'a EventKey,
-            token: ClaimToken,
-            retain: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            self.0.commit(key, token, retain)
-        }
-        fn release<'a>(
-            &'a self,
-            key: &'a EventKey,
-            token: ClaimToken,
-        ) -> StoreFuture<'a, Ownership> {
-            self.0.release(key, token)
+            call: Call,
+            really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        ) -> StoreFuture<'a, T> {
+            match call {
+                Call::Renew => StoreFuture::boxed(async { panic!("made-up panic in a renewal") }),
+                _ => really(&self.0),
+            }
         }
     }
+    passes_through!(PanicsInRenew);
     let harness = Harness::new(
         |builder, clock| {
             let store = LocalStore::default().with_clock(clock.clone());

@@ -6,10 +6,18 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
+#[cfg(feature = "cli")]
+mod doctor;
 mod events;
 mod examples;
+#[cfg(feature = "testing")]
+mod explain;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
@@ -25,6 +33,10 @@ mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
+#[cfg(feature = "axum")]
+mod leases;
+#[cfg(feature = "cli")]
+mod listen;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod log;
 #[cfg(feature = "axum")]
@@ -38,6 +50,8 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
 mod parsers;
+#[cfg(all(unix, feature = "cli"))]
+mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
 mod process;
@@ -46,11 +60,21 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod replay;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(feature = "cli")]
+mod send;
+#[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
+mod sender;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
+#[cfg(all(unix, feature = "cli"))]
+mod terminal;
+#[cfg(feature = "axum")]
+mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

@@ -102,6 +102,59 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
+/// The first copy's claim is granted at 812 and heard of at 1,322. In between the store's clock jumps by nearly a lease, another
+/// copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
+#[test]
+fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_helped() {
+    let plan = |store_jumps| Plan {
+        store: Store::Local,
+        lease: 30_000,
+        events: vec![EventPlan {
+            first_attempt: 846,
+            copies: vec![(1_146, 175), (812, 510)],
+            runs: vec![Does::Succeeds(0)],
+            faults: vec![StoreFault {
+                call: Call::Claim,
+                nth: 0,
+                times: 1,
+                fault: Fault::RepliesLate(510),
+            }],
+        }],
+        wall_steps: Vec::new(),
+        store_jumps,
+    };
+    for jumps in [vec![(812, 29_491)], Vec::new()] {
+        let violations = Play::begin_and_end(plan(jumps)).violations();
+        assert!(violations.is_empty(), "{violations:#?}");
+    }
+}
+
+/// Without a jump there is no excuse: the lease is shorter than the store takes to say that it is granted.
+#[test]
+fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
+    for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
+        let plan = Plan {
+            store: Store::Local,
+            lease,
+            events: vec![EventPlan {
+                first_attempt: 0,
+                copies: vec![(200, SENDER_GIVES_UP), (650, SENDER_GIVES_UP)],
+                runs: vec![Does::Succeeds(50)],
+                faults: vec![StoreFault {
+                    call: Call::Claim,
+                    nth: 0,
+                    times: 1,
+                    fault: Fault::RepliesLate(late),
+                }],
+            }],
+            wall_steps: Vec::new(),
+            store_jumps: Vec::new(),
+        };
+        let violations = Play::begin_and_end(plan).violations();
+        assert!(violations.is_empty(), "{lease}, {late}: {violations:#?}");
+    }
+}
+
 /// The rules above say little if nothing happens. So this says what happens in a few hundred plans, always the same ones.
 #[test]
 fn the_plans_reach_what_they_are_about() {

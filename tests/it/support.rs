@@ -13,9 +13,8 @@ use axum::extract::State;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    ClaimToken, Claimed, Clock, DedupeStore, Delivery, EventKey, LocalStore, ManualClock,
-    Ownership, Receiver, ReceiverBuilder, Secret, Signature, StoreFuture, SystemClock, Timestamp,
-    UnixSeconds,
+    Clock, Delivery, LocalStore, ManualClock, Receiver, ReceiverBuilder, Secret, Signature,
+    StoreFuture, SystemClock, Timestamp, UnixSeconds,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -25,6 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt;
+
+use crate::through::{Call, Through, passes_through};
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_wire_tests";
 /// Where a manual clock stands.
@@ -431,45 +432,20 @@ impl CountingStore {
     pub(crate) fn calls(&self) -> usize {
         self.0.1.load(Ordering::SeqCst)
     }
+}
 
-    fn counted(&self) -> &LocalStore {
+impl Through for CountingStore {
+    fn pass<'a, T: Send + Unpin + 'static>(
+        &'a self,
+        _: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
         self.0.1.fetch_add(1, Ordering::SeqCst);
-        &self.0.0
+        really(&self.0.0)
     }
 }
 
-impl DedupeStore for CountingStore {
-    fn claim<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        self.counted().claim(key, token, lease)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.counted().renew(key, token, lease)
-    }
-
-    fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.counted().commit(key, token, retain)
-    }
-
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.counted().release(key, token)
-    }
-}
+passes_through!(CountingStore);
 
 /// A body that counts how often it is polled, and gives its frames one a poll.
 pub(crate) struct CountedBody {

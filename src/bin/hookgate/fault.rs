@@ -10,18 +10,26 @@ Exit codes:
   0  done, and the answer is yes: authentic, all delivered, nothing to mend
   1  done, and the answer is no: not authentic, an event not handled, a setting to mend
   2  the command line is wrong
-  3  something to read can't be read: a file, a line of a log, a body
+  3  something can't be read or written: a file, a line of a log, a body, standard output
   4  the other side can't be reached, or an address can't be listened on
   5  no secret, or one that can't be right
-  130  interrupted";
+  101  a bug of hookgate itself, which says so and asks for a report
+  130  interrupted by Ctrl-C
+Nobody reading any more what is printed, as behind `| head`, is no fault: 0.";
+
+/// By convention 128 and the number of the signal.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The class of a fault, which is its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Class {
     Usage = 2,
     Input = 3,
     Network = 4,
     Secret = 5,
+    /// Ctrl-C. Whoever pressed it knows.
+    Interrupted = INTERRUPTED,
     /// Nobody reads what is printed any more: no fault at all.
     ClosedPipe = 0,
 }
@@ -59,18 +67,27 @@ impl Fault {
         Self::new(class, text)
     }
 
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Class::Interrupted, "")
+    }
+
     /// What the user may do about it.
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
+    /// The exit code that it ends with.
+    pub(crate) fn code(&self) -> u8 {
+        self.class as u8
+    }
+
     pub(crate) fn report(self, json: bool) -> ExitCode {
-        if self.class != Class::ClosedPipe {
+        if !matches!(self.class, Class::ClosedPipe | Class::Interrupted) {
             // What can't be told is not worth a panic.
             let _ = self.write(json);
         }
-        ExitCode::from(self.class as u8)
+        ExitCode::from(self.code())
     }
 
     fn write(&self, json: bool) -> io::Result<()> {
@@ -85,6 +102,15 @@ impl Fault {
             None => Ok(()),
         }
     }
+}
+
+/// Says what is no fault, but should be known. To standard error, as faults are.
+pub(crate) fn warn(message: &str, advice: &str) {
+    // What can't be told is not worth a panic.
+    let _ = writeln!(
+        io::stderr().lock(),
+        "hookgate: warning: {message}\n  {advice}"
+    );
 }
 
 /// Of writing to standard output, which is the one place where errors are passed on as they are.

@@ -1,7 +1,13 @@
 //! Delivers over HTTP/1.1, with TLS by rustls and the certificates that the system trusts.
 
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::{Request, Response};
+use http::uri::Scheme;
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -14,32 +20,52 @@ use crate::fault::{Class, Fault};
 
 /// An answer longer than this is cut off with an error: what a receiver answers is a few hundred bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
+/// How long an answer is waited for, where nothing else is set: far longer than the service does.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a connection may take, within that. A host that drops what it does not want answers never.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A client whose clones share their connections. Follows no redirect, as the service's sender does not.
 #[derive(Clone, Debug)]
-pub(crate) struct HttpClient(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(crate) struct HttpClient {
+    plain: Client<HttpConnector, Full<Bytes>>,
+    /// Made when it is first needed: a system without certificates is no reason not to speak http, and reading them takes a while.
+    secure: Arc<OnceLock<Result<SecureClient, Arc<io::Error>>>>,
+    patience: Duration,
+}
+
+type SecureClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 impl HttpClient {
     pub(crate) fn new() -> Result<Self, Fault> {
-        let connector = HttpsConnectorBuilder::new()
-            .with_native_roots()
-            .map_err(|error| {
-                Fault::caused_by(
-                    Class::Network,
-                    "the system's certificates can't be read",
-                    &error,
-                )
-            })?
-            .https_or_http()
-            .enable_http1()
-            .build();
-        Ok(Self(Client::builder(TokioExecutor::new()).build(connector)))
+        Ok(Self {
+            plain: Client::builder(TokioExecutor::new()).build(connector()),
+            secure: Arc::default(),
+            patience: PATIENCE,
+        })
     }
-}
 
-impl Transport for HttpClient {
-    async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        let response = self.0.request(request.map(Full::new)).await?;
+    /// Gives up after this time, the connection, the request and the whole answer included.
+    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    fn secure(&self) -> Result<&SecureClient, TransportError> {
+        let made = self
+            .secure
+            .get_or_init(|| secure_client().map_err(Arc::new));
+        made.as_ref()
+            .map_err(|error| TransportError::from(NoCertificates(Arc::clone(error))))
+    }
+
+    async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let request = request.map(Full::new);
+        let response = if request.uri().scheme() == Some(&Scheme::HTTPS) {
+            self.secure()?.request(request).await?
+        } else {
+            self.plain.request(request).await?
+        };
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, LONGEST_ANSWER)
             .collect()
@@ -47,4 +73,122 @@ impl Transport for HttpClient {
             .to_bytes();
         Ok(Response::from_parts(parts, body))
     }
+}
+
+impl Transport for HttpClient {
+    async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        match tokio::time::timeout(self.patience, self.ask(request)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(TransportError::from(NoAnswer(self.patience))),
+        }
+    }
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECTING));
+    connector
+}
+
+fn secure_client() -> io::Result<SecureClient> {
+    let connector = HttpsConnectorBuilder::new()
+        .with_native_roots()?
+        .https_only()
+        .enable_http1()
+        .wrap_connector(connector());
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", .0.as_secs_f64())]
+struct NoAnswer(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the certificates that the system trusts can't be read")]
+struct NoCertificates(#[source] Arc<io::Error>);
+
+/// Reads a URL to deliver to.
+pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
+    let wrong = |what: &str| {
+        // What stands before an @ may be a password.
+        let shown = text.rsplit('@').next().unwrap_or_default();
+        let what = format!("{shown:?} is no URL to deliver to: {what}");
+        Fault::new(Class::Usage, what).advise("write it whole: http://localhost:8080/webhooks")
+    };
+    let uri: Uri = text.parse().map_err(|_| wrong("it can't be read as one"))?;
+    match uri.scheme_str() {
+        Some("http" | "https") => {}
+        Some(other) => return Err(wrong(&format!("{other} is neither http nor https"))),
+        None => return Err(wrong("it does not begin with http:// or https://")),
+    }
+    match uri.authority() {
+        Some(authority) if authority.as_str().contains('@') => Err(wrong(
+            "a user's name and password are sent to nobody, and show in the list of processes",
+        )),
+        Some(authority) if !authority.host().is_empty() => Ok(uri),
+        _ => Err(wrong("it names no host")),
+    }
+}
+
+/// Why there was no answer from there, and what can be done about it.
+pub(crate) fn unreachable(target: &Uri, error: &TransportError) -> Fault {
+    let host = target
+        .authority()
+        .map_or("", |authority| authority.as_str());
+    let fault = Fault::caused_by(
+        Class::Network,
+        &format!("no answer from {host}"),
+        error.as_ref(),
+    );
+    fault.advise(match causes(error.as_ref()) {
+        Cause::Refused => format!("is the receiver running, and does it listen at {host}?"),
+        Cause::UnknownHost => "check the host's name".into(),
+        Cause::Certificate => {
+            "where the certificate is one of your own making, name its issuer's: SSL_CERT_FILE=ca.pem".into()
+        }
+        Cause::NoCertificates => {
+            "install the system's certificates (Debian: ca-certificates), or name a file of them: SSL_CERT_FILE=ca.pem".into()
+        }
+        Cause::TooSlow => "is the receiver overloaded, or does a firewall drop what you send?".into(),
+        Cause::Other => "is it the right port, and the right one of http and https?".into(),
+    })
+}
+
+enum Cause {
+    Refused,
+    UnknownHost,
+    Certificate,
+    NoCertificates,
+    TooSlow,
+    Other,
+}
+
+fn causes(error: &(dyn Error + 'static)) -> Cause {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<NoAnswer>() {
+            return Cause::TooSlow;
+        }
+        if error.is::<NoCertificates>() {
+            return Cause::NoCertificates;
+        }
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        match kind {
+            Some(io::ErrorKind::ConnectionRefused) => return Cause::Refused,
+            Some(io::ErrorKind::TimedOut) => return Cause::TooSlow,
+            _ => {}
+        }
+        // The libraries below keep these two kinds to themselves.
+        let text = error.to_string();
+        if text.contains("dns error") {
+            return Cause::UnknownHost;
+        }
+        if text.contains("certificate") {
+            return Cause::Certificate;
+        }
+        next = error.source();
+    }
+    Cause::Other
 }

@@ -1,120 +1,328 @@
 //! Secrets: from the environment, a file or a prompt; never from an argument, which the list of processes shows.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hookgate::{KeyRing, Secret, SecretError, SecretErrorKind};
+use zeroize::Zeroizing;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, Fault, warn};
+use crate::interrupt;
 
 const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
 /// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is not set.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SecretArgs {
-    /// Read the secret from this environment variable. May be given up to four times, for a ring of keys.
+    /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
+    /// secrets are one ring of keys
     #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
     secret_env: Vec<String>,
-    /// Read the secret from this file, whose line break at the end is not part of it. May be given up to four times.
+    /// Read the secret from this file, 4096 bytes at most, whose line break at the end is not part of it. May be given several
+    /// times, and beside --secret-env
     #[arg(long, value_name = "PATH", help_heading = "Secret")]
     secret_file: Vec<PathBuf>,
-    /// Take a secret that does not begin with `whsec_`.
+    /// Take a secret that does not begin with `whsec_`
     #[arg(long, help_heading = "Secret")]
     any_secret: bool,
 }
 
+/// A secret that was asked for, by its name, or why it is none.
+pub(crate) type Given = (String, Result<Secret, SecretError>);
+
 impl SecretArgs {
-    /// Every secret that is given, with a name for each: the variable or the path.
-    pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
-        let mut found = Vec::new();
+    /// Every secret that variables and files give, with a name for each: the variable or the path. None where neither option is
+    /// given and WEBHOOK_SECRET is not set.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let of_variable = |name: &str| {
+            if self.any_secret {
+                Secret::of_other_form_from_env(name)
+            } else {
+                Secret::from_env(name)
+            }
+        };
+        let of_file = |path: &Path| {
+            if self.any_secret {
+                Secret::of_other_form_from_file(path)
+            } else {
+                Secret::from_file(path)
+            }
+        };
+        let mut given = Vec::new();
         for variable in &self.secret_env {
-            let text = std::env::var(variable).map_err(|_| {
-                Fault::new(Class::Secret, format!("the environment has no {variable}"))
-                    .advise(format!("set it without showing it to others: read -rs {variable}; export {variable}"))
-            })?;
-            found.push((variable.clone(), self.parse(&text, variable)?));
+            given.push((variable.clone(), of_variable(variable)));
         }
         for path in &self.secret_file {
-            let origin = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Fault::caused_by(Class::Secret, &format!("{origin} can't be read"), &error)
-            })?;
-            let line = text.strip_suffix('\n').unwrap_or(&text);
-            let line = line.strip_suffix('\r').unwrap_or(line);
-            found.push((origin.clone(), self.parse(line, &origin)?));
+            warn_if_others_can_read(path);
+            given.push((path.display().to_string(), of_file(path)));
         }
+        if given.is_empty() && std::env::var_os(DEFAULT_VARIABLE).is_some() {
+            given.push((DEFAULT_VARIABLE.to_owned(), of_variable(DEFAULT_VARIABLE)));
+        }
+        given
+    }
+
+    /// Every secret, with a name for each. Asks at the terminal where none is given.
+    pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
+        let given = self.given();
+        if given.is_empty() {
+            return Ok(vec![("typed".to_owned(), self.ask()?)]);
+        }
+        given
+            .into_iter()
+            .map(|(name, secret)| Ok((name, secret.map_err(|error| refused(&error))?)))
+            .collect()
+    }
+
+    /// Every secret as it is configured, also what can't be right, with a name for each. Asks at the terminal where none is given.
+    pub(crate) fn as_configured(&self) -> Result<Vec<Configured>, Fault> {
+        let mut found = configured(&self.secret_env, &self.secret_file)?;
         if found.is_empty() {
-            let text = match std::env::var(DEFAULT_VARIABLE) {
-                Ok(text) => text,
-                Err(_) => prompt()?,
-            };
-            found.push((
-                DEFAULT_VARIABLE.to_owned(),
-                self.parse(&text, DEFAULT_VARIABLE)?,
-            ));
+            let name = DEFAULT_VARIABLE.to_owned();
+            found.push(match std::env::var_os(&name) {
+                Some(_) => (name.clone(), of_environment(&name)?),
+                None => (
+                    "typed".to_owned(),
+                    Zeroizing::new(prompt()?.as_bytes().to_vec()),
+                ),
+            });
         }
         Ok(found)
     }
 
     /// One ring of all of them.
     pub(crate) fn ring(&self) -> Result<KeyRing, Fault> {
+        self.ring_and_first().map(|(ring, _)| ring)
+    }
+
+    /// One ring of all of them, and the first of them; asked for once.
+    pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
         let unusable = |error: hookgate::KeysError| {
             Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
         };
+        let named = self.named()?;
+        let first = named.first().map(|(_, secret)| secret.clone());
         let mut ring = None;
-        for (name, secret) in self.named()? {
+        for (name, secret) in named {
             ring = Some(match ring {
                 None => KeyRing::named(&name, secret).map_err(unusable)?,
                 Some(ring) => KeyRing::with_key(ring, &name, secret).map_err(unusable)?,
             });
         }
-        ring.ok_or_else(|| Fault::new(Class::Secret, "no secret is given"))
+        ring.zip(first).ok_or_else(none_given)
     }
 
     /// The first of them, for what signs.
     pub(crate) fn first(&self) -> Result<Secret, Fault> {
         let first = self.named()?.into_iter().next();
-        first
-            .map(|(_, secret)| secret)
-            .ok_or_else(|| Fault::new(Class::Secret, "no secret is given"))
+        first.map(|(_, secret)| secret).ok_or_else(none_given)
     }
 
-    fn parse(&self, text: &str, origin: &str) -> Result<Secret, Fault> {
-        let parsed = if self.any_secret {
-            Secret::of_other_form(text)
+    fn ask(&self) -> Result<Secret, Fault> {
+        let text = prompt()?;
+        let secret = if self.any_secret {
+            Secret::of_other_form(&text)
         } else {
-            Secret::new(text)
+            Secret::new(&text)
         };
-        parsed.map_err(|error| refused(&error, origin))
+        secret.map_err(|error| refused(&error))
     }
 }
 
-fn refused(error: &SecretError, origin: &str) -> Fault {
-    let fault = Fault::caused_by(
-        Class::Secret,
-        &format!("the secret of {origin} can't be right"),
-        error,
-    );
-    match error.kind() {
+/// A secret's name, and its bytes whatever they are.
+pub(crate) type Configured = (String, Zeroizing<Vec<u8>>);
+
+/// What these variables and files hold, as it stands there, but for the one line break at a file's end.
+pub(crate) fn configured(
+    variables: &[String],
+    files: &[PathBuf],
+) -> Result<Vec<Configured>, Fault> {
+    let mut found = Vec::new();
+    for variable in variables {
+        found.push((variable.clone(), of_environment(variable)?));
+    }
+    for path in files {
+        warn_if_others_can_read(path);
+        found.push((path.display().to_string(), of_file(path)?));
+    }
+    Ok(found)
+}
+
+fn of_environment(name: &str) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    match std::env::var_os(name) {
+        Some(text) => Ok(Zeroizing::new(text.into_encoded_bytes())),
+        None => Err(
+            Fault::new(Class::Secret, format!("the environment has no {name}"))
+                .advise(advice(SecretErrorKind::Unset)),
+        ),
+    }
+}
+
+fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
+    use std::io::Read as _;
+
+    const LONGEST: usize = 64 << 10;
+    // Full size from the start: a vector that grows leaves copies of the secret behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(LONGEST + 1));
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut text));
+    let unreadable = format!("the secret in {} can't be read", path.display());
+    read.map_err(|error| {
+        Fault::caused_by(Class::Secret, &unreadable, &error)
+            .advise(advice(SecretErrorKind::Unreadable))
+    })?;
+    if text.len() > LONGEST {
+        let long = format!("{unreadable}: it is longer than {LONGEST} bytes");
+        return Err(
+            Fault::new(Class::Secret, long).advise("give the file that holds the secret alone")
+        );
+    }
+    if text.last() == Some(&b'\n') {
+        text.pop();
+        if text.last() == Some(&b'\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+/// What to do about a secret that is none.
+pub(crate) fn advice(kind: SecretErrorKind) -> String {
+    match kind {
         SecretErrorKind::WithoutPrefix => {
-            fault.advise("if it is right all the same, say so: --any-secret")
+            "if it is right all the same, say so: --any-secret".into()
         }
-        _ => {
-            fault.advise("paste it again from the subscription's settings: whsec_ and what follows")
+        SecretErrorKind::Unset => {
+            "set it without showing it to others: read -rs NAME; export NAME".into()
         }
+        SecretErrorKind::Unreadable => {
+            "check the path, and that you may read it; a secret's file has 4096 bytes at most".into()
+        }
+        SecretErrorKind::ApiKey => {
+            "the subscription's secret is shown once, at its creation: developer settings, webhooks; if it is lost, make a new subscription".into()
+        }
+        _ => "paste it again from the subscription's settings: whsec_ and what follows".into(),
     }
 }
 
-fn prompt() -> Result<String, Fault> {
-    let advice = format!("set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file");
-    if !io::stdin().is_terminal() {
-        return Err(Fault::new(
-            Class::Secret,
-            "no secret is given, and there is no terminal to ask at",
-        )
-        .advise(advice));
+fn refused(error: &SecretError) -> Fault {
+    Fault::caused_by(Class::Secret, "the secret can't be right", error).advise(advice(error.kind()))
+}
+
+fn none_given() -> Fault {
+    Fault::new(
+        Class::Secret,
+        "no secret is given, and there is no terminal to ask at",
+    )
+    .advise(format!(
+        "set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file"
+    ))
+}
+
+/// Not where nobody sits: a script would wait for ever.
+fn prompt() -> Result<Zeroizing<String>, Fault> {
+    if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
+        return Err(none_given());
     }
-    rpassword::prompt_password("secret of the subscription (not shown): ").map_err(|error| {
-        Fault::caused_by(Class::Secret, "the secret can't be read", &error).advise(advice)
+    let asked = interrupt::held_back(|| {
+        rpassword::prompt_password("secret of the subscription (not shown): ")
+    })?;
+    asked.map(Zeroizing::new).map_err(|error| {
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Fault::interrupted();
+        }
+        Fault::caused_by(Class::Secret, "the secret can't be read", &error).advise(format!(
+            "set {DEFAULT_VARIABLE}, or use --secret-env or --secret-file"
+        ))
     })
+}
+
+#[cfg(unix)]
+fn warn_if_others_can_read(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    // One that can't be looked at can't be read either, which is said then.
+    let Ok(found) = std::fs::metadata(path) else {
+        return;
+    };
+    let mode = found.permissions().mode() & 0o777;
+    if found.is_file() && mode & 0o077 != 0 {
+        warn(
+            &format!(
+                "others can read the secret in {} (mode {mode:04o})",
+                path.display()
+            ),
+            &format!("chmod 600 {}", path.display()),
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_if_others_can_read(_: &Path) {}
+
+/// At a terminal that `script` of util-linux makes, as on most Linux systems.
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Command, Stdio, exit};
+
+    use super::*;
+
+    const SECRET: &str = "whsec_made_up_and_typed_in";
+
+    /// Not a test of its own: what the one below starts at a terminal.
+    #[test]
+    #[ignore = "asks at a terminal, for the test below"]
+    fn asks_for_a_secret() {
+        let args = SecretArgs {
+            secret_env: Vec::new(),
+            secret_file: Vec::new(),
+            any_secret: false,
+        };
+        exit(args.first().map_or_else(|fault| fault.code().into(), |_| 0));
+    }
+
+    /// What stood on the terminal when this was typed, the state that it was left in included.
+    fn typed(keys: &str) -> Option<String> {
+        let itself = std::env::current_exe().ok()?;
+        let asked = format!(
+            "{} --ignored --exact --nocapture secrets::tests::asks_for_a_secret; echo code=$?; stty -a",
+            itself.display()
+        );
+        let mut script = Command::new("script")
+            .args(["--quiet", "--command", &asked, "/dev/null"])
+            .env_remove(DEFAULT_VARIABLE)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let (mut terminal, mut seen) = (script.stdout.take()?, Vec::new());
+        while !String::from_utf8_lossy(&seen).contains("(not shown): ") {
+            let mut some = [0; 256];
+            let read = terminal.read(&mut some).ok().filter(|read| *read > 0)?;
+            seen.extend_from_slice(&some[..read]);
+        }
+        let mut keyboard = script.stdin.take()?;
+        keyboard.write_all(keys.as_bytes()).ok()?;
+        terminal.read_to_end(&mut seen).ok()?;
+        script.wait().ok()?;
+        Some(String::from_utf8_lossy(&seen).into_owned())
+    }
+
+    #[test]
+    fn a_prompt_shows_nothing_and_leaves_the_terminal_whole_also_when_interrupted() {
+        if Command::new("script").arg("--version").output().is_err() {
+            return;
+        }
+        let enter = format!("{SECRET}\n");
+        let too_short = "whsec_no\n";
+        for (keys, code) in [(&*enter, 0), ("whsec_made_up\x03", 130), (too_short, 5)] {
+            let seen = typed(keys).expect("a terminal");
+            assert!(seen.contains(&format!("code={code}\r")), "{seen}");
+            assert!(!seen.contains("whsec_made_up"), "{seen}");
+            for set in ["echo", "icanon", "isig"] {
+                assert!(seen.split_whitespace().any(|word| word == set), "{seen}");
+            }
+        }
+    }
 }

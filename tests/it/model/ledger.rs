@@ -55,7 +55,7 @@ impl Ledger {
         }
     }
 
-    fn holds(&self, by: ClaimToken, now: Duration) -> bool {
+    pub(super) fn holds(&self, by: ClaimToken, now: Duration) -> bool {
         matches!(self.record, Record::Running { token, ends } if token == by && ends > now)
     }
 

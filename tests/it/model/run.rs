@@ -10,7 +10,7 @@ use super::world::World;
 #[derive(Debug)]
 pub(super) struct RunState {
     pub(super) began: Instant,
-    /// The ledger's losses when it began, its own claim's among them.
+    /// The ledger's losses when its claim was granted, its own among them.
     pub(super) losses: usize,
     pub(super) end: Option<RunEnd>,
 }

@@ -89,12 +89,20 @@ impl DedupeStore for WatchedStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
+        let world = Arc::clone(&self.world);
         let answer = self.call(
             Call::Claim,
             key,
             move |store, key| block_on(store.claim(key, token, lease)),
-            move |ledger, now| ledger.claim(token, lease, now),
+            move |ledger, now| {
+                let claimed = ledger.claim(token, lease, now);
+                if claimed == Claimed::Fresh {
+                    world.granted(token, ledger.losses);
+                }
+                claimed
+            },
         );
+        let event = self.world.event_of(key);
         StoreFuture::boxed(async move {
             let mut asking = Asking {
                 world: &self.world,
@@ -106,6 +114,9 @@ impl DedupeStore for WatchedStore {
             // An error means that it may be a claim.
             if matches!(answer, Ok(Claimed::Fresh) | Err(_)) {
                 self.world.owes(token);
+            }
+            if let (Some(event), Ok(Claimed::Fresh)) = (event, &answer) {
+                self.world.hands_over(event, token);
             }
             answer
         })

@@ -38,6 +38,7 @@ pub(super) struct World {
     notes: Mutex<Vec<&'static str>>,
     /// Claims that were granted, or may have been, and that nobody has asked to commit or release.
     owed: Mutex<HashSet<ClaimToken>>,
+    grants: Mutex<HashMap<ClaimToken, Grant>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +52,17 @@ pub(super) struct EventState {
     /// Requests that are waiting for their answer.
     in_flight: usize,
     pub heard_2xx: bool,
+    /// The claim that the receiver was last told to be its own: that of the run that begins next, in the same breath.
+    handed_over: Option<ClaimToken>,
+}
+
+/// What was so when a claim was granted.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    /// The ledger's losses, its own among them.
+    losses: usize,
+    /// The jumps of the store's clock.
+    jumps: usize,
 }
 
 /// What was known when a request came in.
@@ -73,6 +85,7 @@ impl World {
             settled: Vec::new(),
             in_flight: 0,
             heard_2xx: false,
+            handed_over: None,
         };
         let name = |event| (EventKey::new("default", &event_id(event)), event);
         Arc::new(Self {
@@ -88,6 +101,7 @@ impl World {
             heard: Mutex::default(),
             notes: Mutex::default(),
             owed: Mutex::default(),
+            grants: Mutex::default(),
         })
     }
 
@@ -183,6 +197,18 @@ impl World {
         self.owed.lock().unwrap().remove(&token);
     }
 
+    /// The store has granted a claim. The answer may come later, or never.
+    pub(super) fn granted(&self, token: ClaimToken, losses: usize) {
+        let jumps = self.jumps.load(Ordering::SeqCst);
+        let grant = Grant { losses, jumps };
+        self.grants.lock().unwrap().insert(token, grant);
+    }
+
+    /// The receiver is told that the claim is its own.
+    pub(super) fn hands_over(&self, event: usize, token: ClaimToken) {
+        self.lock()[event].handed_over = Some(token);
+    }
+
     /// The faults are over.
     pub(super) fn calm(&self) {
         self.skew.store(0, Ordering::SeqCst);
@@ -199,16 +225,30 @@ impl World {
 
     // ---- runs
 
-    /// A run begins. No other may be under way or have succeeded, unless its claim was lost since.
+    /// A run begins, on a claim that holds. No other may be under way or have succeeded, unless its claim was lost since.
+    ///
+    /// There is one excuse for a run on a claim that has ended: the store's clock jumped while the grant was on its way. The
+    /// receiver reads its own clock, and by that one the claim holds; no store could be asked that would answer in less than no
+    /// time. So this can't be helped, the second run beside or after another one included, and its commit must be lost.
     pub(super) fn run_begins(self: &Arc<Self>, event: usize) -> (RunGuard, Does) {
+        let now = self.store_time();
         let state = &mut self.lock()[event];
-        let losses = state.ledger.losses;
+        let token = state.handed_over.take().expect("a run has a claim");
+        let grant = self.grants.lock().unwrap()[&token];
+        let holds = state.ledger.holds(token, now);
+        if !holds {
+            self.note("a run on a claim that a jump had ended");
+            self.check(grant.jumps < self.jumps.load(Ordering::SeqCst), || {
+                format!("event {event} runs on a claim that has ended")
+            });
+        }
+        let losses = grant.losses;
         for (number, run) in state.runs.iter().enumerate() {
             if run.end.is_none() {
                 self.note("two runs at a time");
             }
             let bars = run.end.is_none_or(RunEnd::is_success);
-            self.check(!bars || run.losses < losses, || {
+            self.check(!holds || !bars || run.losses < losses, || {
                 format!("event {event} runs again beside or after its run {number}: {run:?}")
             });
         }

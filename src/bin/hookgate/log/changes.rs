@@ -52,11 +52,20 @@ fn deliveries(
 ) -> Result<ExitCode, Fault> {
     let (one, other) = (one_log.find(one)?, other_log.find(other)?);
     let differences = one.differences(&other);
-    for Difference { path, before, after, .. } in &differences {
+    for Difference {
+        path,
+        before,
+        after,
+        ..
+    } in &differences
+    {
         let value = serde_json::json!({ "path": path, "before": before, "after": after });
         let mut lines = vec![harmless(path).into_owned()];
         for (sign, side) in [("-", before), ("+", after)] {
-            lines.extend(side.as_ref().map(|text| format!("  {sign} {}", harmless(text))));
+            lines.extend(
+                side.as_ref()
+                    .map(|text| format!("  {sign} {}", harmless(text))),
+            );
         }
         out.say(&lines.join("\n"), &value)?;
     }
@@ -72,9 +81,9 @@ fn logs(one: &Source, other: &Source, out: &mut Out) -> Result<ExitCode, Fault> 
             answers => answers.join(", "),
         };
         let (before, after) = (answers(&event.before), answers(&event.after));
-        let text = format!("{}\n  - {before}\n  + {after}", event.event_id);
-        let lines: Vec<_> = text.lines().map(harmless).collect();
-        out.say(&lines.join("\n"), &value)?;
+        let id = harmless(&event.event_id);
+        let text = format!("{id}\n  - {}\n  + {}", harmless(&before), harmless(&after));
+        out.say(&text, &value)?;
     }
     Ok(answer(changed.is_empty()))
 }

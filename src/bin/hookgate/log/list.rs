@@ -72,9 +72,13 @@ impl ListArgs {
             status.is_some_and(|status| status.starts_with(wanted.trim_end_matches('x')))
         };
         any(&self.types, &of_type)
-            && any(&self.outcome, &|wanted| listed.outcome.as_deref() == Some(wanted))
+            && any(&self.outcome, &|wanted| {
+                listed.outcome.as_deref() == Some(wanted)
+            })
             && any(&self.status, &has_status)
-            && any(&self.id, &|wanted| listed.event_id.as_deref() == Some(wanted))
+            && any(&self.id, &|wanted| {
+                listed.event_id.as_deref() == Some(wanted)
+            })
             && self.since.is_none_or(|since| delivery.received_at >= since)
     }
 }
@@ -99,7 +103,9 @@ impl Listed {
     fn of(line: u64, delivery: &LoggedDelivery) -> Self {
         let answer = delivery.answer.as_ref();
         let hung_up = delivery.hung_up_after.map(|_| "hung_up".to_owned());
-        let elapsed = answer.map(|answer| answer.elapsed).or(delivery.hung_up_after);
+        let elapsed = answer
+            .map(|answer| answer.elapsed)
+            .or(delivery.hung_up_after);
         Self {
             line,
             received_at: iso8601(delivery.received_at),
@@ -158,5 +164,7 @@ fn since(text: &str) -> Result<UnixSeconds, String> {
         "write Unix seconds, 1763690000, ISO 8601 with a zone, 2025-11-21T01:53:20Z, or how long ago, 2h".to_owned()
     })?;
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
-    Ok(UnixSeconds::new(SystemClock.now().as_i64().saturating_sub(ago)))
+    Ok(UnixSeconds::new(
+        SystemClock.now().as_i64().saturating_sub(ago),
+    ))
 }

@@ -88,8 +88,16 @@ fn head(delivery: &LoggedDelivery) -> String {
         _ => format!(", {} s before it was signed", age.unsigned_abs()),
     });
     let mut lines = vec![
-        format!("received {}{}", iso8601(delivery.received_at), age.unwrap_or_default()),
-        format!("\n{} {}", harmless(&delivery.method), harmless(&delivery.target)),
+        format!(
+            "received {}{}",
+            iso8601(delivery.received_at),
+            age.unwrap_or_default()
+        ),
+        format!(
+            "\n{} {}",
+            harmless(&delivery.method),
+            harmless(&delivery.target)
+        ),
     ];
     for (name, value) in &delivery.headers {
         lines.push(format!("{}: {}", harmless(name), harmless_bytes(value)));
@@ -102,7 +110,10 @@ fn answer(delivery: &LoggedDelivery) -> String {
     match (&delivery.answer, delivery.hung_up_after) {
         (Some(answer), _) => {
             let (outcome, elapsed) = (harmless(&answer.outcome), durations::show(answer.elapsed));
-            lines.push(format!("answered {} {outcome}, after {elapsed}", answer.status));
+            lines.push(format!(
+                "answered {} {outcome}, after {elapsed}",
+                answer.status
+            ));
             if let Some(reason) = &answer.reason {
                 lines.push(format!("  reason: {}", harmless(reason)));
             }
@@ -117,7 +128,9 @@ fn answer(delivery: &LoggedDelivery) -> String {
         }
         (None, Some(after)) => {
             let after = durations::show(after);
-            lines.push(format!("not answered: the sender hung up after {after}, or the server stopped"));
+            lines.push(format!(
+                "not answered: the sender hung up after {after}, or the server stopped"
+            ));
         }
         (None, None) => lines.push("not answered".into()),
     }
@@ -129,7 +142,9 @@ fn answer(delivery: &LoggedDelivery) -> String {
 
 fn why_no_body(delivery: &LoggedDelivery) -> String {
     match delivery.cut_off_at {
-        Some(bytes) => format!("not recorded: it did not come to its end; {bytes} bytes were taken"),
+        Some(bytes) => {
+            format!("not recorded: it did not come to its end; {bytes} bytes were taken")
+        }
         None if delivery.unverifiable => "not recorded: it was taken out".into(),
         None => "not recorded: the delivery was refused or given up before it was read".into(),
     }

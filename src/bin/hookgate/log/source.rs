@@ -87,7 +87,11 @@ impl Source {
             (None, Which::Line(line)) => Err(self.none(&format!("at line {line}"))),
             (None, Which::Event(id)) => Err(self.none(&format!("of event {id}"))),
             (Some(_), _) => {
-                let message = format!("{} deliveries in {} are of that event", lines.len(), self.name());
+                let message = format!(
+                    "{} deliveries in {} are of that event",
+                    lines.len(),
+                    self.name()
+                );
                 let advice = format!("say which by its line: {}", lines.join(", "));
                 Err(Fault::new(Class::Input, message).advise(advice))
             }
@@ -122,7 +126,10 @@ impl Source {
 
     fn none(&self, what: &str) -> Fault {
         let message = format!("there is no delivery {what} in {}", self.name());
-        Fault::new(Class::Input, message).advise(format!("see what there is: hookgate log list {}", self.name()))
+        Fault::new(Class::Input, message).advise(format!(
+            "see what there is: hookgate log list {}",
+            self.name()
+        ))
     }
 
     fn fault(&self, error: &LogError) -> Fault {
@@ -139,16 +146,31 @@ impl Source {
     fn warn<R: BufRead>(&self, lines: &LogLines<R>) {
         let name = self.name();
         if lines.dropped() > 0 {
-            let message = format!("{} deliveries are missing in {name}: the recorder dropped them", lines.dropped());
-            warn(&message, "its queue was full: give it a larger one, or a faster disk");
+            let message = format!(
+                "{} deliveries are missing in {name}: the recorder dropped them",
+                lines.dropped()
+            );
+            warn(
+                &message,
+                "its queue was full: give it a larger one, or a faster disk",
+            );
         }
         if lines.torn() > 0 {
-            let message = format!("{} lines of {name} were not written to their end", lines.torn());
-            warn(&message, "a process was killed or its disk full; the rest is whole");
+            let message = format!(
+                "{} lines of {name} were not written to their end",
+                lines.torn()
+            );
+            warn(
+                &message,
+                "a process was killed or its disk full; the rest is whole",
+            );
         }
         if lines.ended_torn() {
             let message = format!("the last line of {name} is not written to its end");
-            warn(&message, "it is being written, or its process was killed; the rest is whole");
+            warn(
+                &message,
+                "it is being written, or its process was killed; the rest is whole",
+            );
         }
     }
 }

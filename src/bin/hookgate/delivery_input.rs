@@ -1,0 +1,228 @@
+//! Where a delivery is read from: files, a line of a log, a pasted curl command.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use hookgate::testing::log::LoggedDelivery;
+use hookgate::testing::read;
+use hookgate::{Clock, Date, ReadError, ReadErrorKind, SystemClock, UnixSeconds};
+use serde::Deserialize;
+
+use crate::fault::{Class, Fault};
+
+/// The delivery, from one of three places.
+#[derive(clap::Args)]
+pub(crate) struct DeliveryArgs {
+    /// Read the headers from this file: a raw HTTP request, its head alone, or lines of `Name: value`. `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Delivery", conflicts_with_all = ["log", "curl"])]
+    headers: Option<PathBuf>,
+    /// Read the body from this file, byte for byte, in place of the one behind the headers. `-` is standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Delivery",
+        conflicts_with = "log"
+    )]
+    body: Option<PathBuf>,
+    /// Take the delivery from this log
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Delivery",
+        conflicts_with = "curl"
+    )]
+    log: Option<PathBuf>,
+    /// Which line of the log, from 1
+    #[arg(long, value_name = "N", help_heading = "Delivery", requires = "log", value_parser = clap::value_parser!(u64).range(1..))]
+    line: Option<u64>,
+    /// Which event of the log, by its id
+    #[arg(
+        long,
+        value_name = "ID",
+        help_heading = "Delivery",
+        requires = "log",
+        conflicts_with = "line"
+    )]
+    id: Option<String>,
+    /// Take the delivery that the curl command in this file would send. `-` is standard input: paste, then Ctrl-D
+    #[arg(long, value_name = "FILE", help_heading = "Delivery")]
+    curl: Option<PathBuf>,
+    /// When it was received: Unix seconds, or ISO 8601 with a zone [default: the log's time, else now]
+    #[arg(long, value_name = "TIME", help_heading = "Delivery", value_parser = time)]
+    at: Option<UnixSeconds>,
+}
+
+impl DeliveryArgs {
+    /// As it came.
+    pub(crate) fn delivery(&self) -> Result<LoggedDelivery, Fault> {
+        let now = self.at.unwrap_or_else(|| SystemClock.now());
+        let mut delivery = match (&self.headers, &self.log, &self.curl) {
+            (Some(path), ..) => self.of_headers(path, now)?,
+            (_, Some(path), _) => self.of_log(path)?,
+            (_, _, Some(path)) => self.of_curl(path, now)?,
+            _ => {
+                return Err(Fault::new(Class::Usage, "no delivery is given").advise(
+                    "give --headers FILE and --body FILE, --log FILE with --line N or --id ID, or --curl FILE",
+                ));
+            }
+        };
+        if let Some(at) = self.at {
+            delivery.received_at = at;
+        }
+        Ok(delivery)
+    }
+
+    fn of_headers(&self, path: &Path, now: UnixSeconds) -> Result<LoggedDelivery, Fault> {
+        let both = self.body.as_deref() == Some(Path::new("-")) && path == Path::new("-");
+        if both {
+            return Err(Fault::new(
+                Class::Usage,
+                "headers and body can't both come from standard input",
+            )
+            .advise("give the whole request there: the head, an empty line, the body"));
+        }
+        let text = bytes_of("the headers", path)?;
+        let mut delivery = read::http(&text, now).map_err(|error| {
+            let advice = match error.kind() {
+                ReadErrorKind::BadChunk => "give the decoded body in a file of its own: --body FILE",
+                _ => "write a header a line, `Name: value`; the body goes behind an empty line, or to --body FILE",
+            };
+            unreadable("the headers", path, &error).advise(advice)
+        })?;
+        match &self.body {
+            Some(body) => delivery.body = Some(bytes_of("the body", body)?.into()),
+            None if delivery.body.is_none() => {
+                return Err(Fault::new(Class::Usage, "there are headers and no body")
+                    .advise("give --body FILE; for an empty body, --body /dev/null"));
+            }
+            None => {}
+        }
+        Ok(delivery)
+    }
+
+    fn of_curl(&self, path: &Path, now: UnixSeconds) -> Result<LoggedDelivery, Fault> {
+        let text = bytes_of("the curl command", path)?;
+        let text = String::from_utf8(text).map_err(|_| {
+            Fault::new(Class::Input, "the curl command is no UTF-8")
+                .advise("save it as UTF-8, or give --headers FILE and --body FILE")
+        })?;
+        let file = |name: &str| match name {
+            "-" => Err(io::Error::other("standard input is not the command's here")),
+            name => std::fs::read(name),
+        };
+        let mut delivery = read::curl(&text, now, file).map_err(|error| {
+            unreadable("the curl command", path, &error)
+                .advise("paste the whole command, from `curl` on, with the values of its variables; or give --headers FILE and --body FILE")
+        })?;
+        if let Some(body) = &self.body {
+            delivery.body = Some(bytes_of("the body", body)?.into());
+        }
+        Ok(delivery)
+    }
+
+    /// Line by line, so that a bad one elsewhere stands in nobody's way.
+    fn of_log(&self, path: &Path) -> Result<LoggedDelivery, Fault> {
+        let origin = path.display();
+        let cannot = |error: &io::Error| {
+            Fault::caused_by(
+                Class::Input,
+                &format!("the log {origin} can't be read"),
+                error,
+            )
+        };
+        let lines = BufReader::new(File::open(path).map_err(|error| cannot(&error))?);
+        let mut found = Vec::new();
+        let mut last = 0;
+        for (number, line) in (1_u64..).zip(lines.split(b'\n')) {
+            let line = line.map_err(|error| cannot(&error))?;
+            last = number;
+            if self.line.is_some_and(|wanted| wanted != number) || line.trim_ascii().is_empty() {
+                continue;
+            }
+            match (LoggedDelivery::from_line(&line), self.line, &self.id) {
+                (Ok(delivery), _, Some(id)) if !has_id(&delivery, id) => {}
+                (Ok(delivery), ..) => found.push((number, delivery)),
+                (Err(error), Some(_), _) => {
+                    let what = format!("line {number} of {origin}");
+                    return Err(Fault::caused_by(Class::Input, &what, &error));
+                }
+                (Err(_), None, _) => {}
+            }
+        }
+        let numbers: Vec<_> = found.iter().map(|(number, _)| number.to_string()).collect();
+        let none = |what: String| {
+            Fault::new(Class::Input, what).advise(format!(
+                "the log has {last} lines; say which: --line N, or --id ID"
+            ))
+        };
+        let ambiguous = |what: String| {
+            let most = numbers
+                .iter()
+                .take(20)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            Fault::new(Class::Input, what).advise(format!("say which: --line N, of {most}"))
+        };
+        match (found.len(), &self.id, self.line) {
+            (1, ..) => found
+                .pop()
+                .map(|(_, delivery)| delivery)
+                .ok_or_else(|| none(String::new())),
+            (0, Some(id), _) => Err(none(format!("no delivery in {origin} is of event {id}"))),
+            (0, None, Some(line)) => Err(none(format!("{origin} has no delivery at line {line}"))),
+            (0, None, None) => Err(none(format!("there is no delivery in {origin}"))),
+            (many, Some(id), _) => Err(ambiguous(format!(
+                "{many} deliveries in {origin} are of event {id}"
+            ))),
+            (many, None, _) => Err(ambiguous(format!("{many} deliveries are in {origin}"))),
+        }
+    }
+}
+
+/// In the header or in the body.
+fn has_id(delivery: &LoggedDelivery, id: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Id {
+        id: String,
+    }
+    let header = delivery.header("x-service-event-id");
+    let body = delivery.body.as_deref().unwrap_or_default();
+    header.is_some_and(|header| header == id.as_bytes())
+        || serde_json::from_slice(body).is_ok_and(|body: Id| body.id == id)
+}
+
+fn unreadable(what: &str, path: &Path, error: &ReadError) -> Fault {
+    let place = match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.display().to_string(),
+    };
+    Fault::caused_by(Class::Input, &format!("{what} in {place}"), error)
+}
+
+/// All of a file, or of standard input.
+pub(crate) fn bytes_of(what: &str, path: &Path) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let read = match path.to_str() {
+        Some("-") => io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
+        _ => std::fs::read(path).map(|read| bytes = read),
+    };
+    read.map_err(|error| {
+        let message = format!("{what} in {} can't be read", path.display());
+        Fault::caused_by(Class::Input, &message, &error)
+            .advise("check the path; `-` is standard input")
+    })?;
+    Ok(bytes)
+}
+
+/// Unix seconds, or an instant as ISO 8601 writes it.
+pub(crate) fn time(text: &str) -> Result<UnixSeconds, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(UnixSeconds::new(seconds));
+    }
+    let date = Date::parse(text).map(|date| date.unix_seconds());
+    date.map_err(|_| {
+        "write Unix seconds, 1763690000, or ISO 8601 with a zone, 2025-11-21T01:53:20Z".to_owned()
+    })
+}

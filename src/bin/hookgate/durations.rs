@@ -1,0 +1,83 @@
+//! Times on the command line: a number with its unit.
+
+use std::time::Duration;
+
+/// Reads `500ms`, `30s`, `5min`, `48h` or `2d`. A number without a unit says nothing about which one was meant, so it is refused.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+    let digits = text
+        .find(|char: char| !char.is_ascii_digit() && char != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds_each = match unit.trim() {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err("a number and its unit are expected: 500ms, 30s, 5min, 48h or 2d".into()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("{number:?} is no number"))?;
+    Duration::try_from_secs_f64(number * seconds_each).map_err(|_| "this is too long".into())
+}
+
+/// As a person writes it: `26 h 46 min 30 s`.
+pub(crate) fn show(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    let parts = [
+        (seconds / 3_600, "h"),
+        (seconds % 3_600 / 60, "min"),
+        (seconds % 60, "s"),
+        (u64::from(millis), "ms"),
+    ];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(number, _)| *number != 0)
+        .map(|(number, unit)| format!("{number} {unit}"))
+        .collect();
+    if parts.is_empty() {
+        return "0 s".into();
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read_and_asked_for() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("4.5s", 4_500),
+            ("5min", 300_000),
+            ("5m", 300_000),
+            ("48h", 172_800_000),
+            ("48 h", 172_800_000),
+            ("2d", 172_800_000),
+        ] {
+            assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "5",
+            "s",
+            "5 weeks",
+            "-5s",
+            "1e999s",
+            "1..5s",
+            "9999999999999999999999d",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_as_they_are_said() {
+        let retention = Duration::from_secs(26 * 3_600 + 46 * 60 + 30);
+        assert_eq!(show(retention), "26 h 46 min 30 s");
+        assert_eq!(show(Duration::from_millis(4_500)), "4 s 500 ms");
+        assert_eq!(show(Duration::ZERO), "0 s");
+    }
+}

@@ -1,0 +1,127 @@
+//! `hookgate explain`: why a delivery is refused.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use hookgate::testing::explain::{Explainer, Explanation};
+
+use crate::delivery_input::DeliveryArgs;
+use crate::fault::{Fault, answer};
+use crate::harmless::harmless;
+use crate::out::Out;
+use crate::secrets::{SecretArgs, configured};
+use crate::verify::{ErrorTold, WindowArgs};
+
+/// Say why a delivery is refused, and how to mend it.
+///
+/// Tries the known mistakes about secret, body, signed string, headers and clock, one by one and together, until the signature is right.
+/// Secrets are taken as they are configured, also those that can't be right. A diagnosis: no right signature is ever printed.
+/// The exit code is 0 where the delivery is authentic, 1 where it is not.
+#[derive(clap::Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    delivery: DeliveryArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// A secret that the receiver does not use and the delivery may have been signed with: a retired one, another subscription's.
+    /// From this environment variable; may be given several times
+    #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
+    other_env: Vec<String>,
+    /// The same from a file
+    #[arg(long, value_name = "PATH", help_heading = "Secret")]
+    other_file: Vec<PathBuf>,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let delivery = args.delivery.delivery()?;
+    let mut explainer = Explainer::new().window(args.window.window());
+    for (name, text) in args.secret.as_configured()? {
+        explainer = explainer.secret(&name, &*text);
+    }
+    for (name, text) in configured(&args.other_env, &args.other_file)? {
+        explainer = explainer.other_secret(&name, &*text);
+    }
+    let explanation = explainer.explain(&delivery);
+    let text = explanation.to_string();
+    let lines: Vec<_> = text.lines().map(harmless).collect();
+    out.say(&lines.join("\n"), &Told::of(&explanation))?;
+    Ok(answer(explanation.is_authentic()))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'e> {
+    authentic: bool,
+    key: Option<&'e str>,
+    error: Option<ErrorTold>,
+    conclusion: String,
+    causes: Vec<CauseTold<'e>>,
+    /// Not proven.
+    hints: Vec<HintTold<'e>>,
+    tried: TriedTold,
+}
+
+#[derive(Serialize)]
+struct CauseTold<'e> {
+    name: &'static str,
+    group: &'static str,
+    what: &'static str,
+    detail: Option<&'e str>,
+    mend: &'static str,
+}
+
+#[derive(Serialize)]
+struct HintTold<'e> {
+    name: &'static str,
+    what: &'static str,
+    detail: Option<&'e str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TriedTold {
+    keys: usize,
+    bodies: usize,
+    signed_strings: usize,
+    signatures: usize,
+    combinations: u64,
+    capped: bool,
+}
+
+impl<'e> Told<'e> {
+    fn of(explanation: &'e Explanation) -> Self {
+        let tried = explanation.tried();
+        let causes = explanation.causes().iter().map(|cause| CauseTold {
+            name: cause.kind().name(),
+            group: cause.kind().group().name(),
+            what: cause.kind().what(),
+            detail: cause.detail(),
+            mend: cause.kind().mend(),
+        });
+        let hints = explanation.hints().iter().map(|hint| HintTold {
+            name: hint.kind().name(),
+            what: hint.kind().what(),
+            detail: hint.detail(),
+        });
+        Self {
+            authentic: explanation.is_authentic(),
+            key: explanation.key_name(),
+            error: explanation.error().map(ErrorTold::of),
+            conclusion: explanation.conclusion(),
+            causes: causes.collect(),
+            hints: hints.collect(),
+            tried: TriedTold {
+                keys: tried.secrets,
+                bodies: tried.bodies,
+                signed_strings: tried.signed_strings,
+                signatures: tried.signatures,
+                combinations: tried.combinations,
+                capped: tried.capped,
+            },
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Ctrl-C: what it ends, and what it must not leave behind.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::ctrl_c;
+
+use crate::fault::{Class, Fault, INTERRUPTED};
+
+/// Whether somebody here waits for Ctrl-C and ends the command himself.
+static AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// Runs an async command to its end, or until Ctrl-C. It is then dropped where it waits, which is its chance to put things in
+/// order, and the program ends with 130. What it has left to blocking threads is not waited for.
+pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(no_runtime)?;
+    let ended = runtime.block_on(async { or_interrupted(command).await? });
+    runtime.shutdown_background();
+    ended
+}
+
+/// Waits for the future, or for Ctrl-C.
+pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fault> {
+    AWAITED.store(true, Ordering::SeqCst);
+    tokio::select! {
+        ended = future => Ok(ended),
+        // Without a handler there is nothing to wait for: Ctrl-C ends the process as it ends any.
+        Ok(()) = ctrl_c() => Err(Fault::interrupted()),
+    }
+}
+
+/// Calls what has to tidy up by itself when it is interrupted, such as a prompt that has switched the terminal's echo off: there,
+/// Ctrl-C no longer ends the process. Afterwards it does again.
+pub(crate) fn held_back<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
+    let awaited_before = AWAITED.swap(true, Ordering::SeqCst);
+    let watching = watch();
+    let answer = call();
+    AWAITED.store(awaited_before, Ordering::SeqCst);
+    watching.map(|()| answer)
+}
+
+/// Takes Ctrl-C over. There is no way back to what the system does by default, so this ends the process in its place, where nobody
+/// else does.
+fn watch() -> Result<(), Fault> {
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(no_runtime)?;
+    let (taken_over, is_taken_over) = mpsc::channel();
+    thread::spawn(move || end_when_interrupted(&runtime, &taken_over));
+    // The thread has either sent or gone.
+    let _ = is_taken_over.recv();
+    Ok(())
+}
+
+fn end_when_interrupted(runtime: &Runtime, taken_over: &mpsc::Sender<()>) {
+    runtime.block_on(async {
+        loop {
+            let mut next = pin!(ctrl_c());
+            // Its first poll is what takes over.
+            let first = poll_fn(|context| {
+                Poll::Ready(match Pin::new(&mut next).poll(context) {
+                    Poll::Ready(pressed) => Some(pressed),
+                    Poll::Pending => None,
+                })
+            });
+            let first = first.await;
+            let _ = taken_over.send(());
+            let pressed = match first {
+                Some(pressed) => pressed,
+                None => next.await,
+            };
+            if pressed.is_err() {
+                return;
+            }
+            if !AWAITED.load(Ordering::SeqCst) {
+                process::exit(INTERRUPTED.into());
+            }
+        }
+    });
+}
+
+fn no_runtime(error: std::io::Error) -> Fault {
+    Fault::caused_by(Class::Input, "no runtime can be started", &error)
+}

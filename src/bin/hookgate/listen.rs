@@ -1,0 +1,261 @@
+//! `hookgate listen`: a receiver on this machine, and what comes to it.
+
+mod action;
+mod answers;
+mod effects;
+mod filter;
+mod forward;
+mod item;
+mod keys;
+mod lines;
+mod list;
+mod page;
+mod palette;
+mod panes;
+pub(crate) mod pretty;
+mod reports;
+mod screen;
+mod scrolled;
+mod server;
+mod signals;
+mod state;
+mod terminal;
+mod typed;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hookgate::testing::LoggedDelivery;
+use http::{StatusCode, Uri};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::Receiver;
+
+use crate::durations;
+use crate::fault::{Class, Fault, warn};
+use crate::http_client::{HttpClient, target};
+use crate::out::Out;
+use crate::secrets::SecretArgs;
+use answers::Answers;
+use effects::Effects;
+use forward::Forward;
+use reports::{Missed, Reports};
+use screen::End;
+use server::Server;
+use signals::{Signal, Signals};
+use state::{About, State};
+
+/// What can be said to `hookgate listen`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Listen {
+    /// The address to listen on. Port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8787")]
+    addr: String,
+    /// The path that deliveries are taken at
+    #[arg(long, value_name = "PATH", default_value = "/webhooks", value_parser = path)]
+    path: String,
+    /// Pass verified deliveries on to this URL, byte for byte, and answer what it answers; 502 where it can't be reached
+    #[arg(long, value_name = "URL", conflicts_with = "status")]
+    forward: Option<String>,
+    /// How long the server behind --forward may take, such as 10s or 500ms. The sender is answered 503 after 4.5 s; what is answered later still counts
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = durations::parse)]
+    forward_timeout: Duration,
+    /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
+    #[arg(long, value_name = "LOG")]
+    record: Option<PathBuf>,
+    /// What verified deliveries are answered
+    #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
+    status: StatusCode,
+    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
+    delay: Duration,
+    /// Answer 500 to so many runs before the first that succeeds
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    fail_first: u64,
+    /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    keep: usize,
+    #[command(flatten)]
+    secrets: SecretArgs,
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let is_path = text
+        .parse::<Uri>()
+        .is_ok_and(|uri| uri.authority().is_none() && uri.path() == text);
+    if text.starts_with('/') && is_path {
+        return Ok(text.to_owned());
+    }
+    Err("a path begins with / and has no query".to_owned())
+}
+
+fn status(text: &str) -> Result<StatusCode, String> {
+    let advice = "a status is a number from 200 to 599";
+    let status: u16 = text.parse().map_err(|_| advice)?;
+    match StatusCode::from_u16(status) {
+        Ok(status) if (200..600).contains(&status.as_u16()) => Ok(status),
+        _ => Err(advice.to_owned()),
+    }
+}
+
+/// How long the requests and runs under way get when it ends.
+const TO_END: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Fault::caused_by(Class::Input, "no runtime can be started", &error))?;
+    let ended = runtime.block_on(listen(args, out));
+    // What still runs, such as a request to a server that hangs, is not waited for.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
+    let forward = args.forward.as_deref().map(target).transpose()?;
+    let (ring, secret) = args.secrets.ring_and_first()?;
+    let listener = bind(&args.addr).await?;
+    let address = listener.local_addr()?;
+    let url = format!("http://{address}{}", args.path);
+    let client = HttpClient::new()?;
+    if let Some(forward) = &forward {
+        refuse_a_circle(forward, address)?;
+    }
+    let mut signals = Signals::listen()?;
+    let (reports, deliveries, missed) = Reports::new();
+    let answers = Answers {
+        status: args.status,
+        delay: args.delay,
+        fail_first: args.fail_first.into(),
+        forward: forward.clone().map(|url| Forward {
+            client: client.clone().with_patience(args.forward_timeout),
+            url,
+        }),
+    };
+    let server = Server::start(listener, &args.path, ring, answers, reports)?;
+    let warning = (!address.ip().is_loopback()).then(|| {
+        format!(
+            "{address} is reached from other machines; what is not signed is refused, but shown"
+        )
+    });
+
+    let is_seen = io::stdin().is_terminal() && out.is_terminal() && !out.is_json();
+    let end = if is_seen && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        let about = About {
+            url: url.clone(),
+            forward: forward.as_ref().map(ToString::to_string),
+            log: args.record.as_ref().map(|path| path.display().to_string()),
+            warning,
+        };
+        let effects = Effects {
+            client,
+            secret,
+            own: reached_from_here(address, &args.path),
+            forward,
+        };
+        let state = State::new(about, args.keep);
+        screen::show(state, deliveries, missed, effects, &mut signals)
+            .await
+            .map_err(|error| Fault::caused_by(Class::Input, "the terminal can't be used", &error))
+    } else {
+        if let Some(warning) = warning {
+            warn(
+                &warning,
+                "leave --addr away where nobody else is to reach it",
+            );
+        }
+        let json = serde_json::json!({ "listening": url });
+        out.say(&format!("listening on {url}"), &json)?;
+        out.flush()?;
+        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await
+    };
+    let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
+    tokio::select! {
+        () = server.stop(TO_END) => {}
+        // Asked twice, it waits no longer.
+        () = &mut again => {}
+    }
+    Ok(match end? {
+        End::Signalled(Signal::Interrupt) => ExitCode::from(130),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+async fn bind(address: &str) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let fault = Fault::caused_by(
+            Class::Network,
+            &format!("can't listen on {address}"),
+            &error,
+        );
+        match error.kind() {
+            io::ErrorKind::AddrInUse => fault
+                .advise("something listens there already: --addr 127.0.0.1:0 takes a free port"),
+            io::ErrorKind::PermissionDenied => {
+                fault.advise("ports below 1024 are for the system: take a higher one, such as 8787")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                fault.advise("no network of this machine has that address: try 127.0.0.1:8787")
+            }
+            _ => fault.advise("write HOST:PORT, such as 127.0.0.1:8787"),
+        }
+    })
+}
+
+/// Each delivery would come here again, find itself running, and be answered 503 in the end.
+fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
+    let port = forward.port_u16().unwrap_or(80);
+    let host = forward.host().unwrap_or_default();
+    let is_here = host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    if is_here && port == address.port() {
+        return Err(
+            Fault::new(Class::Usage, "--forward leads back to this receiver")
+                .advise("give the address of the server that handles the events"),
+        );
+    }
+    Ok(())
+}
+
+fn reached_from_here(address: SocketAddr, path: &str) -> Uri {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    // An address and a path that was checked make a URI.
+    format!("http://{address}{path}")
+        .parse()
+        .unwrap_or_default()
+}
+
+/// Prints on a thread of its own, so that a slow reader delays no signal.
+async fn print(
+    out: Out,
+    deliveries: Receiver<LoggedDelivery>,
+    missed: Missed,
+    signals: &mut Signals,
+) -> Result<End, Fault> {
+    let mut printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &missed));
+    loop {
+        tokio::select! {
+            printed = &mut printing => {
+                match printed {
+                    Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
+                    _ => return Ok(End::Quit),
+                }
+            }
+            signal = signals.next() => match signal {
+                Signal::Suspend => signals::stop(),
+                Signal::Continue => {}
+                Signal::Interrupt | Signal::Terminate => return Ok(End::Signalled(signal)),
+            },
+        }
+    }
+}

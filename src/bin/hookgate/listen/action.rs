@@ -1,0 +1,76 @@
+//! What the user asks for, and what is to be done for it outside the screen.
+
+use super::item::Item;
+
+/// What a key means here and now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Open,
+    /// One step back: out of the filter, the delivery, the help; then the filter is cleared.
+    Back,
+    NextTab,
+    PreviousTab,
+    /// To the next delivery while one is open.
+    Newer,
+    Older,
+    Raw,
+    StartFilter,
+    Type(char),
+    Erase,
+    EraseAll,
+    Accept,
+    Curl,
+    Save,
+    Replay,
+    ReplayForward,
+    Help,
+    Suspend,
+    Quit,
+    /// Ctrl-C, which ends like a signal.
+    Interrupt,
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// Show the delivery as a curl command, and copy it.
+    Curl(Item),
+    Save {
+        number: u64,
+        text: String,
+    },
+    Replay {
+        item: Item,
+        to: Target,
+    },
+    Suspend,
+    Quit,
+    Interrupt,
+}
+
+/// Where a delivery is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Itself,
+    Forward,
+}
+
+/// Who gets the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    List,
+    /// The filter is being typed.
+    Filter,
+    /// A delivery is open.
+    Detail,
+    Help,
+    /// A text is shown over everything.
+    Text,
+}

@@ -1,0 +1,157 @@
+//! What keys do outside the screen: copy, save, deliver again.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hookgate::Secret;
+use hookgate::testing::{LoggedDelivery, Signer, Transport};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Uri};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::action::{Effect, Target};
+use super::forward::{chain, end_to_end};
+use super::page::{Kind, PageLine};
+use super::pretty;
+use super::state::State;
+use crate::http_client::HttpClient;
+
+/// Terminals take no longer text into the clipboard, and some take none.
+const LONGEST_COPY: usize = 74_994;
+
+pub(crate) struct Effects {
+    pub(crate) client: HttpClient,
+    pub(crate) secret: Secret,
+    /// Where this receiver is reached from here.
+    pub(crate) own: Uri,
+    pub(crate) forward: Option<Uri>,
+}
+
+/// How a delivery that was sent again was answered.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) number: u64,
+    pub(crate) to: Uri,
+    pub(crate) answer: Result<u16, String>,
+}
+
+impl Effects {
+    /// What takes time goes on by itself, and says so to `done` at its end.
+    pub(crate) fn begin(
+        &self,
+        effect: Effect,
+        state: &mut State,
+        done: &UnboundedSender<Done>,
+    ) -> io::Result<()> {
+        match effect {
+            Effect::Curl(item) => {
+                let text = self.curl(&item.delivery);
+                let lines = pretty::lines(text.as_bytes(), true);
+                let line = |text| PageLine {
+                    kind: Kind::Plain,
+                    name: 0,
+                    text,
+                };
+                let title = format!(" #{} as curl ", item.number);
+                if text.len() <= LONGEST_COPY {
+                    copy(&text)?;
+                    state.say(
+                        "given to the terminal for the clipboard; s saves it to a file",
+                        false,
+                    );
+                } else {
+                    state.say("too long for the clipboard; s saves it to a file", true);
+                }
+                state.show_text(
+                    item.number,
+                    title,
+                    text,
+                    lines.into_iter().map(line).collect(),
+                );
+            }
+            Effect::Save { number, text } => match save(number, &text) {
+                Ok(path) => state.say(format!("saved to {}", path.display()), false),
+                Err(error) => state.say(format!("not saved: {error}"), true),
+            },
+            Effect::Replay { item, to } => {
+                let to = match (to, &self.forward) {
+                    (Target::Forward, Some(forward)) => forward.clone(),
+                    _ => self.own.clone(),
+                };
+                state.say(format!("#{} goes to {to} …", item.number), false);
+                self.replay(item.number, &item.delivery, to, done.clone());
+            }
+            Effect::Suspend | Effect::Quit | Effect::Interrupt => {}
+        }
+        Ok(())
+    }
+
+    fn curl(&self, delivery: &LoggedDelivery) -> String {
+        let _ = delivery;
+        format!("curl {}", self.own)
+    }
+
+    fn replay(&self, number: u64, delivery: &LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
+        let Some(request) = signed_again(delivery, &self.secret, &to) else {
+            let answer = Err("its body was not read, so there is nothing to sign".to_owned());
+            let _ = done.send(Done { number, to, answer });
+            return;
+        };
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            let answer = client.deliver(request).await;
+            let answer = answer.map(|response| response.status().as_u16());
+            let answer =
+                answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
+            // Nobody listens any more where the user has quit.
+            let _ = done.send(Done { number, to, answer });
+        });
+    }
+}
+
+/// The delivery as it came, but signed for now.
+fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
+    let body = delivery.body.clone()?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in &delivery.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let mut headers = end_to_end(&headers);
+    for (name, value) in Signer::new(secret.clone()).headers(&body) {
+        if let ("x-service-timestamp" | "x-service-signature", Ok(value)) = (name, value.parse()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = delivery.method.parse().ok()?;
+    *request.uri_mut() = to.clone();
+    *request.headers_mut() = headers;
+    Some(request)
+}
+
+/// Gives a text to the terminal for its clipboard (OSC 52). In base64, so nothing of it can act on the terminal.
+fn copy(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "\x1b]52;c;{}\x07", STANDARD.encode(text))?;
+    stdout.flush()
+}
+
+/// A new file in the directory that the command was started in, for its owner alone.
+fn save(number: u64, text: &str) -> io::Result<PathBuf> {
+    let path = PathBuf::from(format!("delivery-{}-{number}.sh", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.write_all(b"\n")?;
+    Ok(path)
+}

@@ -1,0 +1,259 @@
+//! A delivery as the list shows it.
+
+use hookgate::testing::{LoggedDelivery, iso8601};
+
+use crate::harmless::{harmless, harmless_bytes};
+
+/// What became of a delivery, in as many ways as there are colours for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Answered 2xx, and remembered.
+    Done,
+    /// A copy of what is done.
+    Again,
+    /// Answered before its run had ended.
+    RunsOn,
+    /// Authentic, and its run failed: the sender tries again.
+    Failed,
+    /// Answered without a run; or not at all, since the sender hung up.
+    Refused,
+}
+
+impl Verdict {
+    /// From the name of an outcome, since that is what a log keeps.
+    fn of(outcome: &str) -> Self {
+        match outcome {
+            "handled"
+            | "unhandled"
+            | "handled_claim_lost"
+            | "handled_commit_failed"
+            | "handled_commit_too_slow"
+            | "dead_lettered" => Self::Done,
+            "replayed" | "replayed_with_other_body" => Self::Again,
+            "runs_on" => Self::RunsOn,
+            "handler_status"
+            | "misfit"
+            | "unhandled_refused"
+            | "panicked"
+            | "service_error"
+            | "run_limit"
+            | "drained"
+            | "dead_letter_failed"
+            | "dead_letter_hook_missing" => Self::Failed,
+            _ => Self::Refused,
+        }
+    }
+
+    /// What a filter may ask for.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Again => "again",
+            Self::RunsOn => "runs_on",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Tells it to who sees the glyph for the first time.
+    pub(crate) fn says(self) -> &'static str {
+        match self {
+            Self::Done => "authentic, done and remembered",
+            Self::Again => "authentic, done before: no second run",
+            Self::RunsOn => "authentic, answered before its run has ended",
+            Self::Failed => "authentic, and its run failed: the sender tries again",
+            Self::Refused => "refused without a run",
+        }
+    }
+
+    /// Says it without colour.
+    pub(crate) fn glyph(self) -> &'static str {
+        match self {
+            Self::Done => "✓",
+            Self::Again => "=",
+            Self::RunsOn => "…",
+            Self::Failed => "!",
+            Self::Refused => "✗",
+        }
+    }
+}
+
+/// A delivery with what is shown of it. Every text but the delivery's own is harmless on a terminal.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    /// Counted from 1 since the start.
+    pub(crate) number: u64,
+    pub(crate) delivery: LoggedDelivery,
+    pub(crate) verdict: Verdict,
+    /// The time of the day, in UTC.
+    pub(crate) time: String,
+    /// 0 where nobody was answered.
+    pub(crate) status: u16,
+    pub(crate) outcome: String,
+    pub(crate) reason: String,
+    pub(crate) elapsed_ms: f64,
+    /// Whether a key of ours has signed it. If not, id and type are what somebody wrote.
+    pub(crate) authentic: bool,
+    pub(crate) event_id: String,
+    pub(crate) event_type: String,
+    /// What free text is looked for in, besides the body: all of the above in lower case.
+    haystack: String,
+}
+
+impl Item {
+    pub(crate) fn new(number: u64, delivery: LoggedDelivery) -> Self {
+        let answer = delivery.answer.as_ref();
+        let outcome = answer.map_or("hung_up", |answer| &answer.outcome);
+        let elapsed = answer
+            .map(|answer| answer.elapsed)
+            .or(delivery.hung_up_after);
+        let time = iso8601(delivery.received_at);
+        let reason = answer.and_then(|answer| answer.reason.as_deref());
+        let (event_id, event_type) = named(&delivery);
+        let mut item = Self {
+            number,
+            verdict: Verdict::of(outcome),
+            time: time.split(['T', 'Z']).nth(1).unwrap_or_default().to_owned(),
+            status: answer.map_or(0, |answer| answer.status),
+            outcome: harmless(outcome).into_owned(),
+            reason: harmless(reason.unwrap_or_default()).into_owned(),
+            elapsed_ms: elapsed.unwrap_or_default().as_secs_f64() * 1_000.0,
+            authentic: answer.is_some_and(|answer| answer.key.is_some()),
+            event_id,
+            event_type,
+            haystack: String::new(),
+            delivery,
+        };
+        let Self {
+            status,
+            outcome,
+            reason,
+            event_id,
+            event_type,
+            ..
+        } = &item;
+        item.haystack =
+            format!("{status} {outcome} {event_type} {event_id} {reason}").to_lowercase();
+        item
+    }
+
+    /// About how much memory it keeps.
+    pub(crate) fn bytes(&self) -> usize {
+        let headers = self.delivery.headers.iter();
+        let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
+        let body = self.delivery.body.as_ref().map_or(0, |body| body.len());
+        body + headers + 2 * self.haystack.len() + 512
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        self.delivery.body.as_deref().unwrap_or_default()
+    }
+
+    /// Whether this word, in lower case, stands in what is shown of it or in its body.
+    pub(crate) fn contains(&self, word: &str) -> bool {
+        self.haystack.contains(word) || holds(self.body(), word.as_bytes())
+    }
+}
+
+/// Id and type as the body says; as the unsigned headers say where there is no such body.
+fn named(delivery: &LoggedDelivery) -> (String, String) {
+    #[derive(Default, serde::Deserialize)]
+    struct Head {
+        id: Option<String>,
+        #[serde(rename = "type")]
+        event_type: Option<String>,
+    }
+    let body = delivery.body.as_deref().unwrap_or_default();
+    let head: Head = serde_json::from_slice(body).unwrap_or_default();
+    let header = |name| delivery.header(name).map(|value| harmless_bytes(value));
+    let shown = |text: Option<String>, name| {
+        let text = text.map(|text| harmless(&text).into_owned());
+        text.or_else(|| header(name)).unwrap_or_default()
+    };
+    (
+        shown(head.id, "x-service-event-id"),
+        shown(head.event_type, "x-service-event-type"),
+    )
+}
+
+/// Whether the bytes hold the word, whatever the case of ASCII letters.
+fn holds(bytes: &[u8], word: &[u8]) -> bool {
+    let Some(&first) = word.first() else {
+        return true;
+    };
+    bytes
+        .windows(word.len())
+        .any(|window| window[0].to_ascii_lowercase() == first && window.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use hookgate::UnixSeconds;
+    use hookgate::testing::LoggedAnswer;
+
+    use super::*;
+
+    /// A delivery that was answered so.
+    pub(crate) fn delivery(body: &str, status: u16, outcome: &str) -> LoggedDelivery {
+        let headers = [
+            ("X-Service-Event-Id", "evt_header"),
+            ("User-Agent", "made-up"),
+        ];
+        let mut delivery =
+            LoggedDelivery::new(UnixSeconds::new(1_763_690_000), headers, body.to_owned());
+        let mut answer = LoggedAnswer::new(status, outcome);
+        answer.elapsed = Duration::from_micros(1_250);
+        answer.key = (status != 401).then(|| "WEBHOOK_SECRET".to_owned());
+        delivery.answer = Some(answer);
+        delivery
+    }
+
+    /// A row that was deleted, handled.
+    pub(crate) fn handled(id: &str) -> LoggedDelivery {
+        let body = format!(r#"{{"id":"{id}","type":"row.deleted","data":{{"rowId":"Row_A"}}}}"#);
+        delivery(&body, 204, "handled")
+    }
+
+    #[test]
+    fn id_and_type_come_from_the_body_then_from_the_headers() {
+        let item = Item::new(1, handled("evt_1"));
+        assert_eq!(
+            (&*item.event_id, &*item.event_type),
+            ("evt_1", "row.deleted")
+        );
+        assert!(item.authentic);
+        let item = Item::new(1, delivery("no JSON", 401, "not_authentic"));
+        assert_eq!((&*item.event_id, &*item.event_type), ("evt_header", ""));
+        assert!(!item.authentic);
+        assert_eq!(item.verdict, Verdict::Refused);
+    }
+
+    #[test]
+    fn nothing_that_is_shown_can_move_a_cursor() {
+        let body = r#"{"id":"evt_\u001b[2J\u202e","type":"row.\u0007x"}"#;
+        let mut delivery = delivery(body, 502, "handler_status");
+        delivery.answer.as_mut().unwrap().reason = Some("said \u{1b}]0;x\u{7}\r\n".into());
+        let item = Item::new(1, delivery);
+        for text in [
+            &item.event_id,
+            &item.event_type,
+            &item.reason,
+            &item.outcome,
+        ] {
+            assert!(!text.chars().any(char::is_control), "{text:?}");
+        }
+        assert_eq!(item.event_id, "evt_\\u{1b}[2J\\u{202e}");
+        assert_eq!(item.verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn words_are_found_in_what_is_shown_and_in_the_body_whatever_their_case() {
+        let item = Item::new(1, handled("EVT_1"));
+        for word in ["evt_1", "204", "handled", "row.d", "row_a", "rowid", ""] {
+            assert!(item.contains(word), "{word}");
+        }
+        assert!(!item.contains("row_b"));
+    }
+}

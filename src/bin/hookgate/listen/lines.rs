@@ -1,0 +1,94 @@
+//! What comes, as lines for a pipe.
+
+use std::io;
+
+use hookgate::testing::{LoggedDelivery, iso8601};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc::Receiver;
+
+use super::item::Item;
+use super::reports::Missed;
+use crate::out::Out;
+
+/// Prints until there is nothing more to come, or nobody who reads it.
+pub(crate) fn print(
+    mut out: Out,
+    mut deliveries: Receiver<LoggedDelivery>,
+    missed: &Missed,
+) -> io::Result<()> {
+    let (mut number, mut told) = (0, 0);
+    while let Some(delivery) = deliveries.blocking_recv() {
+        number += 1;
+        let item = Item::new(number, delivery);
+        out.say(&text(&item), &value(&item))?;
+        let now = missed.count();
+        if now > told {
+            let text = format!(
+                "{} deliveries not shown: they came faster than this is read",
+                now - told
+            );
+            out.say(&text, &json!({ "not_shown": now - told }))?;
+            told = now;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is one.
+fn text(item: &Item) -> String {
+    let or_dash = |text: &'_ str| {
+        if text.is_empty() {
+            "-".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let status = if item.status == 0 {
+        "---".to_owned()
+    } else {
+        item.status.to_string()
+    };
+    let line = format!(
+        "{} {status} {:<16} {:<14} {:<20} {:>7.1} ms  {}",
+        iso8601(item.delivery.received_at),
+        item.outcome,
+        or_dash(&item.event_type),
+        or_dash(&item.event_id),
+        item.elapsed_ms,
+        item.reason,
+    );
+    line.trim_end().to_owned()
+}
+
+/// The same, with the line that a delivery log would have: `jq -c .delivery` makes one of it.
+#[derive(Serialize)]
+struct Line<'i> {
+    received_at: String,
+    status: Option<u16>,
+    outcome: &'i str,
+    r#type: Option<&'i str>,
+    id: Option<&'i str>,
+    elapsed_ms: f64,
+    reason: Option<&'i str>,
+    authentic: bool,
+    delivery: Option<Box<RawValue>>,
+}
+
+fn value(item: &Item) -> Line<'_> {
+    let answer = item.delivery.answer.as_ref();
+    let some = |text: &'_ str| !text.is_empty();
+    Line {
+        received_at: iso8601(item.delivery.received_at),
+        status: answer.map(|answer| answer.status),
+        outcome: &item.outcome,
+        r#type: Some(&*item.event_type).filter(|text| some(text)),
+        id: Some(&*item.event_id).filter(|text| some(text)),
+        elapsed_ms: item.elapsed_ms,
+        reason: Some(&*item.reason).filter(|text| some(text)),
+        authentic: item.authentic,
+        delivery: RawValue::from_string(item.delivery.to_line()).ok(),
+    }
+}

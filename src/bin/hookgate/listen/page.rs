@@ -1,0 +1,230 @@
+//! What is shown of one delivery: its lines, without a terminal.
+
+use bytes::Bytes;
+use hookgate::testing::{LoggedDelivery, iso8601};
+
+use super::item::Item;
+use super::pretty;
+use super::typed;
+use crate::harmless::{harmless, harmless_bytes};
+
+/// A line, and how it is to be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PageLine {
+    pub(crate) kind: Kind,
+    /// The text begins with a name of so many bytes.
+    pub(crate) name: usize,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What was sent or found.
+    Plain,
+    /// About what is shown, and not part of it.
+    Remark,
+    /// What went wrong.
+    Bad,
+    /// What to do next.
+    Advice,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tab {
+    #[default]
+    Answer,
+    Head,
+    Body,
+    Event,
+}
+
+impl Tab {
+    pub(crate) const ALL: [Self; 4] = [Self::Answer, Self::Head, Self::Body, Self::Event];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "Answer",
+            Self::Head => "Head",
+            Self::Body => "Body",
+            Self::Event => "Event",
+        }
+    }
+
+    /// So many to the right, around the end.
+    pub(crate) fn beside(self, steps: usize) -> Self {
+        let at = Self::ALL
+            .iter()
+            .position(|&tab| tab == self)
+            .unwrap_or_default();
+        Self::ALL[(at + steps) % Self::ALL.len()]
+    }
+}
+
+/// The rows that these lines take in this width: wide characters are never cut in two, and no row is empty that has a text.
+pub(crate) fn wrapped(lines: &[PageLine], width: u16) -> Vec<PageLine> {
+    let width = usize::from(width.max(2));
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        let (mut begin, mut taken, mut name) = (0, 0, line.name);
+        for (at, char) in line.text.char_indices() {
+            let cells = columns(char);
+            if taken + cells > width {
+                rows.push(PageLine {
+                    kind: line.kind,
+                    name,
+                    text: line.text[begin..at].to_owned(),
+                });
+                name = name.saturating_sub(at - begin);
+                (begin, taken) = (at, 0);
+            }
+            taken += cells;
+        }
+        rows.push(PageLine {
+            kind: line.kind,
+            name,
+            text: line.text[begin..].to_owned(),
+        });
+    }
+    rows
+}
+
+/// How many columns a terminal gives this character.
+fn columns(char: char) -> usize {
+    ratatui::text::Span::raw(char.encode_utf8(&mut [0; 4]) as &str).width()
+}
+
+/// What is shown of a delivery under this tab. `log` is where deliveries are recorded.
+pub(crate) fn page(item: &Item, tab: Tab, raw: bool, log: Option<&str>) -> Vec<PageLine> {
+    match tab {
+        Tab::Answer => answer(item, log),
+        Tab::Head => head(&item.delivery),
+        Tab::Body => body(item, raw),
+        Tab::Event => typed::typed(item),
+    }
+}
+
+pub(crate) fn line(kind: Kind, text: impl Into<String>) -> PageLine {
+    PageLine {
+        kind,
+        name: 0,
+        text: text.into(),
+    }
+}
+
+pub(crate) fn field(name: &str, value: impl AsRef<str>) -> PageLine {
+    let text = format!("{name}: {}", value.as_ref());
+    PageLine {
+        kind: Kind::Plain,
+        name: name.len() + 1,
+        text,
+    }
+}
+
+fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
+    let mut lines = vec![
+        field(
+            "verdict",
+            format!("{} {}", item.verdict.glyph(), item.verdict.says()),
+        ),
+        field("answered", format!("{} {}", item.status, item.outcome)),
+        field("came at", iso8601(item.delivery.received_at)),
+        field("took", format!("{:.2} ms", item.elapsed_ms)),
+    ];
+    if let Some(answer) = &item.delivery.answer {
+        let key = answer.key.as_deref().map(harmless);
+        lines.extend(key.map(|key| field("signed by", key)));
+        let scope = answer.scope.as_deref().map(harmless);
+        lines.extend(scope.map(|scope| field("scope", scope)));
+        lines.extend(
+            answer
+                .attempt
+                .map(|number| field("attempt", format!("{number}, by the event's age"))),
+        );
+    }
+    if !item.reason.is_empty() {
+        lines.push(line(Kind::Plain, ""));
+        lines.push(line(Kind::Bad, item.reason.clone()));
+    }
+    lines.extend(
+        advice(item, log)
+            .into_iter()
+            .map(|text| line(Kind::Advice, text)),
+    );
+    lines
+}
+
+/// What to look at next, for those outcomes that are a puzzle.
+fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
+    match &*item.outcome {
+        "not_authentic" => match log {
+            Some(log) => vec![
+                "Why, and how to mend it, says:".to_owned(),
+                format!(
+                    "  hookgate explain --log {} --line {}",
+                    shell_words::quote(log),
+                    item.number
+                ),
+            ],
+            None => vec![
+                "Which mistake it is: copy it as curl (c) and paste it into".to_owned(),
+                "  hookgate explain --curl -".to_owned(),
+                "or start again with --record LOG and ask hookgate explain --log LOG.".to_owned(),
+            ],
+        },
+        "encoding_not_supported" => {
+            vec![
+                "Something on the way compresses bodies; deliveries are not compressed.".to_owned(),
+            ]
+        }
+        "replayed_with_other_body" => {
+            vec!["An event keeps its body under its id: the sender has mixed two up.".to_owned()]
+        }
+        "wrong_path" => vec!["Give the subscription the whole address, path included.".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn head(delivery: &LoggedDelivery) -> Vec<PageLine> {
+    let request = format!(
+        "{} {}",
+        harmless(&delivery.method),
+        harmless(&delivery.target)
+    );
+    let mut lines = vec![line(Kind::Plain, request)];
+    let header = |(name, value): &(String, Bytes)| field(&harmless(name), harmless_bytes(value));
+    lines.extend(delivery.headers.iter().map(header));
+    lines
+}
+
+fn body(item: &Item, raw: bool) -> Vec<PageLine> {
+    let Some(bytes) = &item.delivery.body else {
+        return vec![unread(&item.delivery)];
+    };
+    let form = if std::str::from_utf8(bytes).is_err() {
+        "not UTF-8, shown as bytes"
+    } else if raw {
+        "raw; w shows it indented"
+    } else {
+        "indented where it is JSON; w shows it raw"
+    };
+    let mut lines = vec![line(Kind::Remark, format!("{} bytes, {form}", bytes.len()))];
+    if item.delivery.unverifiable {
+        lines.push(line(Kind::Remark, "something was taken out of it"));
+    }
+    lines.extend(
+        pretty::lines(bytes, raw)
+            .into_iter()
+            .map(|text| line(Kind::Plain, text)),
+    );
+    lines
+}
+
+pub(crate) fn unread(delivery: &LoggedDelivery) -> PageLine {
+    let text = match delivery.cut_off_at {
+        Some(bytes) => format!(
+            "The body did not come to its end, or was too long: {bytes} bytes were taken, and none is kept."
+        ),
+        None => "Refused before the body was read.".to_owned(),
+    };
+    line(Kind::Remark, text)
+}

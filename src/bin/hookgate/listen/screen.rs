@@ -1,0 +1,136 @@
+//! The interactive face: keys and deliveries come in, the state changes, the screen is drawn.
+
+use std::io;
+use std::thread;
+
+use hookgate::testing::LoggedDelivery;
+use ratatui::crossterm::event::{self, Event};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::action::{Action, Effect, Mode};
+use super::effects::{Done, Effects};
+use super::keys;
+use super::palette::Palette;
+use super::reports::Missed;
+use super::signals::{Signal, Signals};
+use super::state::State;
+use super::terminal::Screen;
+use super::view;
+
+/// As many deliveries are taken in before the screen is drawn again.
+const AT_ONCE: usize = 256;
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The user has quit, or whoever was to look at it is gone.
+    Quit,
+    Signalled(Signal),
+}
+
+/// Shows what comes until somebody ends it.
+pub(crate) async fn show(
+    mut state: State,
+    mut deliveries: Receiver<LoggedDelivery>,
+    missed: Missed,
+    effects: Effects,
+    signals: &mut Signals,
+) -> io::Result<End> {
+    let palette = Palette {
+        colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    };
+    let mut screen = Screen::take()?;
+    let mut inputs = inputs();
+    let (done, mut results) = unbounded_channel();
+    let mut batch = Vec::with_capacity(AT_ONCE);
+    loop {
+        state.unseen = missed.count();
+        let size = screen.terminal.size()?;
+        view::lay_out(
+            &mut state,
+            ratatui::layout::Rect::from((ratatui::layout::Position::ORIGIN, size)),
+        );
+        screen
+            .terminal
+            .draw(|frame| view::draw(&state, palette, frame))?;
+        if screen.is_cracked() {
+            return Err(io::Error::other("a part of it has panicked; see above"));
+        }
+        let effect = tokio::select! {
+            input = inputs.recv() => match input {
+                Some(Ok(input)) => take(&mut state, input),
+                Some(Err(error)) => return Err(error),
+                None => return Ok(End::Quit),
+            },
+            _ = deliveries.recv_many(&mut batch, AT_ONCE) => {
+                batch.drain(..).for_each(|delivery| state.push(delivery));
+                None
+            }
+            Some(result) = results.recv() => {
+                result_of(&mut state, result);
+                None
+            }
+            signal = signals.next() => match signal {
+                Signal::Suspend => {
+                    screen.lend(super::signals::stop)?;
+                    None
+                }
+                // Whoever had the terminal meanwhile has left it in a state of his own.
+                Signal::Continue => {
+                    screen.lend(|| {})?;
+                    None
+                }
+                Signal::Interrupt | Signal::Terminate => return Ok(End::Signalled(signal)),
+            },
+        };
+        match effect {
+            None => {}
+            Some(Effect::Quit) => return Ok(End::Quit),
+            Some(Effect::Interrupt) => return Ok(End::Signalled(Signal::Interrupt)),
+            Some(Effect::Suspend) => super::signals::ask_to_stop(),
+            Some(effect) => effects.begin(effect, &mut state, &done)?,
+        }
+    }
+}
+
+fn take(state: &mut State, input: Event) -> Option<Effect> {
+    match input {
+        Event::Key(key) => state.update(keys::action(key, state.mode)?),
+        // What is pasted is text and no commands.
+        Event::Paste(text) if state.mode == Mode::Filter => {
+            text.chars()
+                .for_each(|char| drop(state.update(Action::Type(char))));
+            None
+        }
+        // The size is asked for before each frame.
+        _ => None,
+    }
+}
+
+fn result_of(state: &mut State, result: Done) {
+    let number = result.number;
+    match result.answer {
+        Ok(status) => state.say(
+            format!("#{number} delivered again to {}: {status}", result.to),
+            status / 100 != 2,
+        ),
+        Err(error) => state.say(format!("#{number} not delivered again: {error}"), true),
+    }
+}
+
+/// Reads keys on a thread of its own, which ends with the process.
+fn inputs() -> UnboundedReceiver<io::Result<Event>> {
+    let (sender, receiver) = unbounded_channel();
+    thread::spawn(move || pass_on(&sender));
+    receiver
+}
+
+fn pass_on(sender: &UnboundedSender<io::Result<Event>>) {
+    loop {
+        let read = event::read();
+        let is_over = read.is_err();
+        if sender.send(read).is_err() || is_over {
+            return;
+        }
+    }
+}

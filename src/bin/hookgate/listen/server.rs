@@ -1,0 +1,119 @@
+//! The receiver behind a socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use bytes::Bytes;
+use hookgate::testing::{LoggedAnswer, LoggedDelivery};
+use hookgate::{Clock, Delivery, KeyRing, MemoryStore, Receiver, SystemClock};
+use http::{Response, StatusCode};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::answers::{Answers, empty};
+use super::reports::Reports;
+use crate::fault::{Class, Fault};
+
+pub(crate) struct Server {
+    receiver: Receiver,
+    ending: Arc<Notify>,
+    serving: JoinHandle<()>,
+}
+
+struct Shared {
+    receiver: Receiver,
+    path: String,
+    answers: Arc<Answers>,
+    reports: Reports,
+}
+
+impl Server {
+    /// Takes deliveries from now on.
+    pub(crate) fn start(
+        listener: TcpListener,
+        path: &str,
+        ring: KeyRing,
+        answers: Answers,
+        reports: Reports,
+    ) -> Result<Self, Fault> {
+        let told = reports.clone();
+        let receiver = Receiver::builder()
+            .secrets(ring)
+            .store(MemoryStore::default())
+            .record(move |delivery| told.tell(delivery))
+            .build()
+            .map_err(|error| {
+                Fault::caused_by(Class::Usage, "these settings make no receiver", &error)
+            })?;
+        let shared = Shared {
+            receiver: receiver.clone(),
+            path: path.to_owned(),
+            answers: Arc::new(answers),
+            reports,
+        };
+        let app = Router::new().fallback(take).with_state(Arc::new(shared));
+        let ending = Arc::new(Notify::new());
+        let told_to_end = Arc::clone(&ending);
+        let serving = tokio::spawn(async move {
+            let end = async move { told_to_end.notified().await };
+            // Serving ends by being told to, and by nothing else.
+            let _ = axum::serve(listener, app).with_graceful_shutdown(end).await;
+        });
+        Ok(Self {
+            receiver,
+            ending,
+            serving,
+        })
+    }
+
+    /// Takes nothing new, and lets what is under way come to its end, for so long at most.
+    pub(crate) async fn stop(self, limit: Duration) {
+        self.ending.notify_one();
+        let _ = timeout(limit, self.serving).await;
+        self.receiver.drain(limit).await;
+    }
+}
+
+async fn take(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    if request.uri().path() != shared.path {
+        return shared.stray(&request).map(Body::from);
+    }
+    let headers = request.headers().clone();
+    let answers = Arc::clone(&shared.answers);
+    let handler = async move |delivery: Delivery| answers.answer(headers, delivery).await;
+    shared
+        .receiver
+        .handle(request, handler)
+        .await
+        .map(Body::from)
+}
+
+impl Shared {
+    /// A delivery to another path is the first mistake that is made, so it is shown.
+    fn stray(&self, request: &Request) -> Response<Bytes> {
+        let headers = request.headers().iter();
+        let headers =
+            headers.map(|(name, value)| (name.as_str(), Bytes::copy_from_slice(value.as_bytes())));
+        let mut delivery = LoggedDelivery::new(SystemClock.now(), headers, "");
+        delivery.body = None;
+        request.method().as_str().clone_into(&mut delivery.method);
+        let target = request.uri().path_and_query();
+        target
+            .map_or("", |target| target.as_str())
+            .clone_into(&mut delivery.target);
+        let mut answer = LoggedAnswer::new(404, "wrong_path");
+        let reason = format!(
+            "{} {}: deliveries are taken at {}",
+            delivery.method, delivery.target, self.path
+        );
+        answer.reason = Some(reason);
+        delivery.answer = Some(answer);
+        self.reports.tell(delivery);
+        empty(StatusCode::NOT_FOUND)
+    }
+}

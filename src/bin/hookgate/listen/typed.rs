@@ -1,0 +1,125 @@
+//! What [`Event`] makes of a delivery's body.
+
+use std::fmt::Write as _;
+
+use hookgate::testing::event;
+use hookgate::{Actor, Event, EventData, Properties};
+
+use super::item::Item;
+use super::page::{Kind, PageLine, field, line, unread};
+use super::pretty;
+use crate::harmless::harmless;
+
+/// What [`Event`] makes of the body.
+pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
+    let Some(bytes) = &item.delivery.body else {
+        return vec![unread(&item.delivery)];
+    };
+    let mut lines = Vec::new();
+    if !item.authentic {
+        lines.push(line(
+            Kind::Bad,
+            "Not authentic: no handler sees this. What it would be:",
+        ));
+    }
+    match event::<Properties>(bytes) {
+        Ok(event) => lines.extend(fields(&event)),
+        Err(error) => {
+            let mut text = format!("no event: {error}");
+            let mut source = std::error::Error::source(&error);
+            while let Some(error) = source {
+                let _ = write!(text, ": {error}");
+                source = error.source();
+            }
+            lines.push(line(Kind::Bad, harmless(&text)));
+            lines.extend(error.path().map(|path| field("at", harmless(path))));
+        }
+    }
+    lines
+}
+
+fn fields(event: &Event) -> Vec<PageLine> {
+    let mut lines = vec![
+        field("id", harmless(event.id.as_str())),
+        field("type", harmless(event.event_type())),
+        field("createdAt", harmless(event.created_at.as_str())),
+        field("workspaceId", harmless(event.workspace_id.as_str())),
+    ];
+    let row = |model: &str, name: &str, row: &str| {
+        [
+            field(
+                "data model",
+                format!("{} ({})", harmless(name), harmless(model)),
+            ),
+            field("row", harmless(row)),
+        ]
+    };
+    let by = |did: &str, actor: &Actor| {
+        let email = actor
+            .email
+            .as_deref()
+            .map(|email| format!(", {}", harmless(email)));
+        let (name, id) = (harmless(&actor.name), harmless(actor.id.as_str()));
+        field(did, format!("{name} ({id}{})", email.unwrap_or_default()))
+    };
+    match &event.data {
+        EventData::RowCreated(data) => {
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
+            lines.push(by("created by", &data.created_by));
+            lines.push(line(
+                Kind::Remark,
+                format!("{} properties", data.properties.len()),
+            ));
+            lines.extend(data.properties.iter().map(|(name, value)| {
+                let json = value.json().map_or("", |json| json.as_str());
+                field(&format!("  {}", harmless(name)), harmless(json))
+            }));
+        }
+        EventData::RowUpdated(data) => {
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
+            lines.push(by("updated by", &data.updated_by));
+            lines.push(line(
+                Kind::Remark,
+                format!("{} changes", data.changes.iter().len()),
+            ));
+            lines.extend(data.changes.iter().map(|(name, change)| {
+                let json = |value: hookgate::Value<'_>| {
+                    let text = value
+                        .json()
+                        .map(|json| harmless(json.as_str()).into_owned());
+                    text.unwrap_or_else(|| "(absent)".to_owned())
+                };
+                let change = format!("{} → {}", json(change.before), json(change.after));
+                field(&format!("  {}", harmless(name)), change)
+            }));
+        }
+        EventData::RowDeleted(data) => {
+            lines.extend(row(
+                data.datamodel_id.as_str(),
+                &data.datamodel_name,
+                data.row_id.as_str(),
+            ));
+            lines.push(by("deleted by", &data.deleted_by));
+        }
+        EventData::Other(other) => {
+            lines.push(line(
+                Kind::Remark,
+                "data, whose shape this crate doesn't know:",
+            ));
+            let data = pretty::lines(other.data.as_str().as_bytes(), false);
+            lines.extend(data.into_iter().map(|text| line(Kind::Plain, text)));
+        }
+        _ => lines.push(line(Kind::Remark, "data of a newer kind")),
+    }
+    let extra = event.extra.iter();
+    lines.extend(extra.map(|(name, json)| field(&harmless(name), harmless(json.as_str()))));
+    lines
+}

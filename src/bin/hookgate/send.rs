@@ -1,0 +1,333 @@
+//! `hookgate send`: one signed delivery, sound or broken, and what the answer to it means.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response, Uri};
+use serde::Serialize;
+
+use hookgate::testing::factory::{EVENT_TYPES, EventFactory, SampleEvent};
+use hookgate::testing::sender::{Tamper, meaning};
+use hookgate::testing::{Signer, Transport};
+use hookgate::{Clock, ManualClock, RetrySchedule, SystemClock, UnixSeconds};
+
+use crate::fault::{Class, Fault, answer};
+use crate::http_client::HttpClient;
+use crate::out::Out;
+use crate::request_text::{self, Form};
+use crate::secrets::SecretArgs;
+use crate::{runtime, span};
+
+/// Sign a sample event and deliver it, as the service would.
+///
+/// The exit code is 0 where every delivery was answered 2xx, as the service asks for, and 1 where one was not.
+#[derive(clap::Args)]
+pub(crate) struct SendArgs {
+    /// The event's type: row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited,
+    /// member.removed, or any other text.
+    #[arg(required_unless_present = "body")]
+    event_type: Option<String>,
+    /// Where to: the subscription's URL.
+    #[arg(long, value_name = "URL", value_parser = url)]
+    to: Uri,
+    /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is JSON, and text otherwise; what is
+    /// not there yet is made; `\.` is a dot inside a name. Repeatable.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Send the body in this file, byte for byte, or what is read from standard input (-).
+    #[arg(long, value_name = "FILE", conflicts_with = "event_type")]
+    body: Option<PathBuf>,
+    /// The event's id, in place of a new one.
+    #[arg(long)]
+    id: Option<String>,
+    /// Send the same event so many times, one behind the other.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Change something behind the signing.
+    #[arg(long, value_name = "WHAT")]
+    tamper: Option<TamperArg>,
+    /// Sign as of so long ago: 400s, 5m. A time ahead is negative: -30s.
+    #[arg(long, value_name = "SPAN", default_value = "0s", allow_hyphen_values = true, value_parser = span::signed_seconds)]
+    age: i64,
+    /// Name this subscription in X-Service-Webhook-Id.
+    #[arg(long, value_name = "ID")]
+    subscription: Option<String>,
+    /// Send this header, in place of the service's own of that name. Repeatable; a name given twice is sent twice.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    header: Vec<(HeaderName, HeaderValue)>,
+    /// Send nothing: print the request, signature included, as it would go over the wire or as a curl command.
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "http")]
+    dry_run: Option<Form>,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum TamperArg {
+    /// A space more in the body.
+    Body,
+    /// Another last digit of the signature.
+    Signature,
+    /// A timestamp a second later than the one that was signed.
+    Timestamp,
+    /// A header that names another event than the body.
+    Header,
+}
+
+pub(crate) fn run(args: &SendArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    signed_at(args)?;
+    let signer = signer(args)?;
+    let body = body(args)?;
+    if let Some(form) = args.dry_run {
+        request_text::print(form, &request(args, &signer, body), out)?;
+        return Ok(answer(true));
+    }
+    let client = HttpClient::new()?;
+    runtime::block_on(deliver_all(args, &signer, &body, &client, out))
+}
+
+async fn deliver_all(
+    args: &SendArgs,
+    signer: &Signer,
+    body: &Bytes,
+    client: &HttpClient,
+    out: &mut Out,
+) -> Result<ExitCode, Fault> {
+    let patience = RetrySchedule::SERVICE.attempt_timeout();
+    let sent = SampleEvent::of_json(String::from_utf8_lossy(body));
+    let mut all_accepted = true;
+    for _ in 0..args.repeat {
+        // Signed anew each time, as the service does.
+        let request = request(args, signer, body.clone());
+        let started = tokio::time::Instant::now();
+        let answered = tokio::time::timeout(patience, client.deliver(request)).await;
+        let elapsed = started.elapsed();
+        let line = match answered {
+            Ok(Ok(response)) => Line::answered(&sent, &response, elapsed),
+            Ok(Err(error)) => return Err(unreachable(&args.to, &*error)),
+            Err(_) => Line::unanswered(&sent, elapsed),
+        };
+        all_accepted &= line.accepted;
+        out.say(&line.text(), &line)?;
+        out.flush()?;
+    }
+    Ok(answer(all_accepted))
+}
+
+/// What became of one delivery.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    event_id: Option<String>,
+    event_type: Option<String>,
+    /// Absent where there was no answer in time.
+    status: Option<u16>,
+    accepted: bool,
+    replayed: bool,
+    elapsed_ms: u128,
+    meaning: String,
+    /// What the receiver said, where it did not accept.
+    said: Option<String>,
+}
+
+impl Line {
+    fn answered(sent: &SampleEvent, response: &Response<Bytes>, elapsed: Duration) -> Self {
+        const LONGEST: usize = 300;
+        let status = response.status();
+        let replayed = response.headers().contains_key("idempotent-replayed");
+        let said = String::from_utf8_lossy(response.body());
+        let said: String = said.chars().take(LONGEST).collect();
+        Self {
+            event_id: sent.event_id(),
+            event_type: sent.event_type(),
+            status: Some(status.as_u16()),
+            accepted: status.is_success(),
+            replayed,
+            elapsed_ms: elapsed.as_millis(),
+            meaning: if replayed {
+                "handled before: this copy ran nothing".to_owned()
+            } else {
+                meaning(status.as_u16()).to_owned()
+            },
+            said: (!status.is_success() && !said.is_empty()).then_some(said),
+        }
+    }
+
+    fn unanswered(sent: &SampleEvent, elapsed: Duration) -> Self {
+        Self {
+            event_id: sent.event_id(),
+            event_type: sent.event_type(),
+            status: None,
+            accepted: false,
+            replayed: false,
+            elapsed_ms: elapsed.as_millis(),
+            meaning: "no answer within 5 s: the service hangs up and sends it again".to_owned(),
+            said: None,
+        }
+    }
+
+    fn text(&self) -> String {
+        let id = self.event_id.as_deref().unwrap_or("(no id)");
+        let event_type = self.event_type.as_deref().unwrap_or("(no type)");
+        let status = match self.status {
+            Some(status) => status.to_string(),
+            None => "no answer".to_owned(),
+        };
+        let millis = self.elapsed_ms;
+        let mut text = format!("{id} {event_type}: {status} in {millis} ms");
+        if !self.accepted || self.replayed {
+            text = format!("{text}\n  {}", self.meaning);
+        }
+        if let Some(said) = &self.said {
+            text = format!("{text}\n  the receiver said: {}", harmless(said));
+        }
+        text
+    }
+}
+
+fn signer(args: &SendArgs) -> Result<Signer, Fault> {
+    let signer = Signer::new(args.secret.first()?);
+    let Some(id) = &args.subscription else {
+        return Ok(signer);
+    };
+    HeaderValue::from_str(id)
+        .map_err(|_| Fault::new(Class::Usage, "the subscription's id fits no header"))?;
+    Ok(signer.subscription(id))
+}
+
+fn body(args: &SendArgs) -> Result<Bytes, Fault> {
+    let given = match &args.body {
+        Some(path) => Some(read(path)?),
+        None => None,
+    };
+    if given.is_some() && args.set.is_empty() && args.id.is_none() {
+        return Ok(given.unwrap_or_default());
+    }
+    let mut event = match given {
+        Some(bytes) => SampleEvent::of_json(String::from_utf8(bytes.into()).map_err(|_| {
+            Fault::new(
+                Class::Input,
+                "the body is no UTF-8, so nothing can be set in it",
+            )
+        })?),
+        None => sample(args)?,
+    };
+    if let Some(id) = &args.id {
+        event = event.id(id);
+    }
+    for set in &args.set {
+        let (path, value) = set.split_once('=').ok_or_else(|| {
+            Fault::new(Class::Usage, format!("--set {set} has no `=`"))
+                .advise("write --set data.properties.Total=12.50")
+        })?;
+        event = event.set(path, value).map_err(|error| {
+            Fault::caused_by(Class::Usage, &format!("--set {set} can't be done"), &error)
+        })?;
+    }
+    Ok(event.body())
+}
+
+fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
+    let event_type = args.event_type.as_deref().unwrap_or_default();
+    let known = EVENT_TYPES.contains(&event_type);
+    if !known {
+        let known = EVENT_TYPES.join(", ");
+        note(&format!(
+            "{event_type} is none of the service's types: {known}"
+        ));
+    } else if !event_type.starts_with("row.") {
+        note("the service's specification shows no payload of this type: the data sent is made up");
+    }
+    let created = ManualClock::at(signed_at(args)?);
+    Ok(EventFactory::seeded(fastrand::u64(..))
+        .with_clock(created)
+        .of_type(event_type))
+}
+
+fn request(args: &SendArgs, signer: &Signer, body: Bytes) -> Request<Bytes> {
+    // It could be written when the command began.
+    let at = signed_at(args).unwrap_or_else(|_| SystemClock.now());
+    let mut request = signer.clone().at(at).request("/", body);
+    *request.uri_mut() = args.to.clone();
+    let headers = request.headers_mut();
+    for (name, _) in &args.header {
+        headers.remove(name);
+    }
+    for (name, value) in &args.header {
+        headers.append(name, value.clone());
+    }
+    match args.tamper {
+        None => request,
+        Some(TamperArg::Body) => Tamper::Body.apply(request),
+        Some(TamperArg::Signature) => Tamper::Signature.apply(request),
+        Some(TamperArg::Timestamp) => Tamper::Timestamp.apply(request),
+        Some(TamperArg::Header) => Tamper::EventId.apply(request),
+    }
+}
+
+/// The second to sign as of, where the service can write it.
+fn signed_at(args: &SendArgs) -> Result<UnixSeconds, Fault> {
+    let at = UnixSeconds::new(SystemClock.now().as_i64().saturating_sub(args.age));
+    match hookgate::Timestamp::at(at) {
+        Ok(_) => Ok(at),
+        Err(_) => Err(Fault::new(
+            Class::Usage,
+            "at that age the timestamp lies before 1970, or too far ahead to be written",
+        )),
+    }
+}
+
+fn read(path: &PathBuf) -> Result<Bytes, Fault> {
+    let mut body = Vec::new();
+    let origin = path.display();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().read_to_end(&mut body).map(|_| ())
+    } else {
+        std::fs::read(path).map(|bytes| body = bytes)
+    };
+    read.map_err(|error| {
+        Fault::caused_by(
+            Class::Input,
+            &format!("the body in {origin} can't be read"),
+            &error,
+        )
+    })?;
+    Ok(body.into())
+}
+
+fn unreachable(to: &Uri, error: &(dyn std::error::Error + 'static)) -> Fault {
+    Fault::caused_by(Class::Network, &format!("{to} can't be reached"), error)
+        .advise("is the receiver running, and is the port right?")
+}
+
+fn url(text: &str) -> Result<Uri, String> {
+    let uri: Uri = text.parse().map_err(|error| format!("{error}"))?;
+    let scheme = uri.scheme_str();
+    if !matches!(scheme, Some("http" | "https")) || uri.authority().is_none() {
+        return Err("write the whole URL: http://127.0.0.1:3000/webhooks".to_owned());
+    }
+    Ok(uri)
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
+    let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
+    let value = HeaderValue::try_from(value.trim()).map_err(|error| error.to_string())?;
+    Ok((name, value))
+}
+
+/// On standard error, where it stands in nobody's way.
+fn note(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "note: {text}");
+}
+
+/// What somebody else wrote, without what a terminal would act on.
+fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

@@ -1,0 +1,74 @@
+//! `hookgate sign`: the headers that the service would send with a body.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bytes::Bytes;
+use http::{HeaderValue, Uri};
+
+use hookgate::testing::Signer;
+use hookgate::{Clock, SystemClock, Timestamp, UnixSeconds};
+
+use crate::delivery_input::{bytes_of, time};
+use crate::fault::{Class, Fault};
+use crate::out::Out;
+use crate::request_text::{self, Form};
+use crate::secrets::SecretArgs;
+
+/// Print the headers for a body, signed as the service signs.
+///
+/// Whoever has them can deliver: keep them out of logs. They are fresh for 300 seconds from the time that they are signed as of.
+#[derive(clap::Args)]
+pub(crate) struct SignArgs {
+    /// The body, byte for byte, a line break at its end included. `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    body: PathBuf,
+    /// Sign as of this time: Unix seconds, or ISO 8601 with a zone [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<UnixSeconds>,
+    /// Name this subscription in X-Service-Webhook-Id
+    #[arg(long, value_name = "ID")]
+    subscription: Option<String>,
+    /// Print the curl command that delivers it here
+    #[arg(long, value_name = "URL")]
+    curl: Option<Uri>,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let at = args.at.unwrap_or_else(|| SystemClock.now());
+    Timestamp::at(at).map_err(|_| {
+        Fault::new(
+            Class::Usage,
+            format!("{at} is no time that a timestamp can be written for"),
+        )
+        .advise("give a time behind 1970-01-01T00:00:00Z, in seconds")
+    })?;
+    let mut signer = Signer::new(args.secret.first()?).at(at);
+    if let Some(id) = &args.subscription {
+        HeaderValue::from_str(id)
+            .map_err(|_| Fault::new(Class::Usage, "the subscription's id fits no header"))?;
+        signer = signer.subscription(id);
+    }
+    let body = Bytes::from(bytes_of("the body", Path::new(&args.body))?);
+    if let Some(url) = &args.curl {
+        let mut request = signer.request("/", body);
+        *request.uri_mut() = url.clone();
+        request_text::print(Form::Curl, &request, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let headers = signer.headers(&body);
+    if out.is_json() {
+        let value: serde_json::Map<_, _> = headers
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect();
+        out.json_line(&serde_json::json!({ "headers": value }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, value) in headers {
+        out.line(&format!("{name}: {value}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,123 @@
+//! What holds of every command.
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::Cli;
+
+/// Every command, with the names that lead to it.
+fn commands() -> Vec<(String, Command)> {
+    let mut found = Vec::new();
+    let mut left = vec![(String::new(), Cli::command())];
+    while let Some((path, mut command)) = left.pop() {
+        command.build();
+        let path = format!("{path} {}", command.get_name()).trim().to_owned();
+        for inner in command.get_subcommands() {
+            // Made by clap.
+            if inner.get_name() != "help" {
+                left.push((path.clone(), inner.clone()));
+            }
+        }
+        found.push((path, command));
+    }
+    found
+}
+
+fn arguments() -> Vec<(String, Arg)> {
+    let of = |(path, command): (String, Command)| {
+        let arguments: Vec<_> = command.get_arguments().cloned().collect();
+        arguments.into_iter().map(move |it| (path.clone(), it))
+    };
+    commands().into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn clap_finds_nothing_wrong_with_the_commands() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_and_option_has_help() {
+    for (path, command) in commands() {
+        let about = command.get_about().map(ToString::to_string);
+        assert!(about.is_some_and(|about| !about.is_empty()), "{path}");
+    }
+    for (path, argument) in arguments() {
+        let help = argument.get_help().map(ToString::to_string);
+        let id = argument.get_id();
+        assert!(help.is_some_and(|help| !help.is_empty()), "{path}: {id}");
+    }
+}
+
+/// Whether an option's value could be a secret. The name of a thing that holds one is none.
+fn takes_a_secret(argument: &Arg) -> bool {
+    let values: Vec<_> = argument
+        .get_value_names()
+        .unwrap_or_default()
+        .iter()
+        .map(|name| name.to_lowercase())
+        .collect();
+    let names = [
+        argument.get_id().as_str(),
+        argument.get_long().unwrap_or_default(),
+    ];
+    let sounds_secret = |name: &str| {
+        ["secret", "key", "token", "password", "credential"]
+            .iter()
+            .any(|word| name.to_lowercase().contains(word))
+    };
+    let only_names = ["variable", "path", "file", "name"];
+    argument.get_action().takes_values()
+        && (values.iter().any(|name| sounds_secret(name))
+            || names.iter().any(|name| sounds_secret(name))
+                && !values
+                    .iter()
+                    .any(|name| only_names.contains(&name.as_str())))
+}
+
+#[test]
+fn no_option_takes_a_secret_as_its_value() {
+    for (path, argument) in arguments() {
+        assert!(!takes_a_secret(&argument), "{path}: {}", argument.get_id());
+    }
+    // The rule would see one.
+    for planted in [
+        Arg::new("secret").long("secret"),
+        Arg::new("with").long("with").value_name("SECRET"),
+        Arg::new("api_key").long("api-key").value_name("VALUE"),
+        Arg::new("token"),
+    ] {
+        let mut command = Command::new("planted").arg(planted);
+        command.build();
+        assert!(command.get_arguments().any(takes_a_secret));
+    }
+}
+
+/// A number says nothing without its unit: either its help names one, or the value's name is one.
+#[test]
+fn what_takes_a_time_or_a_size_says_in_what() {
+    let measures = ["seconds", "bytes", "duration", "millis", "time", "size"];
+    for (path, argument) in arguments() {
+        let values = argument.get_value_names().unwrap_or_default();
+        let measured = values.iter().any(|name| {
+            let name = name.to_lowercase();
+            measures.iter().any(|measure| name.contains(measure))
+        });
+        if !measured {
+            continue;
+        }
+        let help = argument
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let help = format!("{} {values:?}", help.to_lowercase());
+        let units = ["second", "byte", "mib", "iso 8601", "unix"];
+        // Such as 30s.
+        let mut words = help.split(|char: char| !char.is_alphanumeric());
+        let example = words.any(|word| crate::durations::parse(word).is_ok());
+        assert!(
+            example || units.iter().any(|unit| help.contains(unit)),
+            "{path}: {} does not say its unit: {help}",
+            argument.get_id()
+        );
+    }
+}

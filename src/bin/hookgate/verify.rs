@@ -1,0 +1,147 @@
+//! `hookgate verify`: the receiver's verdict on a delivery.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use hookgate::testing::iso8601;
+use hookgate::testing::log::LoggedDelivery;
+use hookgate::{Proof, Verifier, VerifyError, Window};
+
+use crate::delivery_input::DeliveryArgs;
+use crate::durations;
+use crate::fault::{Class, Fault, answer};
+use crate::harmless::harmless;
+use crate::out::Out;
+use crate::secrets::SecretArgs;
+
+/// Say whether a delivery is authentic and fresh, or the exact error.
+///
+/// The exit code is 0 where it is, 1 where it is not. `hookgate explain` says why not.
+#[derive(clap::Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    delivery: DeliveryArgs,
+    #[command(flatten)]
+    window: WindowArgs,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+/// The ages that are accepted.
+#[derive(clap::Args)]
+pub(crate) struct WindowArgs {
+    /// The greatest age that is accepted: 300s, 5min
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    past: std::time::Duration,
+    /// The furthest ahead that is accepted: 300s, 5min
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    ahead: std::time::Duration,
+}
+
+impl WindowArgs {
+    pub(crate) fn window(&self) -> Window {
+        Window::default()
+            .with_past(self.past)
+            .with_ahead(self.ahead)
+    }
+}
+
+pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let delivery = args.delivery.delivery()?;
+    if delivery.unverifiable {
+        return Err(Fault::new(
+            Class::Input,
+            "this delivery can't be verified: something was taken out of it when it was logged",
+        )
+        .advise("sign it again: hookgate replay, hookgate sign"));
+    }
+    let Some(body) = delivery.body.as_deref() else {
+        return Err(Fault::new(
+            Class::Input,
+            "this delivery can't be verified: it was refused before its body was read, so the log has none",
+        )
+        .advise("its answer in the log says why: hookgate log show"));
+    };
+    let verifier = Verifier::new(args.secret.ring()?).with_window(args.window.window());
+    let verdict = verify(&verifier, &delivery, body);
+    let told = Told::of(&delivery, &verdict);
+    out.say(&told.text(), &told)?;
+    Ok(answer(verdict.is_ok()))
+}
+
+fn verify(
+    verifier: &Verifier,
+    delivery: &LoggedDelivery,
+    body: &[u8],
+) -> Result<Proof, VerifyError> {
+    let verified = verifier.verify(&delivery.head()?, body, delivery.received_at)?;
+    Ok(verified.proof().clone())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    authentic: bool,
+    key: Option<String>,
+    signed_at: Option<String>,
+    received_at: String,
+    age_seconds: Option<i64>,
+    error: Option<ErrorTold>,
+}
+
+/// An error's name, and what it says.
+#[derive(Serialize)]
+pub(crate) struct ErrorTold {
+    kind: &'static str,
+    message: String,
+}
+
+impl ErrorTold {
+    pub(crate) fn of(error: &VerifyError) -> Self {
+        let mut message = error.to_string();
+        let mut below = error.source();
+        while let Some(source) = below {
+            message = format!("{message}: {source}");
+            below = source.source();
+        }
+        Self {
+            kind: error.kind().name(),
+            message,
+        }
+    }
+}
+
+impl Told {
+    fn of(delivery: &LoggedDelivery, verdict: &Result<Proof, VerifyError>) -> Self {
+        let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
+        let received = delivery.received_at;
+        Self {
+            authentic: verdict.is_ok(),
+            key: verdict
+                .as_ref()
+                .ok()
+                .map(|proof| proof.key_name().to_owned()),
+            signed_at: signed.map(iso8601),
+            received_at: iso8601(received),
+            age_seconds: signed.map(|signed| received.as_i64().saturating_sub(signed.as_i64())),
+            error: verdict.as_ref().err().map(ErrorTold::of),
+        }
+    }
+
+    fn text(&self) -> String {
+        match &self.error {
+            None => format!(
+                "authentic: signed at {} with {}, {} s before its receipt",
+                self.signed_at.as_deref().unwrap_or_default(),
+                harmless(self.key.as_deref().unwrap_or_default()),
+                self.age_seconds.unwrap_or_default()
+            ),
+            Some(error) => format!(
+                "not authentic: {}\n  why, and how to mend it: hookgate explain, with the same options",
+                harmless(&error.message)
+            ),
+        }
+    }
+}

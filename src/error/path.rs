@@ -1,0 +1,57 @@
+//! Why a path leads nowhere in an event that a test makes.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why nothing can be set at a path of a sample event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathError {
+    kind: PathErrorKind,
+    path: String,
+}
+
+/// The ways in which a path leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathErrorKind {
+    /// The path is empty, or a step of it between two dots is.
+    EmptyStep,
+    /// A step leads into a text, a number or a boolean.
+    NoContainer,
+    /// A step into a list is no number, or one beyond the place behind the last.
+    NoIndex,
+}
+
+impl PathError {
+    /// In which way it failed.
+    #[must_use]
+    pub fn kind(&self) -> PathErrorKind {
+        self.kind
+    }
+
+    /// The path up to the step that failed.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn new(kind: PathErrorKind, path: String) -> Self {
+        Self { kind, path }
+    }
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match self.kind {
+            PathErrorKind::EmptyStep if path.is_empty() => f.write_str("the path is empty"),
+            PathErrorKind::EmptyStep => write!(f, "a step of the path {path} is empty"),
+            PathErrorKind::NoContainer => {
+                write!(f, "{path} leads into a value that is no object and no list")
+            }
+            PathErrorKind::NoIndex => write!(f, "{path} is no place in the list"),
+        }
+    }
+}
+
+impl Error for PathError {}

@@ -1,0 +1,153 @@
+//! What the body may have been when it was signed.
+
+use std::ops::ControlFlow;
+
+use super::cause::{Cause, CauseKind as Kind};
+use super::json::{Document, Layout, Order, Style};
+use super::numbers::Numbers;
+use super::outer;
+use super::strings::Strings;
+
+/// A body and what it may have been.
+pub(super) struct Bodies<'b> {
+    received: &'b [u8],
+    /// Content-Length, where there is one.
+    announced: Option<usize>,
+}
+
+/// Takes the repairs and the repaired bytes; ends the search by breaking.
+pub(super) type Visit<'v> = dyn FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v;
+
+const LAYOUTS: [Layout; 6] = [
+    Layout::Compact,
+    Layout::Pretty("  "),
+    Layout::Spaced,
+    Layout::Pretty("    "),
+    Layout::Pretty("\t"),
+    Layout::AsIs,
+];
+const ORDERS: [Order; 4] = [Order::Service, Order::Sorted, Order::ByLength, Order::AsIs];
+
+impl<'b> Bodies<'b> {
+    /// The most repairs of one body that are tried together.
+    pub(super) const DEEPEST: usize = 3;
+
+    pub(super) fn new(received: &'b [u8], announced: Option<usize>) -> Self {
+        Self {
+            received,
+            announced,
+        }
+    }
+
+    /// Every body that is so many repairs away, the likeliest first. The same bytes may come more than once.
+    pub(super) fn each(&self, repairs: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+        match repairs {
+            0 => visit(&[], self.received),
+            1 => {
+                outer::each(self.received, self.announced, visit)?;
+                styled(self.received, 1, visit)
+            }
+            2 => {
+                styled(self.received, 2, visit)?;
+                outer::each(self.received, self.announced, &mut |first, bytes| {
+                    let mut both = both(first, visit);
+                    styled(bytes, 1, &mut both)?;
+                    outer::each(bytes, None, &mut both)
+                })?;
+                styled(self.received, 1, &mut |first, bytes| {
+                    outer::each(bytes, None, &mut both(first, visit))
+                })
+            }
+            Self::DEEPEST => {
+                styled(self.received, 3, visit)?;
+                outer::each(self.received, self.announced, &mut |first, bytes| {
+                    styled(bytes, 2, &mut both(first, visit))
+                })
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Names the first repairs too.
+fn both<'v>(
+    first: &[Cause],
+    visit: &'v mut Visit<'_>,
+) -> impl FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v {
+    let first = first.to_vec();
+    move |second, bytes| visit(&[&first, second].concat(), bytes)
+}
+
+/// JSON, written again with so many of layout, order, strings and numbers changed.
+fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let Some(document) = Document::parse(body) else {
+        return ControlFlow::Continue(());
+    };
+    let own = own_layout(&document, body);
+    for layout in LAYOUTS {
+        for order in ORDERS {
+            for strings in Strings::ALL {
+                for numbers in Numbers::ALL.into_iter().chain([Numbers::AsIs]) {
+                    let mut style = Style {
+                        layout,
+                        order,
+                        strings,
+                        numbers,
+                    };
+                    let causes = causes(&style);
+                    // Members can be moved only in a layout that is known.
+                    let movable = order == Order::AsIs || layout != Layout::AsIs || own.is_some();
+                    if causes.len() != changes || !movable {
+                        continue;
+                    }
+                    if let (Layout::AsIs, false, Some(own)) = (layout, order == Order::AsIs, own) {
+                        style.layout = own;
+                    }
+                    visit(&causes, &document.write(&style))?;
+                }
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The layout that the body has now.
+fn own_layout(document: &Document<'_>, body: &[u8]) -> Option<Layout> {
+    LAYOUTS.into_iter().find(|&layout| {
+        let style = Style {
+            layout,
+            ..Style::AS_IS
+        };
+        layout != Layout::AsIs && document.write(&style) == body.trim_ascii()
+    })
+}
+
+fn causes(style: &Style) -> Vec<Cause> {
+    let layout = match style.layout {
+        Layout::AsIs => None,
+        Layout::Compact => Some(Cause::new(Kind::BodyCompact)),
+        Layout::Spaced => Some(Cause::new(Kind::BodySpaced)),
+        Layout::Pretty("\t") => Some(Cause::with(Kind::BodyPretty, "by tabs")),
+        Layout::Pretty(indent) => Some(Cause::with(
+            Kind::BodyPretty,
+            format!("by {} spaces", indent.len()),
+        )),
+    };
+    let order = match style.order {
+        Order::AsIs => None,
+        Order::Service => Some(Cause::new(Kind::BodyKeysReordered)),
+        Order::Sorted => Some(Cause::new(Kind::BodyKeysSorted)),
+        Order::ByLength => Some(Cause::new(Kind::BodyKeysByLength)),
+    };
+    let numbers = match style.numbers {
+        Numbers::AsIs => None,
+        numbers => Some(Cause::with(
+            Kind::BodyNumbersRewritten,
+            format!("what was signed has {}", numbers.name()),
+        )),
+    };
+    [layout, order, style.strings.cause(), numbers]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! The known mistakes: their names, what each is and how it is mended.
+
+use std::fmt;
+
+/// What a mistake is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum CauseGroup {
+    /// The key that was signed or is verified with.
+    Secret,
+    /// The bytes of the body.
+    Body,
+    /// What the MAC was computed over, besides the body's bytes.
+    SignedString,
+    /// How timestamp and signature stand in the headers.
+    Header,
+    /// The age.
+    Clock,
+}
+
+impl CauseGroup {
+    /// A short name, in snake case. Stable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::Body => "body",
+            Self::SignedString => "signed_string",
+            Self::Header => "header",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+macro_rules! causes {
+    ($($group:ident { $($kind:ident $name:literal: $what:literal, $mend:literal;)* })*) => {
+        /// A known mistake. [The table](super#what-is-known) has all of them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum CauseKind {
+            $($(#[doc = $what] $kind,)*)*
+        }
+
+        impl CauseKind {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$($(Self::$kind,)*)*];
+
+            /// A short name, in snake case. Stable.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $($(Self::$kind => $name,)*)* }
+            }
+
+            /// What it is about.
+            #[must_use]
+            pub fn group(self) -> CauseGroup {
+                match self { $($(Self::$kind => CauseGroup::$group,)*)* }
+            }
+
+            /// What is wrong, in a sentence. The wording is no contract.
+            #[must_use]
+            pub fn what(self) -> &'static str {
+                match self { $($(Self::$kind => $what,)*)* }
+            }
+
+            /// How to mend it. The wording is no contract.
+            #[must_use]
+            pub fn mend(self) -> &'static str {
+                match self { $($(Self::$kind => $mend,)*)* }
+            }
+        }
+    };
+}
+
+causes! {
+    Secret {
+        SecretOfAnother "secret_of_another": "It was signed with another secret than the receiver's.",
+            "Give the receiver the secret of the subscription that delivers here, or add it to its ring while it is being rotated.";
+        SecretWhiteSpace "secret_white_space": "The secret was taken with white space, a line break or an invisible character in it.",
+            "Paste the secret again without them, and write its file with `printf %s`, which adds none.";
+        SecretQuoted "secret_quoted": "The secret was taken with quotes around it.",
+            "Take the quotes away; some tools that read settings files keep them.";
+        SecretPastedWithMore "secret_pasted_with_more": "The secret was taken with something in front of `whsec_` or behind it.",
+            "Keep the `whsec_…` part alone, without a name, a sign or a version.";
+        SecretOneOfSeveral "secret_one_of_several": "Several secrets were taken for one.",
+            "Give each secret by itself, as the keys of a ring.";
+        SecretPrefixMissing "secret_prefix_missing": "The secret was taken without its prefix `whsec_`.",
+            "Paste the whole text: the prefix belongs to the key.";
+        SecretPrefixDoubled "secret_prefix_doubled": "The secret was taken with its prefix `whsec_` twice.",
+            "Paste the text as it is shown, and put nothing in front.";
+        SecretPrefixStripped "secret_prefix_stripped": "It was signed with the secret without its prefix `whsec_`.",
+            "Sign with the whole text: the prefix belongs to the key. Other services strip it, this one does not.";
+        SecretPrefixAdded "secret_prefix_added": "It was signed with the secret and one more `whsec_` in front.",
+            "Sign with the text as it is shown, prefix included, and put nothing in front.";
+        SecretBase64Decoded "secret_base64_decoded": "It was signed with the secret decoded from base64, as Standard Webhooks does.",
+            "Sign with the text itself as key, and use no library of Standard Webhooks: this service does not decode.";
+        SecretHexDecoded "secret_hex_decoded": "It was signed with the secret decoded from hex.",
+            "Sign with the text itself as key: this service does not decode.";
+        SecretStoredEncoded "secret_stored_encoded": "The secret was taken in an encoded form: base64, hex or percent signs.",
+            "Decode it once before it is used; a Kubernetes Secret holds base64 under `data` and text under `stringData`.";
+        SecretSignedEncoded "secret_signed_encoded": "It was signed with the secret encoded once more, in base64 or hex.",
+            "Sign with the text itself as key.";
+        SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
+            "Write the secret's file with `printf %s`, or trim what is read from it: `echo` adds a line break.";
+        SecretCharset "secret_charset": "The secret was taken from a file that is no UTF-8.",
+            "Save the file as UTF-8 or ASCII; PowerShell's `>` writes UTF-16.";
+        SecretEmpty "secret_empty": "It was signed with no secret at all: an empty text, `undefined`, `null` or `None`.",
+            "Look at the sender's settings: the variable that it reads its secret from is not set.";
+    }
+    Body {
+        BodyLeftOut "body_left_out": "It was signed without the body.",
+            "Sign the body's bytes too; often they were read before, and what is read again is empty.";
+        BodyLineBreakAdded "body_line_break_added": "The body has a line break at its end that was not signed.",
+            "Pass the raw bytes on as they came; with curl, sign the file itself, without the line break that an editor or `echo` adds.";
+        BodyLineBreakLost "body_line_break_lost": "A line break at the body's end was signed and is not there.",
+            "Send with `--data-binary`, since curl's `-d @file` drops line breaks; sign with `printf %s`, since `echo` adds one.";
+        BodyWhiteSpace "body_white_space": "The body has white space or NULs around it that were not signed.",
+            "Pass the raw bytes on as they came, no more of a buffer than was read.";
+        BodyLineEndings "body_line_endings": "The body's line ends were changed between LF and CRLF.",
+            "Pass the body on as bytes: no text mode, no conversion of line ends (git's `autocrlf` changes fixtures).";
+        BodyBomAdded "body_bom_added": "The body starts with a byte order mark that was not signed.",
+            "Write and pass the body without a byte order mark.";
+        BodyBomLost "body_bom_lost": "A byte order mark was signed and is not there.",
+            "Pass the raw bytes on as they came; decoding them as text drops the mark.";
+        BodyCompact "body_compact": "The body was written again with white space; what was signed has none.",
+            "Verify the raw bytes before anything parses them, and let no proxy or framework write the JSON again.";
+        BodyPretty "body_pretty": "The body was written again; what was signed is indented.",
+            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
+        BodySpaced "body_spaced": "The body was written again; what was signed has a space behind each comma and colon, as Python's `json.dumps` writes it.",
+            "Verify and send the very bytes that were signed: in Python, sign and send one `body` and pass `data=body`, not `json=`.";
+        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; what was signed has them sorted.",
+            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
+        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; what was signed has them as the service writes them.",
+            "Verify the raw bytes before anything parses them: a map that sorts its keys (serde_json's `Value` does) loses their order.";
+        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; what was signed has the short ones first, as databases store JSON.",
+            "Store the raw bytes, as text or bytes and not as `jsonb` or `JSON`, and verify those.";
+        BodySlashesEscaped "body_slashes_escaped": "The body has `\\/` where `/` was signed.",
+            "Verify the raw bytes; PHP's `json_encode` escapes slashes unless it is told `JSON_UNESCAPED_SLASHES`.";
+        BodySlashesUnescaped "body_slashes_unescaped": "The body has `/` where `\\/` was signed.",
+            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the backslashes.";
+        BodyUnicodeEscaped "body_unicode_escaped": "The body has `\\u` escapes where the characters themselves were signed.",
+            "Verify the raw bytes; in Python, `ensure_ascii=False` keeps the characters.";
+        BodyUnicodeUnescaped "body_unicode_unescaped": "The body has characters where their `\\u` escapes were signed.",
+            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the escapes.";
+        BodyUnicodeCase "body_unicode_case": "The body's `\\u` escapes are written with hex digits of the other case.",
+            "Verify the raw bytes before anything parses them.";
+        BodyHtmlEscaped "body_html_escaped": "The body has `\\u003c` and the like where `<`, `>`, `&` or quotes were signed.",
+            "Verify the raw bytes; Go's `json.Marshal`, Rails and others escape for HTML when they write JSON again.";
+        BodyHtmlUnescaped "body_html_unescaped": "The body has `<`, `>` or `&` where `\\u003c` and the like were signed.",
+            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the escapes.";
+        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in what was signed.",
+            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
+        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in what was signed.",
+            "Verify the raw bytes before anything parses them: 1.0, 1 and 1e0 are one number and three texts.";
+        BodyBase64Encoded "body_base64_encoded": "The body is base64 of what was signed.",
+            "Decode it before it is verified; API gateways and Lambda set `isBase64Encoded` where they encode.";
+        BodyBase64Decoded "body_base64_decoded": "It was signed over the body in base64.",
+            "Sign the raw bytes of the body, not an encoding of them.";
+        BodyJsonString "body_json_string": "The body is a JSON string that holds what was signed.",
+            "Pass the text itself on, without `JSON.stringify` around it.";
+        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and what was signed is not.",
+            "Send it as `application/json`, with `--data-binary` and not `--data-urlencode`, and let no form parser at it.";
+        BodyCharset "body_charset": "The body's text was converted between character sets.",
+            "Pass the body on as bytes; what decodes it as Latin-1 or UTF-16 changes them.";
+        BodyTailLost "body_tail_lost": "The end of the body is missing: closing quotes and brackets.",
+            "Send a Content-Length that counts bytes and not characters, and read until the end.";
+        BodyTooLong "body_too_long": "The body goes on behind what was signed.",
+            "Sign and send the same bytes; a buffer that is too small cuts what it signs.";
+    }
+    SignedString {
+        SignedWithoutTimestamp "signed_without_timestamp": "The body was signed without the timestamp in front.",
+            "Sign the timestamp's text, a dot and the body.";
+        SignedInAnotherUnit "signed_in_another_unit": "The timestamp was signed in another unit than the header's: milliseconds against seconds.",
+            "Take the time once, in whole seconds, and use that one text in the header and in what is signed.";
+        SignedWithAnotherSeparator "signed_with_another_separator": "Timestamp and body were signed with another separator than a dot.",
+            "Put exactly one dot between timestamp and body.";
+        SignedWithAnId "signed_with_an_id": "An id was signed in front of timestamp and body, as Standard Webhooks does.",
+            "Sign the timestamp's text, a dot and the body, and nothing else.";
+        SignedWithAVersion "signed_with_a_version": "A version was signed in front of timestamp and body, as Slack does.",
+            "Sign the timestamp's text, a dot and the body, and nothing else.";
+        SignedBodyFirst "signed_body_first": "The body was signed in front of the timestamp.",
+            "Sign the timestamp first: its text, a dot and the body.";
+    }
+    Header {
+        HeaderUpperCase "header_upper_case": "The signature is written in upper-case hex.",
+            "Write the 64 hex digits in lower case.";
+        HeaderWithoutPrefix "header_without_prefix": "The signature stands there without `sha256=` in front.",
+            "Write `sha256=` and 64 hex digits.";
+        HeaderOtherPrefix "header_other_prefix": "The signature has another prefix than `sha256=`.",
+            "Write `sha256=` and 64 hex digits.";
+        HeaderBase64 "header_base64": "The signature is written in base64.",
+            "Write `sha256=` and 64 hex digits.";
+        HeaderWhiteSpace "header_white_space": "White space or quotes stand around the signature.",
+            "Write the header's value without them.";
+        HeaderJoined "header_joined": "Several signatures stand in one header.",
+            "Send one signature; a proxy that joins headers, or two that each add one, makes a list.";
+        HeaderDoubled "header_doubled": "A header is there more than once.",
+            "Send each `X-Service-` header once; often both a client's defaults and its caller set it, or a proxy adds a copy.";
+        HeaderRenamed "header_renamed": "The signature is in a header of another name than `X-Service-Signature`.",
+            "Keep the header's name; a proxy or a platform may rename it.";
+        TimestampMissing "timestamp_missing": "The header `X-Service-Timestamp` is missing.",
+            "Let the header through: proxies and test senders must pass all `X-Service-` headers on.";
+        TimestampMalformed "timestamp_malformed": "The timestamp is not written as whole seconds in digits alone.",
+            "Write Unix time in whole seconds: digits, without sign, point, quotes or white space.";
+    }
+    Clock {
+        ClockStale "clock_stale": "It is right, and too old.",
+            "Deliver sooner, or mend the clock of whichever machine is wrong. To judge a recorded delivery, say when it was received.";
+        ClockAhead "clock_ahead": "It is right, and its time has not come yet.",
+            "Mend the clock of the machine that is wrong; let both follow NTP.";
+        ClockTimeZone "clock_time_zone": "It is right, and its time is off by what looks like a time zone.",
+            "Take Unix time, which has no zone: some function was given a local time for UTC or the other way round.";
+        ClockMilliseconds "clock_milliseconds": "It is right, and its timestamp is not in seconds but in a smaller unit.",
+            "Write whole seconds: `Math.floor(Date.now() / 1000)`.";
+        ClockRetry "clock_retry": "It is right, and as old as a retry that carries the timestamp of its first attempt.",
+            "Sign each attempt anew. If the service itself sends this, widen the window to what its retries need, and keep deduplication on.";
+    }
+}
+
+/// One mistake of a delivery, with what is particular to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    kind: CauseKind,
+    detail: Option<String>,
+}
+
+impl Cause {
+    pub(super) fn new(kind: CauseKind) -> Self {
+        Self { kind, detail: None }
+    }
+
+    /// What is said in addition must hold no byte of a secret or a body.
+    pub(super) fn with(kind: CauseKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: Some(detail.into()),
+        }
+    }
+
+    /// Which one.
+    #[must_use]
+    pub fn kind(&self) -> CauseKind {
+        self.kind
+    }
+
+    /// What is particular here: how far the clock is off, which separator, whose secret.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+}
+
+/// What is wrong, and what is particular.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.what())?;
+        match &self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
+    }
+}

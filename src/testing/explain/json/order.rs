@@ -1,0 +1,71 @@
+//! In which order an object's keys stand.
+
+use std::cmp::Ordering;
+
+/// The order of an object's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::testing::explain) enum Order {
+    AsIs,
+    /// As the service's specification lists them; names of properties as they are.
+    Service,
+    Sorted,
+    ByLength,
+}
+
+/// Which object of a delivery's it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Envelope,
+    /// `properties` and `changes`: their keys are the users' own.
+    Names,
+    Values,
+}
+
+impl Place {
+    pub(super) fn below(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Envelope, "properties" | "changes") => Self::Names,
+            (Self::Names, _) => Self::Values,
+            (place, _) => place,
+        }
+    }
+}
+
+/// The keys of the service's own objects, as its specification lists them. No key stands in two lists in another order.
+const SERVICE_ORDER: [&str; 18] = [
+    "id",
+    "type",
+    "createdAt",
+    "workspaceId",
+    "data",
+    "datamodelId",
+    "datamodelName",
+    "rowId",
+    "properties",
+    "changes",
+    "createdBy",
+    "updatedBy",
+    "deletedBy",
+    "name",
+    "email",
+    "before",
+    "after",
+    "url",
+];
+
+impl Order {
+    pub(super) fn compare(self, one: &str, other: &str, place: Place) -> Ordering {
+        match self {
+            Self::AsIs => Ordering::Equal,
+            Self::Sorted => one.cmp(other),
+            Self::ByLength => one.len().cmp(&other.len()).then_with(|| one.cmp(other)),
+            Self::Service if place == Place::Names => Ordering::Equal,
+            Self::Service => rank(one).cmp(&rank(other)),
+        }
+    }
+}
+
+fn rank(key: &str) -> usize {
+    let known = SERVICE_ORDER.iter().position(|known| *known == key);
+    known.unwrap_or(SERVICE_ORDER.len())
+}

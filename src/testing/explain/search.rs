@@ -1,0 +1,172 @@
+//! Tries repairs until one verifies: none, then one, then two and three together.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+
+use super::body::Bodies;
+use super::cause::Cause;
+use super::header::Claim;
+use super::secret::KeyVariant;
+use super::signed::SignedString;
+use crate::clock::UnixSeconds;
+use crate::verify::signature::Signature;
+
+/// The most repairs that are tried together, besides those of the headers.
+const DEEPEST: usize = Bodies::DEEPEST;
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tried {
+    /// Keys, the ones that are configured included.
+    pub secrets: usize,
+    /// Bodies with other bytes, the one that came included.
+    pub bodies: usize,
+    /// Ways to put timestamp and body together, the right one included.
+    pub signed_strings: usize,
+    /// Signatures that were found in the headers.
+    pub signatures: usize,
+    /// Combinations of those: each is one HMAC.
+    pub combinations: u64,
+    /// Bytes that were hashed or written for it.
+    pub bytes: u64,
+    /// The limit of bytes ended the search before all was tried.
+    pub capped: bool,
+}
+
+/// What fits.
+pub(super) struct Fit {
+    pub(super) causes: Vec<Cause>,
+    /// The name of the secret.
+    pub(super) name: String,
+    /// The time that it was signed at, where the headers say one.
+    pub(super) at: Option<UnixSeconds>,
+}
+
+pub(super) struct Search<'s> {
+    pub(super) keys: &'s [KeyVariant],
+    pub(super) signed: &'s [SignedString],
+    pub(super) claims: &'s [Claim],
+    pub(super) bodies: &'s Bodies<'s>,
+    /// How many bytes may be hashed or written.
+    pub(super) limit: u64,
+}
+
+impl Search<'_> {
+    pub(super) fn run(&self) -> (Option<Fit>, Tried) {
+        let mut tried = Tried {
+            secrets: self.keys.len(),
+            signed_strings: self.signed.len(),
+            signatures: self.claims.len(),
+            ..Tried::default()
+        };
+        let claimed: Vec<_> = self
+            .claims
+            .iter()
+            .map(|claim| claim.signature.clone())
+            .collect();
+        let mut fit = None;
+        if !claimed.is_empty() {
+            for repairs in 0..=DEEPEST {
+                if self.at(repairs, &claimed, &mut tried, &mut fit).is_break() {
+                    break;
+                }
+            }
+        }
+        (fit, tried)
+    }
+
+    /// Everything that is so many repairs away.
+    fn at(
+        &self,
+        repairs: usize,
+        claimed: &[Signature],
+        tried: &mut Tried,
+        fit: &mut Option<Fit>,
+    ) -> ControlFlow<()> {
+        let mut seen = HashSet::new();
+        for of_body in 0..=repairs {
+            self.bodies.each(of_body, &mut |causes, body| {
+                tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+                if !seen.insert(hash(body)) {
+                    return self.within_limit(tried);
+                }
+                tried.bodies = tried.bodies.max(seen.len());
+                let rest = repairs - of_body;
+                *fit = self.with_body(rest, causes, body, claimed, tried)?;
+                match fit {
+                    Some(_) => ControlFlow::Break(()),
+                    None => ControlFlow::Continue(()),
+                }
+            })?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// One body, with so many repairs of secret and signed string. Breaks at the limit.
+    fn with_body(
+        &self,
+        repairs: usize,
+        of_body: &[Cause],
+        body: &[u8],
+        claimed: &[Signature],
+        tried: &mut Tried,
+    ) -> ControlFlow<(), Option<Fit>> {
+        for key in self.keys {
+            let Some(distance) = repairs.checked_sub(key.causes.len()) else {
+                continue;
+            };
+            let signed = self
+                .signed
+                .iter()
+                .filter(|signed| signed.distance == distance);
+            for signed in signed {
+                let pieces = [&*signed.before, body, &*signed.after];
+                let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+                tried.combinations += 1;
+                // Two blocks of padding and length come with each.
+                tried.bytes = tried.bytes.saturating_add(length as u64 + 128);
+                if let Some(claim) = key.key.signed(&pieces, claimed) {
+                    let of_header = self
+                        .claims
+                        .get(claim)
+                        .map_or(&[][..], |claim| &claim.causes);
+                    let causes = [&key.causes, of_body, &signed.causes, of_header].concat();
+                    return ControlFlow::Continue(Some(Fit {
+                        causes: once_each(causes),
+                        name: key.name.clone(),
+                        at: signed.at,
+                    }));
+                }
+                self.within_limit(tried)?;
+            }
+        }
+        ControlFlow::Continue(None)
+    }
+
+    fn within_limit(&self, tried: &mut Tried) -> ControlFlow<()> {
+        if tried.bytes < self.limit {
+            return ControlFlow::Continue(());
+        }
+        tried.capped = true;
+        ControlFlow::Break(())
+    }
+}
+
+fn once_each(causes: Vec<Cause>) -> Vec<Cause> {
+    let mut kept: Vec<Cause> = Vec::new();
+    for cause in causes {
+        if !kept.contains(&cause) {
+            kept.push(cause);
+        }
+    }
+    kept
+}
+
+/// Tells bodies apart. Two that fell together would cost one of them its turn, and prove nothing wrong.
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,69 @@
+//! Deliveries that were changed behind their signing.
+
+use bytes::Bytes;
+use http::{HeaderValue, Request};
+
+use crate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP};
+
+/// What somebody changes between sender and receiver.
+///
+/// A receiver of this crate answers 401 to each but the last, and 400 to that: the header is not signed, so it can lie, and is compared
+/// with the body.
+///
+/// ```
+/// use hookgate::testing::sender::Tamper;
+/// use hookgate::testing::{EventFactory, Signer};
+///
+/// # let secret = hookgate::Secret::new("whsec_made_up_for_this_example")?;
+/// let body = EventFactory::new().row_created().body();
+/// let request = Signer::new(secret).request("/webhooks", body.clone());
+/// assert_ne!(Tamper::Body.apply(request).body(), &body);
+/// # Ok::<(), hookgate::SecretError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Tamper {
+    /// A space more in the body: the same JSON, and other bytes.
+    Body,
+    /// Another last digit of the signature.
+    Signature,
+    /// The timestamp a second later than the one that was signed.
+    Timestamp,
+    /// `X-Service-Event-Id` names another event than the body.
+    EventId,
+}
+
+impl Tamper {
+    /// Changes a delivery. One that lacks what would be changed stays as it is.
+    #[must_use]
+    pub fn apply(self, mut request: Request<Bytes>) -> Request<Bytes> {
+        match self {
+            Self::Body => {
+                let mut body = request.body().to_vec();
+                body.push(b' ');
+                *request.body_mut() = body.into();
+            }
+            Self::Signature => change(&mut request, SIGNATURE, |signature| {
+                let last = signature.pop();
+                signature.push(if last == Some('0') { '1' } else { '0' });
+            }),
+            Self::Timestamp => change(&mut request, TIMESTAMP, |timestamp| {
+                let second: i64 = timestamp.parse().unwrap_or_default();
+                *timestamp = second.saturating_add(1).to_string();
+            }),
+            Self::EventId => change(&mut request, EVENT_ID, |id| id.push_str("_of_another")),
+        }
+        request
+    }
+}
+
+fn change(request: &mut Request<Bytes>, name: &'static str, change: impl FnOnce(&mut String)) {
+    let Some(value) = request.headers().get(name) else {
+        return;
+    };
+    let mut text = value.to_str().unwrap_or_default().to_owned();
+    change(&mut text);
+    if let Ok(value) = HeaderValue::try_from(text) {
+        request.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,640 @@
+//! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
+
+mod mistakes;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use hookgate::testing::Signer;
+use hookgate::testing::explain::{CauseGroup, CauseKind, Explainer, Explanation, HintKind};
+use hookgate::testing::log::LoggedDelivery;
+use hookgate::{Secret, UnixSeconds, VerifyErrorKind};
+use proptest::prelude::*;
+
+use mistakes::{
+    BODIES, BODY, Case, HEADERS, HeaderMistake, NO_TIMESTAMP, NOW, SECRET, SECRETS, SIGNED,
+};
+
+/// What an explanation says, in every form that it has.
+fn said(explanation: &Explanation) -> String {
+    format!("{explanation} {explanation:?} {explanation:#?}")
+}
+
+fn kinds(explanation: &Explanation) -> BTreeSet<CauseKind> {
+    explanation
+        .causes()
+        .iter()
+        .map(|cause| cause.kind())
+        .collect()
+}
+
+/// Explains a case and checks what is true of each: it is refused, exactly what was planted is found, and no right MAC shows.
+fn check(case: &Case) -> Result<(), String> {
+    let explanation = case.explain();
+    let name = case.name();
+    let refused = !explanation.is_authentic() && explanation.error().is_some();
+    let is_sure = !explanation.none_fits() && explanation.hints().is_empty();
+    if !refused || !is_sure || kinds(&explanation) != case.planted() {
+        return Err(format!(
+            "{name}: {:?}, found: {explanation}",
+            case.planted()
+        ));
+    }
+    let told = said(&explanation).to_lowercase();
+    match case.right_macs().iter().any(|mac| told.contains(mac)) {
+        true => Err(format!("{name}: a MAC shows in {told}")),
+        false => Ok(()),
+    }
+}
+
+/// On both of the machine's cores, since an unoptimised HMAC is slow.
+fn check_all(cases: &[Case]) {
+    let half = cases.len().div_ceil(2);
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let halves: Vec<_> = cases
+            .chunks(half)
+            .map(|cases| {
+                scope.spawn(move || {
+                    cases
+                        .iter()
+                        .filter_map(|case| check(case).err())
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        halves
+            .into_iter()
+            .flat_map(|half| half.join().unwrap())
+            .collect()
+    });
+    let first = failed
+        .iter()
+        .take(8)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n\n");
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases:\n{first}",
+        failed.len(),
+        cases.len()
+    );
+}
+
+#[test]
+fn nothing_is_wrong_with_what_the_mistakes_are_planted_in() {
+    let explanation = Case::good().explain();
+    assert!(explanation.is_authentic(), "{explanation}");
+    assert!(explanation.causes().is_empty() && explanation.hints().is_empty());
+    assert_eq!(explanation.key_name(), Some("WEBHOOK_SECRET"));
+    assert_eq!(explanation.tried().combinations, 1);
+}
+
+#[test]
+fn each_mistake_alone_is_found() {
+    let mut cases = Vec::new();
+    cases.extend(SECRETS.iter().map(|secret| Case {
+        secret: Some(secret),
+        ..Case::good()
+    }));
+    cases.extend(BODIES.iter().map(|body| Case {
+        body: Some(body),
+        ..Case::good()
+    }));
+    cases.extend(SIGNED.iter().map(|signed| Case {
+        signed: Some(signed),
+        ..Case::good()
+    }));
+    cases.extend(HEADERS.iter().map(|header| Case {
+        header: Some(header),
+        ..Case::good()
+    }));
+    assert!(cases.len() > 100, "{}", cases.len());
+    check_all(&cases);
+}
+
+#[test]
+fn each_pair_of_mistakes_from_different_groups_is_found() {
+    let mut cases = Vec::new();
+    for secret in SECRETS.iter() {
+        let case = Case {
+            secret: Some(secret),
+            ..Case::good()
+        };
+        cases.extend(BODIES.iter().map(|body| Case {
+            body: Some(body),
+            ..case
+        }));
+        cases.extend(SIGNED.iter().map(|signed| Case {
+            signed: Some(signed),
+            ..case
+        }));
+        cases.extend(HEADERS.iter().map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    for body in BODIES.iter() {
+        let case = Case {
+            body: Some(body),
+            ..Case::good()
+        };
+        cases.extend(SIGNED.iter().map(|signed| Case {
+            signed: Some(signed),
+            ..case
+        }));
+        cases.extend(HEADERS.iter().map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    for signed in SIGNED.iter() {
+        let case = Case {
+            signed: Some(signed),
+            ..Case::good()
+        };
+        let fits =
+            |header: &&&HeaderMistake| header.name != NO_TIMESTAMP || signed.name == "no timestamp";
+        let headers: Vec<_> = HEADERS.iter().collect();
+        cases.extend(headers.iter().filter(fits).map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    check_all(&cases);
+}
+
+/// A known mistake that no test plants would be known in name only.
+#[test]
+fn every_known_mistake_is_planted() {
+    let mut planted = BTreeSet::new();
+    for secret in SECRETS.iter() {
+        planted.extend(
+            Case {
+                secret: Some(secret),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for body in BODIES.iter() {
+        planted.extend(
+            Case {
+                body: Some(body),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for signed in SIGNED.iter() {
+        planted.extend(
+            Case {
+                signed: Some(signed),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for header in HEADERS.iter() {
+        planted.extend(
+            Case {
+                header: Some(header),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for kind in CauseKind::ALL {
+        let is_clock = kind.group() == CauseGroup::Clock;
+        assert!(is_clock || planted.contains(kind), "{}", kind.name());
+    }
+}
+
+/// At this time, with nothing wrong but what the caller makes of it.
+fn signed_at(timestamp: i64, body: &[u8]) -> LoggedDelivery {
+    let signer = Signer::new(Secret::new(SECRET).unwrap()).subscription("wh_1");
+    let at = UnixSeconds::new(timestamp);
+    LoggedDelivery::new(
+        at,
+        signer.at(at).headers(body),
+        Bytes::copy_from_slice(body),
+    )
+}
+
+fn explainer() -> Explainer {
+    Explainer::new().secret("WEBHOOK_SECRET", SECRET)
+}
+
+#[test]
+fn a_clock_that_is_off_is_told_by_how_much() {
+    for (received, kind, detail) in [
+        (NOW + 301, CauseKind::ClockStale, "301 s old, at most 300 s"),
+        (NOW - 400, CauseKind::ClockAhead, "400 s ahead"),
+        (NOW + 362, CauseKind::ClockRetry, "attempt 3"),
+        (NOW + 2_175, CauseKind::ClockRetry, "attempt 4"),
+        (NOW + 3_598, CauseKind::ClockTimeZone, "1 h 00 min"),
+        (NOW - 19_799, CauseKind::ClockTimeZone, "5 h 30 min"),
+        (
+            NOW / 1_000 - 5,
+            CauseKind::ClockMilliseconds,
+            "milliseconds",
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, BODY.as_bytes());
+        delivery.received_at = UnixSeconds::new(received);
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        assert!(explanation.to_string().contains(detail), "{explanation}");
+        let error = explanation.error().unwrap().kind();
+        let is_clock = matches!(error, VerifyErrorKind::Stale(_) | VerifyErrorKind::Ahead(_));
+        assert!(is_clock, "{error:?}");
+        // With another mistake: both. With what nothing explains: not proven.
+        delivery.body = Some([BODY, "\n"].concat().into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(
+            kinds(&explanation),
+            BTreeSet::from([kind, CauseKind::BodyLineBreakAdded])
+        );
+        delivery.body = Some("{}".into());
+        let explanation = explainer().explain(&delivery);
+        assert!(explanation.none_fits());
+        assert!(
+            explanation
+                .hints()
+                .iter()
+                .any(|hint| hint.kind() == HintKind::Clock)
+        );
+    }
+    let delivery = signed_at(NOW, b"{}");
+    for fresh in [-300, 0, 300] {
+        let mut delivery = delivery.clone();
+        delivery.received_at = UnixSeconds::new(NOW + fresh);
+        assert!(explainer().explain(&delivery).is_authentic());
+    }
+}
+
+#[test]
+fn three_mistakes_are_found_together() {
+    for (secret, body, signed, header) in [
+        ("quotes", "spaced", "a colon", "base64"),
+        ("echoed", "line break added", "no timestamp", "no prefix"),
+        (
+            "decoded from base64",
+            "escapes lost",
+            "an event's id",
+            "Standard Webhooks",
+        ),
+    ] {
+        let case = Case {
+            secret: SECRETS.iter().find(|known| known.name == secret),
+            body: BODIES.iter().find(|known| known.name == body),
+            signed: SIGNED.iter().find(|known| known.name == signed),
+            header: HEADERS.iter().find(|known| known.name == header),
+        };
+        assert_eq!(case.name().matches(" + ").count(), 3);
+        check(&case).unwrap();
+    }
+}
+
+#[test]
+fn a_body_with_two_things_wrong_is_put_right() {
+    let sorted_pretty =
+        serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(BODY).unwrap())
+            .unwrap();
+    let python = BODY
+        .replace(':', ": ")
+        .replace("01: 53: 20", "01:53:20")
+        .replace(',', ", ")
+        .replace('ö', "\\u00f6")
+        .replace('ß', "\\u00df")
+        .replace('é', "\\u00e9")
+        .replace('ë', "\\u00eb");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&python).unwrap(),
+        serde_json::from_str::<serde_json::Value>(BODY).unwrap()
+    );
+    // What sorts keys makes 1.50 of it 1.5 too: three.
+    for (arrived, signed, kinds_of_it) in [
+        (
+            BODY,
+            &*sorted_pretty,
+            vec![
+                CauseKind::BodyPretty,
+                CauseKind::BodyKeysSorted,
+                CauseKind::BodyNumbersRewritten,
+            ],
+        ),
+        (
+            BODY,
+            &python,
+            vec![CauseKind::BodySpaced, CauseKind::BodyUnicodeUnescaped],
+        ),
+        (
+            &python,
+            BODY,
+            vec![CauseKind::BodyCompact, CauseKind::BodyUnicodeEscaped],
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, signed.as_bytes());
+        delivery.body = Some(arrived.to_owned().into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(
+            kinds(&explanation),
+            kinds_of_it.into_iter().collect(),
+            "{explanation}"
+        );
+    }
+}
+
+#[test]
+fn milliseconds_that_no_header_holds_are_found() {
+    let signer = mistakes::mac(SECRET.as_bytes(), format!("{NOW}317.{BODY}").as_bytes());
+    let headers = [
+        ("x-service-timestamp", NOW.to_string()),
+        (
+            "x-service-signature",
+            format!("sha256={}", hex::encode(signer)),
+        ),
+    ];
+    let explanation =
+        explainer().explain(&LoggedDelivery::new(UnixSeconds::new(NOW), headers, BODY));
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::SignedInAnotherUnit]),
+        "{explanation}"
+    );
+}
+
+#[test]
+fn a_doubled_header_that_is_not_signed_is_named() {
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery
+        .headers
+        .push(("x-service-event-id".into(), "evt_2".into()));
+    let explanation = explainer().explain(&delivery);
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::HeaderDoubled]),
+        "{explanation}"
+    );
+    assert!(
+        explanation.causes()[0]
+            .detail()
+            .unwrap()
+            .contains("x-service-event-id")
+    );
+}
+
+#[test]
+fn another_key_of_the_ring_is_no_mistake() {
+    let delivery = signed_at(NOW, BODY.as_bytes());
+    let ring = Explainer::new()
+        .secret("new", "whsec_made_up_successor_of_it")
+        .secret("old", SECRET);
+    let explanation = ring.explain(&delivery);
+    assert!(explanation.is_authentic() && explanation.key_name() == Some("old"));
+    let one = Explainer::new()
+        .secret("new", "whsec_made_up_successor_of_it")
+        .other_secret("retired", SECRET);
+    let explanation = one.explain(&delivery);
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::SecretOfAnother])
+    );
+    assert_eq!(explanation.key_name(), Some("retired"));
+}
+
+#[test]
+fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
+    let good = signed_at(NOW, BODY.as_bytes());
+    let with_body = |body: &[u8]| {
+        let mut delivery = good.clone();
+        delivery.body = Some(Bytes::copy_from_slice(body));
+        delivery
+    };
+    let with_header = |name: &str, value: &'static str| {
+        let mut delivery = with_body(b"{}");
+        delivery.headers.retain(|(other, _)| other != name);
+        delivery
+            .headers
+            .push((name.to_owned(), Bytes::from_static(value.as_bytes())));
+        delivery
+    };
+    let replaced = BODY.replace('ö', "\u{fffd}");
+    let sorted = serde_json::from_str::<serde_json::Value>(BODY)
+        .unwrap()
+        .to_string();
+    let mut unsigned = good.clone();
+    unsigned
+        .headers
+        .retain(|(name, _)| name != "x-service-signature");
+    let mut redacted = with_body(b"{}");
+    redacted.unverifiable = true;
+    let mut unread = good.clone();
+    unread.body = None;
+    for (delivery, kind) in [
+        (
+            with_body(replaced.as_bytes()),
+            HintKind::ReplacementCharacters,
+        ),
+        (with_body(&BODY.as_bytes()[..60]), HintKind::BodyCutOff),
+        (with_header("content-length", "300"), HintKind::BodyCutOff),
+        (with_body(sorted.as_bytes()), HintKind::KeysSorted),
+        (with_body(b"\x1f\x8b\x08"), HintKind::BodyCompressed),
+        (
+            with_header("content-encoding", "br"),
+            HintKind::BodyCompressed,
+        ),
+        (with_body(b""), HintKind::BodyEmpty),
+        (with_body(b"a=b"), HintKind::NotJson),
+        (unsigned, HintKind::NoSignature),
+        (
+            with_header(
+                "x-service-signature",
+                "sha1=0123456789012345678901234567890123456789",
+            ),
+            HintKind::OtherAlgorithm,
+        ),
+        (redacted, HintKind::Redacted),
+        (unread, HintKind::NoBody),
+    ] {
+        let explanation = explainer().explain(&delivery);
+        assert!(
+            explanation.none_fits() && explanation.key_name().is_none(),
+            "{explanation}"
+        );
+        assert!(
+            explanation.hints().iter().any(|hint| hint.kind() == kind),
+            "{kind:?}: {explanation}"
+        );
+        assert!(
+            explanation.to_string().contains("not proven: "),
+            "{explanation}"
+        );
+    }
+    let explanation = Explainer::new()
+        .secret("KEY", "tk_live_0123456789abcdef")
+        .explain(&good);
+    let hint = &explanation.hints()[0];
+    assert_eq!(hint.kind(), HintKind::SecretRefused);
+    assert!(
+        hint.to_string().contains("KEY: this is an API key"),
+        "{hint}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("a secret that is not known here"),
+        "{explanation}"
+    );
+}
+
+/// Every delivery of the vectors that is accepted, and every one that is not: what a verifier says, an explanation says.
+#[test]
+fn no_good_delivery_of_the_vectors_has_a_cause() {
+    #[derive(serde::Deserialize)]
+    struct Vectors {
+        deliveries: Vec<serde_json::Value>,
+    }
+    let vectors: Vectors =
+        serde_json::from_str(include_str!("../vectors/deliveries.json")).unwrap();
+    let (mut good, mut refused) = (0, 0);
+    for vector in vectors.deliveries {
+        let Some(keys) = vector["keys"]["single"]["keys"].as_array() else {
+            continue;
+        };
+        let seconds =
+            |value: &serde_json::Value| std::time::Duration::from_secs(value.as_u64().unwrap());
+        let window = hookgate::Window::default()
+            .with_past(seconds(&vector["window"]["past"]))
+            .with_ahead(seconds(&vector["window"]["ahead"]));
+        let mut explainer = Explainer::new().window(window).limit_bytes(1 << 24);
+        for key in keys {
+            explainer = explainer.secret(
+                key["name"].as_str().unwrap(),
+                key["secret"].as_str().unwrap(),
+            );
+        }
+        let body = match &vector["body"] {
+            body if body["text"].is_string() => body["text"].as_str().unwrap().as_bytes().to_vec(),
+            body if body["base64"].is_string() => base64::Engine::decode(
+                &base64::engine::general_purpose::STANDARD,
+                body["base64"].as_str().unwrap(),
+            )
+            .unwrap(),
+            body => body["repeat"]
+                .as_str()
+                .unwrap()
+                .repeat(body["times"].as_u64().unwrap() as usize)
+                .into_bytes(),
+        };
+        let headers = vector["headers"].as_array().unwrap().iter().map(|pair| {
+            let latin: Vec<u8> = pair[1]
+                .as_str()
+                .unwrap()
+                .chars()
+                .map(|char| char as u8)
+                .collect();
+            (pair[0].as_str().unwrap(), latin)
+        });
+        let now = vector["now"].as_str().unwrap().parse().unwrap();
+        let explanation =
+            explainer.explain(&LoggedDelivery::new(UnixSeconds::new(now), headers, body));
+        let verified = &vector["verdict"]["verified"];
+        assert_eq!(
+            explanation.is_authentic(),
+            verified.is_object(),
+            "{}: {explanation}",
+            vector["name"]
+        );
+        if verified.is_object() {
+            assert_eq!(explanation.key_name(), verified["key"].as_str());
+            assert!(explanation.causes().is_empty() && explanation.hints().is_empty());
+            good += 1;
+        } else {
+            let kind = explanation.error().unwrap().kind().name().replace('_', "-");
+            let expected = vector["verdict"]["refused"]["kind"].as_str().unwrap();
+            assert!(expected.starts_with(&kind), "{}: {kind}", vector["name"]);
+            refused += 1;
+        }
+    }
+    assert!(good > 20 && refused > 20, "{good} good, {refused} refused");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_good_delivery_has_a_cause(
+        body in prop::collection::vec(any::<u8>(), 0..300),
+        random in "[!-~]{16,64}",
+        at in 1_i64..10_000_000_000,
+        age in -300_i64..=300,
+    ) {
+        let secret = format!("whsec_x{random}x");
+        let signer = Signer::new(Secret::new(&secret).unwrap()).at(UnixSeconds::new(at));
+        let delivery = LoggedDelivery::new(UnixSeconds::new(at + age), signer.headers(&body), body);
+        let explanation = Explainer::new().secret("a", "whsec_made_up_secret_of_another").secret("b", &secret).explain(&delivery);
+        prop_assert!(explanation.is_authentic() && explanation.causes().is_empty() && explanation.hints().is_empty());
+    }
+
+    /// Whatever bytes come: no panic, no cause that was not proven, and none for a signature that is made up.
+    #[test]
+    fn no_cause_is_found_for_what_nobody_signed(
+        body in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), "[\\[\\]{}\",:\\\\u0-9a-f ]{0,80}".prop_map(String::into_bytes)],
+        secret in prop::collection::vec(any::<u8>(), 0..60),
+        timestamp in prop_oneof!["[0-9]{1,17}", "[ -~]{0,30}"],
+        signature in prop_oneof!["sha256=[0-9a-f]{64}", "[ -~]{0,100}"],
+        now in any::<i64>(),
+    ) {
+        let headers = [("x-service-timestamp", timestamp), ("x-service-signature", signature)];
+        let delivery = LoggedDelivery::new(UnixSeconds::new(now), headers, body);
+        let explanation = Explainer::new().secret("a", &secret).limit_bytes(1 << 18).explain(&delivery);
+        prop_assert!(explanation.none_fits());
+    }
+}
+
+#[test]
+fn a_search_ends_at_its_limit_and_says_so() {
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery.body = Some(vec![b'x'; 1 << 16].into());
+    let explanation = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let tried = explanation.tried();
+    assert!(
+        tried.capped && tried.bytes < (1 << 20) + (1 << 18),
+        "{tried:?}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("the limit ended the search early")
+    );
+    let explanation = explainer().explain(&signed_at(NOW, b"{}"));
+    assert!(!explanation.tried().capped);
+}
+
+#[test]
+fn the_documents_tables_are_the_codes() {
+    let document = include_str!("../../docs/explain.md");
+    let rows: Vec<_> = document
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let causes = CauseKind::ALL.iter().map(|kind| {
+        format!(
+            "| `{}` | {} | {} | {} |",
+            kind.name(),
+            kind.group().name().replace('_', " "),
+            kind.what(),
+            kind.mend()
+        )
+    });
+    let hints = HintKind::ALL
+        .iter()
+        .map(|kind| format!("| `{}` | {} |", kind.name(), kind.what()));
+    let expected: Vec<_> = causes.chain(hints).collect();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        println!("{}", expected.join("\n"));
+    }
+    assert_eq!(rows, expected);
+}

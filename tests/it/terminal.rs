@@ -1,0 +1,194 @@
+//! A terminal for the tests: a real pty with the command in it, and the screen that a user would see.
+
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
+
+/// Far more than anything here takes, so that a busy machine fails no test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Terminal {
+    pty: Pty,
+    child: Child,
+    parser: vt100::Parser<Heard>,
+    ended: Option<ExitStatus>,
+}
+
+/// What a terminal is told besides what it shows.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// In base64, the last one last.
+    pub(crate) clipboard: Vec<String>,
+    pub(crate) titles: usize,
+}
+
+impl vt100::Callbacks for Heard {
+    fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8], data: &[u8]) {
+        self.clipboard
+            .push(String::from_utf8(data.to_vec()).unwrap());
+    }
+
+    fn set_window_title(&mut self, _: &mut vt100::Screen, _: &[u8]) {
+        self.titles += 1;
+    }
+}
+
+impl Terminal {
+    /// Starts `hookgate` with these arguments in a terminal of this size. The environment has nothing but what is given, and where to
+    /// find programs.
+    pub(crate) fn start(
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        (rows, columns): (u16, u16),
+    ) -> Self {
+        let program = env!("CARGO_BIN_EXE_hookgate");
+        Self::start_program(program, arguments, variables, (rows, columns))
+    }
+
+    pub(crate) fn start_program(
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        (rows, columns): (u16, u16),
+    ) -> Self {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(Size::new(rows, columns)).unwrap();
+        let child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("TERM", "xterm-256color")
+            .envs(variables.iter().copied())
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .spawn(pts)
+            .unwrap();
+        Self {
+            pty,
+            child,
+            parser: vt100::Parser::new_with_callbacks(rows, columns, 0, Heard::default()),
+            ended: None,
+        }
+    }
+
+    pub(crate) fn screen(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    pub(crate) fn heard(&self) -> &Heard {
+        self.parser.callbacks()
+    }
+
+    /// What stands on the screen, a line a row.
+    pub(crate) fn text(&self) -> String {
+        self.screen().contents()
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.pty.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
+        self.pty.resize(Size::new(rows, columns)).unwrap();
+        self.parser.screen_mut().set_size(rows, columns);
+    }
+
+    /// Waits until the screen shows all of these, and says what is on it.
+    pub(crate) fn shows(&mut self, texts: &[&str]) -> String {
+        self.until(&format!("{texts:?}"), |terminal| {
+            let text = terminal.text();
+            texts.iter().all(|wanted| text.contains(wanted))
+        });
+        self.text()
+    }
+
+    /// Waits until it is so.
+    pub(crate) fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !so(self) {
+            let is_open = self.read(until);
+            assert!(
+                is_open || so(self),
+                "it ended before {what}:\n{}",
+                self.text()
+            );
+            assert!(
+                Instant::now() < until,
+                "never came: {what}\n{}",
+                self.text()
+            );
+        }
+    }
+
+    /// Takes in what the program has written; `false` once it can write no more.
+    fn read(&mut self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut waited = [PollFd::from_borrowed_fd(self.pty.as_fd(), PollFlags::IN)];
+        poll(&mut waited, Some(&timeout)).unwrap();
+        if waited[0].revents().is_empty() {
+            return true;
+        }
+        let mut bytes = [0; 16_384];
+        match self.pty.read(&mut bytes) {
+            Ok(0) | Err(_) => false,
+            Ok(read) => {
+                self.parser.process(&bytes[..read]);
+                true
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Whether keys are echoed and lines edited, as a shell expects to find it.
+    pub(crate) fn is_cooked(&self) -> bool {
+        let modes = tcgetattr(&self.pty).unwrap().local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Waits for its end. Says how it ended.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        while self.read(until) {
+            assert!(Instant::now() < until, "it goes on:\n{}", self.text());
+        }
+        let status = self.child.wait().unwrap();
+        self.ended = Some(status);
+        status
+    }
+
+    /// Nothing of the interactive screen is left: neither its picture, nor its way with keys, nor its hidden cursor.
+    pub(crate) fn assert_whole(&self) {
+        let screen = self.screen();
+        assert!(!screen.alternate_screen(), "still on the other screen");
+        assert!(!screen.hide_cursor(), "the cursor is still hidden");
+        assert!(!screen.bracketed_paste(), "pastes are still bracketed");
+        assert!(self.is_cooked(), "the terminal is still raw");
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Stores in front of a [`LocalStore`]: one function that every call passes through.
+
+use hookgate::{LocalStore, StoreFuture};
+
+/// A call of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Claim,
+    Renew,
+    Commit,
+    Release,
+}
+
+/// What becomes of the calls. [`passes_through!`] makes a store of it.
+pub trait Through {
+    /// Asks the store behind, with `really`, or does not.
+    fn pass<'a, T: Send + Unpin + 'static>(
+        &'a self,
+        call: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T>;
+}
+
+/// Makes a store of a type that is [`Through`].
+macro_rules! passes_through {
+    ($store:ty) => {
+        impl hookgate::DedupeStore for $store {
+            fn claim<'a>(
+                &'a self,
+                key: &'a hookgate::EventKey,
+                token: hookgate::ClaimToken,
+                lease: std::time::Duration,
+            ) -> hookgate::StoreFuture<'a, hookgate::Claimed> {
+                use crate::through::{Call, Through};
+                self.pass(Call::Claim, move |store| store.claim(key, token, lease))
+            }
+
+            fn renew<'a>(
+                &'a self,
+                key: &'a hookgate::EventKey,
+                token: hookgate::ClaimToken,
+                lease: std::time::Duration,
+            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+                use crate::through::{Call, Through};
+                self.pass(Call::Renew, move |store| store.renew(key, token, lease))
+            }
+
+            fn commit<'a>(
+                &'a self,
+                key: &'a hookgate::EventKey,
+                token: hookgate::ClaimToken,
+                retain: std::time::Duration,
+            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+                use crate::through::{Call, Through};
+                self.pass(Call::Commit, move |store| store.commit(key, token, retain))
+            }
+
+            fn release<'a>(
+                &'a self,
+                key: &'a hookgate::EventKey,
+                token: hookgate::ClaimToken,
+            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+                use crate::through::{Call, Through};
+                self.pass(Call::Release, move |store| store.release(key, token))
+            }
+        }
+    };
+}
+
+pub(crate) use passes_through;

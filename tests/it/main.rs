@@ -68,6 +68,8 @@ mod route;
 mod send;
 #[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
 mod sender;
+#[cfg(feature = "cli")]
+mod simulate;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

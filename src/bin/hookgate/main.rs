@@ -14,12 +14,12 @@ mod interrupt;
 mod listen;
 mod out;
 mod panics;
+mod replay;
 mod request_text;
-mod runtime;
 mod secrets;
 mod send;
 mod sign;
-mod span;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -52,7 +52,9 @@ enum Command {
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
     Send(Box<send::SendArgs>),
+    Simulate(Box<simulate::SimulateArgs>),
     Doctor(doctor::Doctor),
+    Replay(Box<replay::ReplayArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -87,11 +89,13 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
+        Command::Simulate(args) => simulate::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
+        Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

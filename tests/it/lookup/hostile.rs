@@ -389,12 +389,16 @@ fn building_a_map_takes_linear_time() {
         assert!(Keys::by_subscription(rings).is_ok());
         began.elapsed()
     };
-    // The best of several, in turns: what else the machine does must not count.
+    // The best of several, in turns: what else the machine does must not count. It counts for the longer one, which it interrupts
+    // more often, so there is another try where it was busy.
     let (mut few, mut many) = (Duration::MAX, Duration::MAX);
-    for _ in 0..5 {
+    for turn in 0..40 {
         few = few.min(build(200));
         many = many.min(build(1_600));
+        // Eight times as many; each compared with each would take 64 times as long.
+        if turn >= 4 && many < few * 30 {
+            return;
+        }
     }
-    // Eight times as many; each compared with each would take 64 times as long.
-    assert!(many < few * 30, "{few:?}, {many:?}");
+    panic!("{few:?}, {many:?}");
 }

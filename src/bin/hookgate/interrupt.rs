@@ -39,9 +39,11 @@ pub(crate) fn block_on_to_its_end<T>(
 pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fault> {
     AWAITED.store(true, Ordering::SeqCst);
     tokio::select! {
-        ended = future => Ok(ended),
+        // Its first poll takes Ctrl-C over, which has to be before the command does anything.
+        biased;
         // Without a handler there is nothing to wait for: Ctrl-C ends the process as it ends any.
         Ok(()) = ctrl_c() => Err(Fault::interrupted()),
+        ended = future => Ok(ended),
     }
 }
 

@@ -88,10 +88,10 @@ mod tests {
             format!("{error:?}"),
             "SecretError(Unreadable): the secret's file can't be read: no such file"
         );
-        let error = KeysError::new(KeysErrorKind::NameTaken("a".into()));
+        let error = KeysError::new(KeysErrorKind::NameTaken).about("a");
         assert_eq!(
             format!("{error:?}"),
-            r#"KeysError(NameTaken("a")): two keys of one ring are named "a""#
+            r#"KeysError(NameTaken): two keys of one ring are named "a""#
         );
         let error = BuildError::new(BuildErrorKind::Keys).caused_by(error);
         assert_eq!(

@@ -1,5 +1,7 @@
 //! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
 
+#[cfg(feature = "cli")]
+mod command;
 mod mistakes;
 
 use std::collections::BTreeSet;
@@ -274,7 +276,7 @@ fn a_clock_that_is_off_is_told_by_how_much() {
 }
 
 #[test]
-fn three_mistakes_are_found_together() {
+fn four_mistakes_are_found_together() {
     for (secret, body, signed, header) in [
         ("quotes", "spaced", "a colon", "base64"),
         ("echoed", "line break added", "no timestamp", "no prefix"),
@@ -637,4 +639,34 @@ fn the_documents_tables_are_the_codes() {
         println!("{}", expected.join("\n"));
     }
     assert_eq!(rows, expected);
+}
+
+/// What a search costs is counted in bytes, which no busy machine changes.
+#[test]
+fn a_mistake_in_a_large_body_is_found_within_its_bound() {
+    let text = "Größe / 1.50 < 2\\n".repeat(1 << 15);
+    let body = format!(r#"{{"id":"evt_1","data":{{"text":"{text}"}}}}"#);
+    assert!(body.len() > 600_000 && body.len() < 1 << 20);
+    let mut delivery = signed_at(NOW, body.as_bytes());
+    for (arrived, kind) in [
+        (body.clone() + "\n", CauseKind::BodyLineBreakAdded),
+        (body.replace(':', ": "), CauseKind::BodyCompact),
+        (body.replace('/', "\\/"), CauseKind::BodySlashesEscaped),
+    ] {
+        delivery.body = Some(arrived.into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        let bytes = explanation.tried().bytes;
+        assert!(bytes < 150 * body.len() as u64, "{kind:?}: {bytes}");
+    }
+    // Small bodies cost little even where none fits.
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery.body = Some(BODY.replace("evt_1", "evt_2").into());
+    let explanation = explainer().explain(&delivery);
+    let tried = explanation.tried();
+    assert!(explanation.none_fits() && !tried.capped, "{explanation}");
+    assert!(
+        tried.combinations < 200_000 && tried.bytes < 150_000_000,
+        "{tried:?}"
+    );
 }

@@ -37,7 +37,7 @@ fn check(name: &str, picture: &Picture) {
 #[test]
 fn the_picture_of_listen_is_what_it_shows() {
     let arguments = ["listen", "--addr", "127.0.0.1:0", "--fail-first", "1"];
-    let mut terminal = Terminal::start(&arguments, &[("WEBHOOK_SECRET", SECRET)], (24, 118));
+    let mut terminal = Terminal::start(&arguments, &[("WEBHOOK_SECRET", SECRET)], (24, 120));
     let text = terminal.shows(&["Nothing has come yet"]);
     let address = text
         .split("http://")
@@ -81,6 +81,8 @@ fn the_picture_of_listen_is_what_it_shows() {
     picture.mask_times();
     picture.mask_column("     ms", "    0.4");
     picture.mask_behind("took: ", " ms", "0.42");
+    // Of the sixth row.
+    picture.mask_behind("came at: ", "Z", "2026-11-21T09:30:05");
     check("listen.svg", &picture);
     terminal.press("\x03");
     terminal.end();

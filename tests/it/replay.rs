@@ -2,12 +2,15 @@
 //! handler pretends.
 
 mod apps;
+#[cfg(feature = "cli")]
+mod command;
 mod faults;
 mod fooled;
 mod modes;
 mod report;
 mod restarts;
 mod seeds;
+mod through;
 
 use hookgate::testing::log::LoggedAnswer;
 use hookgate::testing::{DeliveryLog, LoggedDelivery, Signer};

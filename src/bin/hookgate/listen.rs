@@ -12,7 +12,7 @@ mod list;
 mod page;
 mod palette;
 mod panes;
-mod pretty;
+pub(crate) mod pretty;
 mod reports;
 mod screen;
 mod scrolled;
@@ -27,9 +27,11 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::testing::LoggedDelivery;
+use hookgate::testing::explain::Explainer;
 use http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Receiver;
@@ -152,6 +154,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         let effects = Effects {
             client,
             secret,
+            explainer: explainer(&args.secrets)?.map(Arc::new),
             own: reached_from_here(address, &args.path),
             forward,
         };
@@ -181,6 +184,18 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         End::Signalled(Signal::Interrupt) => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Knows the secrets as they are configured, which is where the mistake may be. A typed one is not asked for twice.
+fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
+    if secrets.given().is_empty() {
+        return Ok(None);
+    }
+    let mut explainer = Explainer::new();
+    for (name, text) in secrets.as_configured()? {
+        explainer = explainer.secret(&name, &*text);
+    }
+    Ok(Some(explainer))
 }
 
 async fn bind(address: &str) -> Result<TcpListener, Fault> {

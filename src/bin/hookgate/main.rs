@@ -12,8 +12,10 @@ mod harmless;
 mod http_client;
 mod interrupt;
 mod listen;
+mod log;
 mod out;
 mod panics;
+mod replay;
 mod request_text;
 mod secrets;
 mod send;
@@ -50,9 +52,11 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
+    Log(log::LogArgs),
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
     Doctor(doctor::Doctor),
+    Replay(Box<replay::ReplayArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -92,7 +96,9 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
+        Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -30,7 +30,7 @@ const ORDERS: [Order; 4] = [Order::Service, Order::Sorted, Order::ByLength, Orde
 
 impl<'b> Bodies<'b> {
     /// The most repairs of one body that are tried together.
-    pub(super) const DEEPEST: usize = 3;
+    const DEEPEST: usize = 3;
 
     pub(super) fn new(received: &'b [u8], announced: Option<usize>) -> Self {
         Self {

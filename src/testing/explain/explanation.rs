@@ -117,7 +117,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "  mend   {}", cause.kind().mend())?;
         }
         for hint in &self.hints {
-            writeln!(f, "\nnot proven: {} \n  {hint}", hint.kind().name())?;
+            writeln!(f, "\nnot proven: {}\n  {hint}", hint.kind().name())?;
         }
         if !self.is_authentic() {
             let tried = &self.tried;

@@ -1,4 +1,4 @@
-//! Tries repairs until one verifies: none, then one, then two and three together.
+//! Tries repairs until one verifies: none, then one, then up to four together.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ use crate::clock::UnixSeconds;
 use crate::verify::signature::Signature;
 
 /// The most repairs that are tried together, besides those of the headers.
-const DEEPEST: usize = Bodies::DEEPEST;
+const DEEPEST: usize = 4;
 
 /// What was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Search<'_> {
         tried: &mut Tried,
     ) -> ControlFlow<(), Option<Fit>> {
         for key in self.keys {
-            let Some(distance) = repairs.checked_sub(key.causes.len()) else {
+            let Some(distance) = repairs.checked_sub(key.distance) else {
                 continue;
             };
             let signed = self

@@ -27,6 +27,8 @@ pub(super) struct KnownSecret {
 /// A key to try.
 pub(super) struct KeyVariant {
     pub(super) causes: Vec<Cause>,
+    /// How far away it is: counts like so many causes.
+    pub(super) distance: usize,
     /// The name of the secret that it is made of.
     pub(super) name: String,
     pub(super) key: TrialKey,
@@ -74,13 +76,21 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
     let mut variants: Vec<_> = texts
         .into_iter()
         .map(|(causes, name, text)| KeyVariant {
+            distance: distance(&causes),
             causes,
             name: name.to_owned(),
             key: TrialKey::new(&text),
         })
         .collect();
-    variants.sort_by_key(|variant| variant.causes.len());
+    variants.sort_by_key(|variant| variant.distance);
     variants
+}
+
+/// Quotes and white space often come together, and count as one.
+fn distance(causes: &[Cause]) -> usize {
+    let has = |kind| causes.iter().any(|cause| cause.kind() == kind);
+    let together = has(Kind::SecretQuoted) && has(Kind::SecretWhiteSpace);
+    causes.len() - usize::from(together)
 }
 
 /// What is one mistake away, the likeliest first.

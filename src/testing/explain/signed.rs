@@ -100,7 +100,7 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> 
                 let cause = Cause::with(Kind::SignedInAnotherUnit, "milliseconds were signed");
                 say(
                     Some(cause),
-                    3,
+                    4,
                     format!("{text}{milliseconds:03}.").into_bytes(),
                     b"",
                 );

@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::clock::{ReplayClock, time_is_paused};
 use super::conclude::conclude;
 use super::drive::{Drive, Running, Stage};
-use super::entry::{Entry, examine};
+use super::entry::{Belief, Entry, examine};
 use super::faults::Faults;
 use super::harness::Harness;
 use super::ledger::Ledger;
@@ -180,7 +180,7 @@ impl<M: Mode> Replay<M> {
         if self.longest_wait.is_none() && !time_is_paused() {
             return Err(ReplayError::new(Kind::TimeRuns));
         }
-        let entries = self.entries()?;
+        let entries = self.entries(Belief::Signature)?;
         let first = entries.first().map(|entry| entry.at);
         let first = first.ok_or_else(|| ReplayError::new(Kind::Empty))?;
         let begin = self.mode.begins_at(first);
@@ -220,14 +220,15 @@ impl<M: Mode> Replay<M> {
         Ok(conclude(&entries, played, &ledger, &self.faults, begin))
     }
 
-    pub(super) fn entries(&self) -> Result<Vec<Entry>, ReplayError> {
-        if !self.secrets.are_given() {
+    pub(super) fn entries(&self, belief: Belief) -> Result<Vec<Entry>, ReplayError> {
+        let signs = self.mode.signing() != Signing::Raw;
+        if (signs || belief == Belief::Signature) && !self.secrets.are_given() {
             return Err(ReplayError::new(Kind::NoSecret));
         }
         let deliveries = self.log.deliveries();
         let chosen = self.chosen.iter();
         let chosen = chosen.map(|&index| (index + 1, &deliveries[index]));
-        examine(chosen, &self.secrets, self.mode.signing())
+        examine(chosen, &self.secrets, self.mode.signing(), belief)
     }
 
     fn in_mode<N>(self, mode: N) -> Replay<N> {

@@ -12,7 +12,7 @@ use crate::dedupe::EventKey;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::event::EventHead;
 use crate::testing::log::LoggedDelivery;
-use crate::verify::{Secret, Timestamp, Verified, Verifier, Window};
+use crate::verify::{DeliveryHeaders, Secret, Timestamp, Verified, Verifier, Window};
 
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";
@@ -30,6 +30,15 @@ const NOT_PASSED_ON: [&str; 10] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// What says whether a delivery was authentic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Belief {
+    /// Its signature, under the secrets of the log.
+    Signature,
+    /// Its signature, or else what the log says was answered: for a receiver whose secret is another than the log's.
+    Log,
+}
 
 /// A delivery of the log, ready to be sent.
 pub(super) struct Entry {
@@ -119,11 +128,23 @@ pub(super) fn examine<'l>(
     deliveries: impl Iterator<Item = (usize, &'l LoggedDelivery)>,
     secrets: &Secrets,
     signing: Signing,
+    belief: Belief,
 ) -> Result<Vec<Entry>, ReplayError> {
     let any_age = Window::default()
         .with_past(Duration::MAX)
         .with_ahead(Duration::MAX);
-    let verifier = Verifier::new(secrets.keys()?).with_window(any_age);
+    // Where everything goes out as it came, nothing has to be known of it.
+    let verifier = if belief == Belief::Log && !secrets.are_given() {
+        None
+    } else {
+        Some(Verifier::new(secrets.keys()?).with_window(any_age))
+    };
+    let examiner = Examiner {
+        verifier,
+        secrets,
+        signing,
+        belief,
+    };
     let mut entries = Vec::new();
     let [mut unverifiable, mut wrong, mut unsendable] = [const { Vec::new() }; 3];
     for (line, logged) in deliveries {
@@ -138,13 +159,13 @@ pub(super) fn examine<'l>(
             unverifiable.push(line);
             continue;
         }
-        let Some(entry) = examined(line, logged, &verifier, secrets, signing) else {
+        let Some(entry) = examiner.look_at(line, logged) else {
             unsendable.push(line);
             continue;
         };
         let was_authentic = logged.answer.as_ref().is_some_and(|it| it.key.is_some());
-        let redacted = logged.unverifiable && !entry.resigned;
-        if entry.is_forged() && was_authentic && !redacted {
+        let believed = belief == Belief::Log || logged.unverifiable && !entry.resigned;
+        if entry.is_forged() && was_authentic && !believed {
             wrong.push(line);
         }
         entries.push(entry);
@@ -165,78 +186,72 @@ pub(super) fn examine<'l>(
     Ok(entries)
 }
 
-fn examined(
-    line: usize,
-    logged: &LoggedDelivery,
-    verifier: &Verifier,
-    secrets: &Secrets,
+/// How deliveries are looked at.
+struct Examiner<'s> {
+    verifier: Option<Verifier>,
+    secrets: &'s Secrets,
     signing: Signing,
-) -> Option<Entry> {
-    let body = logged.body.clone().unwrap_or_default();
-    let mut entry = Entry {
-        line,
-        at: logged.received_at,
-        timestamp: None,
-        standing: Standing::Forged,
-        secret: None,
-        resigned: false,
-        recorded: logged
-            .answer
-            .as_ref()
-            .map(|answer| (answer.status, answer.outcome.clone())),
-        method: Method::from_bytes(logged.method.as_bytes()).ok()?,
-        uri: logged.target.parse().ok()?,
-        headers: headers(logged)?,
-        body,
-    };
-    // A time that no timestamp can be written for.
-    Timestamp::at(logged.received_at).ok()?;
-    let head = logged.head().ok();
-    entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
-    let verified = head
-        .as_ref()
-        .and_then(|head| verifier.verify(head, &*entry.body, logged.received_at).ok());
-    if let Some(verified) = verified {
-        entry.standing = Named::of(&verified).map_or(Standing::NoEvent, Standing::Event);
-        entry.secret = secrets.signing(logged).cloned();
-        entry.resigned = signing == Signing::Afresh && entry.secret.is_some();
-        return Some(entry);
-    }
-    // What can't be checked any more is believed to have been what the log says. A forged delivery is never signed.
-    let was_refused = logged
-        .answer
-        .as_ref()
-        .is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
-    if logged.unverifiable && !was_refused && signing != Signing::Raw {
-        let secret = secrets.signing(logged).cloned()?;
-        entry.standing = signed_again(logged, &secret, &entry.body, verifier);
-        entry.secret = Some(secret);
-        entry.resigned = true;
-    }
-    Some(entry)
+    belief: Belief,
 }
 
-/// What a redacted delivery is once it is signed again.
-fn signed_again(
-    logged: &LoggedDelivery,
-    secret: &Secret,
-    body: &[u8],
-    verifier: &Verifier,
-) -> Standing {
-    let stamped: Vec<_> = stamp(secret, logged.received_at, body).collect();
-    let own = |name: &str| stamped.iter().any(|(stamped, _)| *stamped == name);
-    let others = logged.headers.iter().filter(|(name, _)| !own(name));
-    let pairs = others.map(|(name, value)| (name.as_str(), &**value)).chain(
-        stamped
-            .iter()
-            .map(|(name, value)| (*name, value.as_bytes())),
-    );
-    let Ok(head) = crate::verify::DeliveryHeaders::from_pairs(pairs) else {
-        return Standing::Forged;
-    };
-    match verifier.verify(&head, body, logged.received_at) {
-        Ok(verified) => Named::of(&verified).map_or(Standing::NoEvent, Standing::Event),
-        Err(_) => Standing::Forged,
+impl Examiner<'_> {
+    fn look_at(&self, line: usize, logged: &LoggedDelivery) -> Option<Entry> {
+        let answer = logged.answer.as_ref();
+        let mut entry = Entry {
+            line,
+            at: logged.received_at,
+            timestamp: None,
+            standing: Standing::Forged,
+            secret: None,
+            resigned: false,
+            recorded: answer.map(|answer| (answer.status, answer.outcome.clone())),
+            method: Method::from_bytes(logged.method.as_bytes()).ok()?,
+            uri: logged.target.parse().ok()?,
+            headers: headers(logged)?,
+            body: logged.body.clone().unwrap_or_default(),
+        };
+        // A time that no timestamp can be written for.
+        Timestamp::at(logged.received_at).ok()?;
+        let head = logged.head().ok();
+        entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
+        if let Some(standing) = head.and_then(|head| self.standing(&head, &entry)) {
+            entry.standing = standing;
+            entry.secret = self.secrets.signing(logged).cloned();
+            entry.resigned = self.signing == Signing::Afresh && entry.secret.is_some();
+            return Some(entry);
+        }
+        // What can't be checked any more is believed to have been what the log says. A forged delivery is never signed.
+        let was_refused = answer.is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
+        let believed = logged.unverifiable || self.belief == Belief::Log;
+        if believed && !was_refused && self.signing != Signing::Raw {
+            let secret = self.secrets.signing(logged).cloned()?;
+            entry.standing = self.signed_again(logged, &secret, &entry);
+            entry.secret = Some(secret);
+            entry.resigned = true;
+        }
+        Some(entry)
+    }
+
+    /// `None` where the signature is not right.
+    fn standing(&self, head: &DeliveryHeaders<'_>, entry: &Entry) -> Option<Standing> {
+        let verifier = self.verifier.as_ref()?;
+        let verified = verifier.verify(head, &*entry.body, entry.at).ok()?;
+        Some(Named::of(&verified).map_or(Standing::NoEvent, Standing::Event))
+    }
+
+    /// What a delivery is once it is signed again.
+    fn signed_again(&self, logged: &LoggedDelivery, secret: &Secret, entry: &Entry) -> Standing {
+        let stamped: Vec<_> = stamp(secret, entry.at, &entry.body).collect();
+        let own = |name: &str| stamped.iter().any(|(stamped, _)| *stamped == name);
+        let others = logged.headers.iter().filter(|(name, _)| !own(name));
+        let pairs = others.map(|(name, value)| (name.as_str(), &**value)).chain(
+            stamped
+                .iter()
+                .map(|(name, value)| (*name, value.as_bytes())),
+        );
+        let head = DeliveryHeaders::from_pairs(pairs).ok();
+        let standing = head.and_then(|head| self.standing(&head, entry));
+        standing.unwrap_or(Standing::Forged)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Replays.
 
+mod answered;
 mod builder;
 mod clock;
 mod conclude;
@@ -17,7 +18,9 @@ mod plan;
 mod probe;
 mod report;
 mod secrets;
+mod through;
 
+pub use answered::{Answered, AnsweredReport, Latency, Summary};
 pub use builder::Replay;
 pub use clock::ReplayClock;
 pub use diff::{Came, EventDiff, ReportDiff};
@@ -29,3 +32,4 @@ pub use report::{
     AttemptReport, CommitReport, EventReport, Origin, OtherReport, Report, RunEnd, RunReport,
     Verdict,
 };
+pub use through::Through;

@@ -46,7 +46,7 @@ pub(super) mod sealed {
     use super::{AsRecorded, Raw, Resigned, Signing};
     use crate::clock::{Clock, SystemClock, UnixSeconds};
 
-    pub trait Mode {
+    pub trait Mode: Send + Sync + 'static {
         fn signing(&self) -> Signing;
 
         /// What the receiver's clock says at the beginning, of a log whose first delivery came then.

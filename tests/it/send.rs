@@ -421,7 +421,8 @@ fn a_printed_curl_command_delivers_the_same() {
     let sent = Command::new("sh").args(["-c", &command]).output().unwrap();
     assert!(sent.status.success(), "{}", stderr(&sent));
     // Longer than the longest argument of a program.
-    let long = format!("--set=data.properties.Note={}", "é".repeat(100_000));
+    let long = |name: &str| format!("--set=data.properties.{name}={}", "é".repeat(40_000));
+    let (one, other) = (long("One"), long("Other"));
     let output = run(&[
         "send",
         "row.created",
@@ -429,7 +430,8 @@ fn a_printed_curl_command_delivers_the_same() {
         "--to",
         &url,
         "--dry-run=curl",
-        &long,
+        &one,
+        &other,
     ]);
     let mut child = Command::new("sh")
         .stdin(Stdio::piped())

@@ -91,7 +91,9 @@ impl Explainer {
         let stamps = header::stamps(delivery);
         let (fit, tried) = Search {
             keys: &secret::variants(&self.secrets),
-            signed: &signed::variants(&stamps, &header::ids(delivery), body.len()),
+            signed: signed::variants(&stamps, &header::ids(delivery)),
+            stamps: &stamps,
+            body_bytes: body.len(),
             claims: &header::claims(delivery),
             bodies: &bodies,
             limit: self.limit,

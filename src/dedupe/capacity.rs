@@ -61,6 +61,34 @@ impl Capacity {
         }
     }
 
+    /// Holds every event of this time at this rate, and evicts the oldest when full. A rate that is no number or below zero counts as
+    /// zero.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::Capacity;
+    ///
+    /// let two_days = Duration::from_secs(48 * 3600);
+    /// assert_eq!(Capacity::for_rate(10.0, two_days).records(), 1_728_000);
+    /// assert_eq!(Capacity::default().lasts(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
+    /// ```
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // such a cast saturates, and there is no sign here
+    pub fn for_rate(events_per_second: f64, retention: Duration) -> Self {
+        let records = events_per_second.max(0.0) * retention.as_secs_f64();
+        Self::new(records.ceil() as usize)
+    }
+
+    /// How far back a full store remembers at this rate, where it evicts. This must not be less than
+    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), and is useless beyond the retention.
+    #[must_use]
+    pub fn lasts(&self, events_per_second: f64) -> Duration {
+        #[allow(clippy::cast_precision_loss)]
+        // far more records than this rounds away fit into no memory
+        let seconds = self.records as f64 / events_per_second.max(0.0);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
     /// What to do when full.
     #[must_use]
     pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
@@ -99,4 +127,30 @@ pub struct StoreStats {
     pub last_evicted: Option<Duration>,
     /// How many done records are held at most, where there is a limit.
     pub capacity: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_breaks_the_sum() {
+        let day = Duration::from_secs(86_400);
+        for (rate, records) in [
+            (0.0, 1),
+            (-1.0, 1),
+            (f64::NAN, 1),
+            (0.5, 43_200),
+            (1e-9, 1),
+            (f64::INFINITY, usize::MAX),
+        ] {
+            assert_eq!(Capacity::for_rate(rate, day).records(), records, "{rate}");
+        }
+        let capacity = Capacity::new(86_400);
+        assert_eq!(capacity.lasts(1.0), day);
+        for rate in [0.0, -1.0, f64::NAN] {
+            assert_eq!(capacity.lasts(rate), Duration::MAX, "{rate}");
+        }
+        assert_eq!(capacity.lasts(f64::INFINITY), Duration::ZERO);
+    }
 }

@@ -75,6 +75,9 @@ impl Default for LocalStore {
 }
 
 impl LocalStore {
+    /// About what a remembered event takes, in bytes: measured, see the [type's docs](Self).
+    pub const BYTES_PER_RECORD: usize = 190;
+
     /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {
@@ -338,42 +341,6 @@ impl Table {
             Some(Record::Running { .. }) => self.stats.running -= 1,
             Some(Record::Done { .. }) => self.stats.done -= 1,
             None => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_says_its_capacity_and_shows_no_record() {
-        let store = LocalStore::new(7).with_when_full(WhenFull::Refuse);
-        let capacity = store.capacity();
-        assert_eq!(capacity, Capacity::new(7).with_when_full(WhenFull::Refuse));
-        assert_eq!(
-            format!("{store:?}"),
-            format!("LocalStore {{ capacity: {capacity:?}, .. }}")
-        );
-    }
-
-    /// Nobody asks for the event again, so only the queue can find out that the last lease has ended; and it has been tidied.
-    #[test]
-    fn a_renewed_claim_that_nobody_asks_for_is_freed_when_its_last_lease_ends() {
-        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-        let store = LocalStore::default().with_clock(clock.clone());
-        let (key, token) = (EventKey::new("default", "evt_1"), ClaimToken::new(b"{}"));
-        let seconds = Duration::from_secs;
-        crate::block_on(store.claim(&key, token, seconds(30))).unwrap();
-        for _ in 0..500 {
-            clock.advance(Duration::from_millis(1));
-            let renewed = crate::block_on(store.renew(&key, token, seconds(30)));
-            assert_eq!(renewed.unwrap(), Ownership::Held);
-        }
-        // All leases but the last have ended, and two calls have freed them; then the last one has.
-        for (later, running) in [(29_999_500, 1), (0, 1), (500, 0)] {
-            clock.advance(Duration::from_micros(later));
-            assert_eq!(store.stats().running, running);
         }
     }
 }

@@ -3,6 +3,8 @@
 mod done;
 mod evictions;
 mod shard;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -82,6 +84,9 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
+    /// About what a remembered event takes, in bytes: measured, see the [type's docs](Self).
+    pub const BYTES_PER_RECORD: usize = 355;
+
     /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {
@@ -318,105 +323,5 @@ impl Inner {
         if self.refuses() {
             self.held.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-#[cfg(all(test, not(shuttle)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_says_its_capacity_and_shows_no_record() {
-        let store = MemoryStore::new(7).with_when_full(WhenFull::Refuse);
-        let capacity = store.capacity();
-        assert_eq!(capacity, Capacity::new(7).with_when_full(WhenFull::Refuse));
-        assert_eq!(
-            format!("{store:?}"),
-            format!("MemoryStore {{ capacity: {capacity:?}, .. }}")
-        );
-    }
-
-    /// Nobody asks for the event again, so only the queue can find out that the last lease has ended; and it has been tidied.
-    #[test]
-    fn a_renewed_claim_that_nobody_asks_for_is_freed_when_its_last_lease_ends() {
-        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-        let store = MemoryStore::default().with_clock(clock.clone());
-        let (key, token) = (EventKey::new("default", "evt_1"), ClaimToken::new(b"{}"));
-        let seconds = Duration::from_secs;
-        crate::block_on(store.claim(&key, token, seconds(30))).unwrap();
-        for _ in 0..500 {
-            clock.advance(Duration::from_millis(1));
-            let renewed = crate::block_on(store.renew(&key, token, seconds(30)));
-            assert_eq!(renewed.unwrap(), Ownership::Held);
-        }
-        // All leases but the last have ended, and two calls have freed them; then the last one has.
-        for (later, running) in [(29_999_500, 1), (0, 1), (500, 0)] {
-            clock.advance(Duration::from_micros(later));
-            assert_eq!(store.stats().running, running);
-        }
-    }
-
-    /// A sender can choose ids whose digests all lie in one shard.
-    #[test]
-    fn ids_that_lie_in_one_shard_after_the_other_take_no_more_memory_than_others() {
-        const RECORDS: usize = 1_000;
-        let store = MemoryStore::new(RECORDS);
-        let mut shards: Vec<Vec<EventKey>> = vec![Vec::new(); SHARDS];
-        let keys = (0_u64..).map(|n| EventKey::new("default", &n.to_string()));
-        for key in keys.take(RECORDS * SHARDS * 5 / 4) {
-            shards[usize::from(key.as_bytes()[0]) % SHARDS].push(key);
-        }
-        for key in shards.iter().flat_map(|keys| keys.iter().take(RECORDS)) {
-            let (token, minute) = (ClaimToken::new(b""), Duration::from_secs(60));
-            drop(store.claim(key, token, minute));
-            drop(store.commit(key, token, minute));
-        }
-        let room = store.0.done.room();
-        assert!(room < RECORDS * 4, "room for {room} commits");
-    }
-
-    /// A call frees no more than a batch of what has ended. The rest is not taken for alive.
-    #[test]
-    fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
-        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-        let store = MemoryStore::default().with_clock(clock.clone());
-        let lease = Duration::from_secs(30);
-        let of_one_shard = |key: &EventKey| usize::from(key.as_bytes()[0]) % SHARDS == 0;
-        let keys: Vec<_> = (0..)
-            .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(of_one_shard)
-            .take(4 * BATCH)
-            .collect();
-        let (first, second) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));
-        let claim = |key, token| crate::block_on(store.claim(key, token, lease)).unwrap();
-        assert!(keys.iter().all(|key| claim(key, first) == Claimed::Fresh));
-        clock.advance(lease);
-        let [.., before, last] = &keys[..] else {
-            panic!("keys are many")
-        };
-        let renewed = crate::block_on(store.renew(before, first, lease));
-        assert_eq!(renewed.unwrap(), Ownership::Lost);
-        assert_eq!(claim(last, second), Claimed::Fresh);
-        assert!(matches!(claim(last, first), Claimed::Running { .. }));
-    }
-
-    /// What makes room when its time is over was not forgotten too early, to the nanosecond.
-    #[test]
-    fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
-        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-        let store = MemoryStore::new(1).with_clock(clock.clone());
-        let seconds = Duration::from_secs;
-        let finish = |id: &str| {
-            let (key, token) = (EventKey::new("default", id), ClaimToken::new(b"{}"));
-            crate::block_on(store.claim(&key, token, seconds(30))).unwrap();
-            let held = crate::block_on(store.commit(&key, token, seconds(10)));
-            assert_eq!(held.unwrap(), Ownership::Held);
-        };
-        finish("evt_1");
-        clock.advance(seconds(10));
-        finish("evt_2");
-        assert_eq!((store.stats().done, store.stats().evicted), (1, 0));
-        finish("evt_3");
-        assert_eq!((store.stats().done, store.stats().evicted), (1, 1));
     }
 }

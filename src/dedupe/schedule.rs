@@ -135,6 +135,12 @@ impl RetrySchedule {
         count(self.waits.len()).saturating_add(1)
     }
 
+    /// How many attempts there are at least: in the shorter reading, where there are two. Never more than [`attempts`](Self::attempts).
+    #[must_use]
+    pub fn fewest_attempts(&self) -> u32 {
+        self.fewest_attempts.clamp(1, self.attempts())
+    }
+
     /// The sum of all waits: how long after the first attempt the last one begins, the time that attempts take not counted.
     #[must_use]
     pub fn horizon(&self) -> Duration {
@@ -185,7 +191,7 @@ impl RetrySchedule {
         }
         Attempt {
             number,
-            may_be_last: number >= self.fewest_attempts.min(self.attempts()),
+            may_be_last: number >= self.fewest_attempts(),
         }
     }
 }
@@ -241,6 +247,10 @@ mod tests {
         assert_eq!(schedule.first_wait(), Some(seconds(10)));
         assert_eq!(schedule.attempt_timeout(), seconds(30));
         assert_eq!((schedule.attempts(), schedule.horizon()), (3, seconds(70)));
+        assert_eq!(schedule.fewest_attempts(), 2);
+        assert_eq!(RetrySchedule::SERVICE.fewest_attempts(), 5);
+        let never = schedule.clone().with_fewest_attempts(0);
+        assert_eq!(never.fewest_attempts(), 1);
         assert!(!schedule.probable_attempt(seconds(0)).may_be_last);
         assert!(schedule.probable_attempt(seconds(10)).may_be_last);
     }

@@ -4,25 +4,27 @@ use std::fmt;
 
 /// Why a ring of keys or a map of rings was refused.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .kind.message())]
+#[error("{}{}", .kind.message(), quoted(.name))]
 pub struct KeysError {
     kind: KeysErrorKind,
+    /// What was taken already.
+    name: Option<String>,
 }
 
 /// What was wrong with a ring or a map of rings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeysErrorKind {
     /// More than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS) live keys in one ring.
     TooManyKeys,
-    /// Two keys of one ring have this name.
-    NameTaken(String),
+    /// Two keys of one ring have one [name](KeysError::name).
+    NameTaken,
     /// Two keys of one ring have the same secret, so which of them matched could not be told.
     SecretTwiceInRing,
     /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
     SecretInTwoScopes,
-    /// Two rings were given for this subscription id.
-    SubscriptionTaken(String),
+    /// Two rings were given for one subscription id, which is the [name](KeysError::name).
+    SubscriptionTaken,
     /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
     /// characters.
     UnusableName,
@@ -40,13 +42,24 @@ pub enum KeysErrorKind {
 
 impl KeysError {
     pub(crate) fn new(kind: KeysErrorKind) -> Self {
-        Self { kind }
+        Self { kind, name: None }
+    }
+
+    pub(crate) fn about(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// What was wrong.
     #[must_use]
-    pub fn kind(&self) -> &KeysErrorKind {
-        &self.kind
+    pub fn kind(&self) -> KeysErrorKind {
+        self.kind
+    }
+
+    /// The key's name or the subscription's id that is taken, where one is.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 }
 
@@ -57,31 +70,34 @@ impl fmt::Debug for KeysError {
 }
 
 impl KeysErrorKind {
-    fn message(&self) -> String {
+    fn message(self) -> &'static str {
         match self {
-            Self::TooManyKeys => "a ring holds at most 4 live keys: retire one first".into(),
-            Self::NameTaken(name) => format!("two keys of one ring are named {name:?}"),
-            Self::SecretTwiceInRing => "the same secret appears more than once in one ring".into(),
+            Self::TooManyKeys => "a ring holds at most 4 live keys: retire one first",
+            Self::NameTaken => "two keys of one ring are named",
+            Self::SecretTwiceInRing => "the same secret appears more than once in one ring",
             Self::SecretInTwoScopes => {
-                "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose".into()
+                "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose"
             }
-            Self::SubscriptionTaken(id) => format!("two rings for the subscription {id:?}"),
+            Self::SubscriptionTaken => "two rings for the subscription",
             Self::UnusableName => {
-                "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters".into()
+                "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters"
             }
-            Self::NoKeys => "no ring of keys was given".into(),
-            Self::NotBySubscription => {
-                "one ring serves every delivery here: replace it as a whole".into()
-            }
+            Self::NoKeys => "no ring of keys was given",
+            Self::NotBySubscription => "one ring serves every delivery here: replace it as a whole",
             Self::BySubscription => {
-                "rings are held by subscription id here: name the subscription to replace".into()
+                "rings are held by subscription id here: name the subscription to replace"
             }
             Self::ByProvider => {
-                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)".into()
+                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)"
             }
             Self::NotByProvider => {
-                "no provider looks rings up here: replace or remove them instead".into()
+                "no provider looks rings up here: replace or remove them instead"
             }
         }
     }
+}
+
+fn quoted(name: &Option<String>) -> String {
+    name.as_ref()
+        .map_or_else(String::new, |name| format!(" {name:?}"))
 }

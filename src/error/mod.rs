@@ -13,12 +13,17 @@ mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
+#[cfg(feature = "testing")]
 mod path;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "testing")]
+mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
+#[cfg(feature = "testing")]
+mod sender;
 mod store;
 mod verify;
 
@@ -29,12 +34,17 @@ pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
+#[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "testing")]
+pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
+#[cfg(feature = "testing")]
+pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 
@@ -78,10 +88,10 @@ mod tests {
             format!("{error:?}"),
             "SecretError(Unreadable): the secret's file can't be read: no such file"
         );
-        let error = KeysError::new(KeysErrorKind::NameTaken("a".into()));
+        let error = KeysError::new(KeysErrorKind::NameTaken).about("a");
         assert_eq!(
             format!("{error:?}"),
-            r#"KeysError(NameTaken("a")): two keys of one ring are named "a""#
+            r#"KeysError(NameTaken): two keys of one ring are named "a""#
         );
         let error = BuildError::new(BuildErrorKind::Keys).caused_by(error);
         assert_eq!(

@@ -41,15 +41,15 @@ mod rejection;
 
 pub use rejection::{EventMisfit, EventRejection, LayerMissing};
 
+use axum_core::body::Body;
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
-use http::StatusCode;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::delivery::Delivery;
 use crate::event::Event;
-use crate::layer::{DeadLetter, FailureReason, Unhandled};
+use crate::layer::{DeadLetter, FailureReason, IntoAnswer as _, Unhandled};
 use crate::verify::Verified;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
@@ -93,19 +93,19 @@ fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
 /// 204: done, and reported as unhandled.
 impl IntoResponse for Unhandled {
     fn into_response(self) -> Response {
-        self.mark(StatusCode::NO_CONTENT.into_response())
+        self.into_answer().map(Body::from)
     }
 }
 
 impl IntoResponse for DeadLetter {
     fn into_response(self) -> Response {
-        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+        self.into_answer().map(Body::from)
     }
 }
 
 /// 500. For another status, [`mark`](FailureReason::mark) a response that has it.
 impl IntoResponse for FailureReason {
     fn into_response(self) -> Response {
-        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_response())
+        self.into_answer().map(Body::from)
     }
 }

@@ -58,7 +58,8 @@ pub struct Settled {
     pub reason: Option<Reason>,
     /// Time from the claim to the end of the handler.
     pub elapsed: Duration,
-    /// Whether the request had been answered, or its sender had hung up, before the end.
+    /// Whether the request had been answered, or its sender had hung up, before the end: that of the handler, or that of a commit or
+    /// release that was slow.
     pub late: bool,
 }
 
@@ -169,6 +170,33 @@ impl Hooks {
         if let Some(hook) = &self.settled {
             let _ = caught(|| hook(settled));
         }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl crate::receiver::ReceiverBuilder {
+    /// Tells the hooks that were set nothing more once `holds` says no.
+    pub(crate) fn tell_only_if(
+        mut self,
+        holds: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    ) -> Self {
+        fn guarded<T: 'static>(
+            hook: &mut Option<Hook<T>>,
+            holds: impl Fn() -> bool + Send + Sync + 'static,
+        ) {
+            *hook = hook.take().map(|hook| -> Hook<T> {
+                Arc::new(move |told: &T| {
+                    if holds() {
+                        hook(told);
+                    }
+                })
+            });
+        }
+        let hooks = &mut self.layer.hooks;
+        guarded(&mut hooks.answer, holds.clone());
+        guarded(&mut hooks.settled, holds.clone());
+        guarded(&mut hooks.failed, holds);
+        self
     }
 }
 

@@ -150,7 +150,6 @@ pub(super) fn settle<'a, R, E>(
         // What the request hears if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
-    let late = meeting.alone();
     meeting.settling(ended);
     async move {
         let outcome = if done {
@@ -174,7 +173,8 @@ pub(super) fn settle<'a, R, E>(
             delivery: delivery.clone(),
             reason: reason.clone(),
             elapsed,
-            late,
+            // Now and not before: a store that is slow to commit can make it late.
+            late: meeting.alone(),
         };
         trace::ended(&settled);
         metrics::settled(receiver, &settled);

@@ -209,6 +209,19 @@ impl ReceiverBuilder {
         self
     }
 
+    /// Puts another store before the one that was given. False where deduplication was switched off.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wrap_store(
+        &mut self,
+        wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
+    ) -> bool {
+        self.store = match self.store.take() {
+            Some(Dedupe::By(store)) => Some(Dedupe::By(wrap(store))),
+            unwrapped => unwrapped,
+        };
+        !matches!(self.store, Some(Dedupe::Without))
+    }
+
     /// Checks the settings against each other.
     ///
     /// # Errors

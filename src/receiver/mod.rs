@@ -264,6 +264,11 @@ impl Receiver {
         Some((self.shared.retention, needed))
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn window(&self) -> crate::verify::Window {
+        self.shared.verifier.window()
+    }
+
     pub(crate) fn id(&self) -> RecognisedBy {
         RecognisedBy(Arc::as_ptr(&self.shared).addr())
     }

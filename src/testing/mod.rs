@@ -9,23 +9,28 @@
 //! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
 
 mod clock;
+mod clock_offset;
 mod event;
 pub mod explain;
 pub mod factory;
 mod iso8601;
 pub mod log;
 pub mod read;
+pub mod replay;
 pub mod sender;
 mod signer;
 mod store;
 mod transport;
 
 pub use clock::TokioClock;
+pub use clock_offset::ClockOffset;
 pub use event::{delivery, event};
 pub use explain::{Explainer, Explanation};
 pub use factory::{EventFactory, SampleEvent};
 pub use iso8601::iso8601;
-pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery, Recorder};
+pub use replay::{Faults, Harness, Replay};
+pub use sender::Sender;
 pub use signer::Signer;
 pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
 pub use transport::{InProcess, Transport, TransportError};

@@ -61,7 +61,7 @@ impl KeyRing {
             return Err(KeysError::new(Kind::TooManyKeys));
         }
         if self.keys.iter().any(|key| key.name == name) {
-            return Err(KeysError::new(Kind::NameTaken(name.to_string())));
+            return Err(KeysError::new(Kind::NameTaken).about(&*name));
         }
         let key = Key::new(name, secret);
         if self.keys.iter().any(|other| other.mac.same(&key.mac)) {
@@ -208,11 +208,9 @@ mod tests {
     #[test]
     fn a_ring_refuses_what_would_be_ambiguous() {
         let ring = || KeyRing::named("a", secret("1")).unwrap();
-        let kind = |result: Result<KeyRing, KeysError>| result.unwrap_err().kind().clone();
-        assert_eq!(
-            kind(ring().with_key("a", secret("2"))),
-            Kind::NameTaken("a".into())
-        );
+        let kind = |result: Result<KeyRing, KeysError>| result.unwrap_err().kind();
+        let taken = ring().with_key("a", secret("2")).unwrap_err();
+        assert_eq!((taken.kind(), taken.name()), (Kind::NameTaken, Some("a")));
         assert_eq!(
             kind(ring().with_key("b", secret("1"))),
             Kind::SecretTwiceInRing

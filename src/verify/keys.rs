@@ -78,7 +78,7 @@ impl Keys {
                 Entry::Vacant(free) => free.insert(Arc::clone(&ring)),
                 Entry::Occupied(taken) => {
                     let id = taken.key().to_string();
-                    return Err(KeysError::new(Kind::SubscriptionTaken(id)));
+                    return Err(KeysError::new(Kind::SubscriptionTaken).about(id));
                 }
             };
             scopes.add(&ring)?;
@@ -367,13 +367,13 @@ mod tests {
             Keys::by_subscription([("wh_1", left), ("wh_2", right)])
         };
         let error = pair(secret("1").into(), secret("1").into()).unwrap_err();
-        assert_eq!(*error.kind(), Kind::SecretInTwoScopes);
+        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
         let shared = |tail| KeyRing::new(secret(tail)).with_scope("shared").unwrap();
         assert!(pair(shared("1"), shared("1")).is_ok());
 
         let keys = pair(secret("1").into(), secret("2").into()).unwrap();
         let error = keys.replace_subscription("wh_2", secret("1")).unwrap_err();
-        assert_eq!(*error.kind(), Kind::SecretInTwoScopes);
+        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
         assert!(keys.replace_subscription("wh_1", secret("1")).is_ok());
     }
 
@@ -408,20 +408,19 @@ mod tests {
         let error = single
             .replace_subscription("wh_1", secret("2"))
             .unwrap_err();
-        assert_eq!(*error.kind(), Kind::NotBySubscription);
+        assert_eq!(error.kind(), Kind::NotBySubscription);
         let map = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
         assert_eq!(
-            *map.replace(secret("2")).unwrap_err().kind(),
+            map.replace(secret("2")).unwrap_err().kind(),
             Kind::BySubscription
         );
         let twice = Keys::by_subscription([("wh_1", secret("1")), ("wh_1", secret("2"))]);
-        assert_eq!(
-            *twice.unwrap_err().kind(),
-            Kind::SubscriptionTaken("wh_1".into())
-        );
+        let error = twice.unwrap_err();
+        assert_eq!(error.kind(), Kind::SubscriptionTaken);
+        assert_eq!(error.name(), Some("wh_1"));
         let none: [(&str, KeyRing); 0] = [];
         assert_eq!(
-            *Keys::by_subscription(none).unwrap_err().kind(),
+            Keys::by_subscription(none).unwrap_err().kind(),
             Kind::NoKeys
         );
     }

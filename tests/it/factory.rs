@@ -1,12 +1,14 @@
 //! Sample events are what the service sends, and edges are what they are said to be.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::testing::factory::{EVENT_TYPES, EdgeValue, EventFactory, JsonText, SampleEvent};
+use hookgate::testing::factory::{
+    EVENT_TYPES, EdgeValue, EventFactory, JsonText, SampleEvent, World,
+};
 use hookgate::testing::{Signer, iso8601};
 use hookgate::{
     Event, EventData, LocalStore, ManualClock, PathErrorKind, Properties, Receiver, Secret,
@@ -308,4 +310,65 @@ fn builders_change_what_they_name_and_nothing_else() {
     assert!(gone.get("data.rowId").is_none());
     // Values stay out of what may be logged.
     assert!(!format!("{:?}", factory.row_created()).contains("Lovelace"));
+}
+
+/// A receiver that keeps a copy of all rows never finds one missing, known already or other than it was.
+#[test]
+fn the_events_of_a_world_fit_each_other() {
+    let mut rows: HashMap<String, HashMap<String, String>> = HashMap::new();
+    let mut ids = HashSet::new();
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for sample in World::seeded(3).take(20_000) {
+        let event: Event = sample.event().unwrap();
+        assert!(ids.insert(event.id.to_string()), "{}", event.id);
+        let model = event.datamodel_id().unwrap().to_string();
+        *seen
+            .entry(format!("{} {model}", event.event_type()))
+            .or_default() += 1;
+        match event.data {
+            EventData::RowCreated(row) => {
+                for (name, value) in row.properties.iter() {
+                    if name == "Account" {
+                        let customer = &row.properties.required().relation(name).unwrap()[0];
+                        assert!(rows.contains_key(customer.as_str()), "{customer}");
+                    }
+                    assert!(value.json().is_some());
+                }
+                let properties = row.properties.iter();
+                let properties = properties.map(|(name, value)| {
+                    (name.to_owned(), value.json().unwrap().as_str().to_owned())
+                });
+                let known = rows.insert(row.row_id.to_string(), properties.collect());
+                assert!(known.is_none(), "{} twice", row.row_id);
+            }
+            EventData::RowUpdated(row) => {
+                let known = rows
+                    .get_mut(row.row_id.as_str())
+                    .expect("a row that is there");
+                assert!(!row.changes.is_empty());
+                for (name, change) in row.changes.iter() {
+                    let text =
+                        |value: hookgate::Value<'_>| value.json().unwrap().as_str().to_owned();
+                    let before = known.insert(name.to_owned(), text(change.after));
+                    assert_eq!(before, Some(text(change.before)), "{name}");
+                }
+            }
+            EventData::RowDeleted(row) => {
+                assert!(rows.remove(row.row_id.as_str()).is_some(), "{}", row.row_id);
+                assert!(row.deleted_by.email.is_none());
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(rows.len() <= 1_200, "it does not grow for ever");
+    }
+    let kinds: HashSet<_> = seen.keys().map(String::as_str).collect();
+    let expected = [
+        "row.created dm_customers",
+        "row.created dm_orders",
+        "row.deleted dm_orders",
+        "row.updated dm_customers",
+        "row.updated dm_orders",
+    ];
+    assert_eq!(kinds, HashSet::from(expected));
+    assert!(seen.values().all(|count| *count > 100), "{seen:?}");
 }

@@ -290,6 +290,21 @@ fn unsafe_code_is_forbidden() {
 }
 
 #[test]
+fn the_command_is_built_only_where_it_is_asked_for() {
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+    let command = manifest.split("[[bin]]").nth(1).unwrap();
+    let command = command.split("\n[").next().unwrap();
+    assert!(command.contains("name = \"hookgate\""), "{command}");
+    assert!(
+        command.contains("required-features = [\"cli\"]"),
+        "{command}"
+    );
+    let default = manifest.lines().find(|line| line.starts_with("default = "));
+    assert!(default.is_some_and(|line| !line.contains("cli")));
+    assert_eq!(manifest.matches("[[bin]]").count(), 1);
+}
+
+#[test]
 fn no_file_is_long() {
     for source in sources() {
         let code = source.text.split("\nmod tests {").next().unwrap();

@@ -785,7 +785,11 @@ async fn a_success_is_answered_2xx_whatever_its_commit_does() {
         assert_eq!(harness.told.last_answer(), outcome, "{event}");
     }
     pass(10_000).await;
-    // The slow commit has landed.
+    // The slow commit has landed, and its run was late for that.
+    let settled = harness.told.settled.lock().unwrap().clone();
+    let late: Vec<_> = settled.iter().map(|run| (run.outcome, run.late)).collect();
+    assert_eq!(late.last(), Some(&(Outcome::Handled, true)), "{late:?}");
+    assert_eq!(late.iter().filter(|(_, late)| *late).count(), 1, "{late:?}");
     *store.commit.lock().unwrap() = Fault::None;
     assert!(replayed(&harness.send(&Sent::event("evt_4")).await));
 }

@@ -968,17 +968,17 @@ fn keys_that_are_looked_up_are_changed_where_they_are_found() {
         keys.replace_subscription("wh_1", secret()).unwrap_err(),
         keys.remove_subscription("wh_1").unwrap_err(),
     ] {
-        assert_eq!(*error.kind(), KeysErrorKind::ByProvider);
+        assert_eq!(error.kind(), KeysErrorKind::ByProvider);
         assert!(error.to_string().contains(".forget(id)"), "{error}");
     }
     assert_eq!(keys.forget("not of the form"), Ok(()));
     let held = Keys::single(secret());
     assert_eq!(
-        *held.forget("wh_1").unwrap_err().kind(),
+        held.forget("wh_1").unwrap_err().kind(),
         KeysErrorKind::NotByProvider
     );
     assert_eq!(
-        *held.forget_all().unwrap_err().kind(),
+        held.forget_all().unwrap_err().kind(),
         KeysErrorKind::NotByProvider
     );
     assert!(held.lookup_stats().is_none());

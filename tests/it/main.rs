@@ -6,8 +6,12 @@
 
 #[cfg(feature = "axum")]
 mod bodies;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
+#[cfg(feature = "cli")]
+mod doctor;
 mod events;
 mod examples;
 #[cfg(feature = "testing")]
@@ -46,6 +50,8 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
 mod parsers;
+#[cfg(all(unix, feature = "cli"))]
+mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
 mod process;
@@ -54,10 +60,16 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
+#[cfg(all(feature = "axum", feature = "testing"))]
+mod replay;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(feature = "cli")]
 mod send;
+#[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
+mod sender;
+#[cfg(feature = "cli")]
+mod simulate;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

@@ -124,7 +124,7 @@ async fn rings_remember_together_only_where_they_are_told_to() {
 #[test]
 fn one_secret_under_two_subscriptions_is_refused() {
     let error = Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]).unwrap_err();
-    assert_eq!(*error.kind(), KeysErrorKind::SecretInTwoScopes);
+    assert_eq!(error.kind(), KeysErrorKind::SecretInTwoScopes);
 }
 
 #[tokio::test]

@@ -356,7 +356,7 @@ fn a_wrong_command_line_says_what_to_write() {
         (
             vec!["send", "row.created", to, "--age=soon"],
             2,
-            "write 400s",
+            "500ms, 30s",
         ),
         (
             vec!["send", "row.created", to, "--age=99999d"],
@@ -386,7 +386,7 @@ fn a_wrong_command_line_says_what_to_write() {
         (
             vec!["send", "row.created", to, "--secret-env=NOT_THERE"],
             5,
-            "the environment has no NOT_THERE",
+            "NOT_THERE: the environment variable is not set",
         ),
     ] {
         let output = run(&arguments);

@@ -1,5 +1,6 @@
 //! The stores of this crate: the conformance suite, and what it can't ask of any store.
 
+mod both;
 #[cfg(feature = "testing")]
 mod broken;
 #[cfg(feature = "testing")]
@@ -13,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership, StoreError,
-    StoreErrorKind, StoreFuture, StoreStats, UnixSeconds, WhenFull,
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership,
+    StoreError, StoreErrorKind, StoreFuture, StoreStats, UnixSeconds, WhenFull,
 };
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -127,16 +128,9 @@ fn claims_that_nobody_ends_are_freed_when_their_lease_is_over() {
 
 #[test]
 fn a_stepped_wall_clock_changes_nothing() {
-    let stores = |clock: &ManualClock| -> Vec<Box<dyn DedupeStore>> {
-        vec![
-            Box::new(LocalStore::default().with_clock(Arc::new(clock.clone()))),
-            #[cfg(feature = "moka")]
-            Box::new(hookgate::MemoryStore::default().with_clock(Arc::new(clock.clone()))),
-        ]
-    };
     for step in [-3600, 3600, i64::MIN / 2, i64::MAX / 2] {
         let clock = clock();
-        for store in stores(&clock) {
+        for (_, store) in both::stores(Capacity::default(), &clock) {
             let (running, holder) = (key(1), token());
             finish(&*store, &key(0), RETAIN);
             now(store.claim(&running, holder, LEASE)).unwrap();

@@ -77,12 +77,17 @@ impl Fault {
         self
     }
 
+    /// The exit code that it ends with.
+    pub(crate) fn code(&self) -> u8 {
+        self.class as u8
+    }
+
     pub(crate) fn report(self, json: bool) -> ExitCode {
         if !matches!(self.class, Class::ClosedPipe | Class::Interrupted) {
             // What can't be told is not worth a panic.
             let _ = self.write(json);
         }
-        ExitCode::from(self.class as u8)
+        ExitCode::from(self.code())
     }
 
     fn write(&self, json: bool) -> io::Result<()> {

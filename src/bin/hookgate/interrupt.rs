@@ -19,11 +19,18 @@ static AWAITED: AtomicBool = AtomicBool::new(false);
 /// Runs an async command to its end, or until Ctrl-C. It is then dropped where it waits, which is its chance to put things in
 /// order, and the program ends with 130. What it has left to blocking threads is not waited for.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    block_on_to_its_end(async { or_interrupted(command).await? })
+}
+
+/// The same for a command that looks after Ctrl-C itself, with [`or_interrupted`], since it has something to say afterwards.
+pub(crate) fn block_on_to_its_end<T>(
+    command: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
     let runtime = Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(no_runtime)?;
-    let ended = runtime.block_on(async { or_interrupted(command).await? });
+    let ended = runtime.block_on(command);
     runtime.shutdown_background();
     ended
 }

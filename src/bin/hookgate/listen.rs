@@ -12,7 +12,7 @@ mod list;
 mod page;
 mod palette;
 mod panes;
-mod pretty;
+pub(crate) mod pretty;
 mod reports;
 mod screen;
 mod scrolled;
@@ -27,16 +27,18 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::testing::LoggedDelivery;
+use hookgate::testing::explain::Explainer;
 use http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Receiver;
 
-use crate::duration;
-use crate::fault::{Class, Fault};
-use crate::http_client::HttpClient;
+use crate::durations;
+use crate::fault::{Class, Fault, warn};
+use crate::http_client::{HttpClient, target};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use answers::Answers;
@@ -51,31 +53,31 @@ use state::{About, State};
 /// What can be said to `hookgate listen`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listen {
-    /// The address to listen on. Port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8787")]
     addr: String,
-    /// The path that deliveries are taken at.
+    /// The path that deliveries are taken at
     #[arg(long, value_name = "PATH", default_value = "/webhooks", value_parser = path)]
     path: String,
-    /// Pass verified deliveries on to this URL, byte for byte, and answer what it answers; 502 where it can't be reached.
-    #[arg(long, value_name = "URL", value_parser = url, conflicts_with = "status")]
-    forward: Option<Uri>,
-    /// How long the server behind --forward may take. The sender is answered 503 after 4.5 s; what is answered later still counts.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
+    /// Pass verified deliveries on to this URL, byte for byte, and answer what it answers; 502 where it can't be reached
+    #[arg(long, value_name = "URL", conflicts_with = "status")]
+    forward: Option<String>,
+    /// How long the server behind --forward may take, such as 10s or 500ms. The sender is answered 503 after 4.5 s; what is answered later still counts
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = durations::parse)]
     forward_timeout: Duration,
-    /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies.
+    /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
-    /// What verified deliveries are answered.
+    /// What verified deliveries are answered
     #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
     status: StatusCode,
-    /// Wait before each answer. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
+    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
-    /// Answer 500 to so many runs before the first that succeeds.
+    /// Answer 500 to so many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_first: u64,
-    /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them.
+    /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
     #[command(flatten)]
@@ -90,15 +92,6 @@ fn path(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("a path begins with / and has no query".to_owned())
-}
-
-fn url(text: &str) -> Result<Uri, String> {
-    let advice = || "write the whole address: http://localhost:3000/webhooks".to_owned();
-    let uri: Uri = text.parse().map_err(|_| advice())?;
-    match uri.scheme_str() {
-        Some("http" | "https") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
-        _ => Err(advice()),
-    }
 }
 
 fn status(text: &str) -> Result<StatusCode, String> {
@@ -123,13 +116,13 @@ pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
-    let ring = args.secrets.ring()?;
-    let secret = args.secrets.first()?;
+    let forward = args.forward.as_deref().map(target).transpose()?;
+    let (ring, secret) = args.secrets.ring_and_first()?;
     let listener = bind(&args.addr).await?;
     let address = listener.local_addr()?;
     let url = format!("http://{address}{}", args.path);
     let client = HttpClient::new()?;
-    if let Some(forward) = &args.forward {
+    if let Some(forward) = &forward {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
@@ -138,10 +131,9 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         status: args.status,
         delay: args.delay,
         fail_first: args.fail_first.into(),
-        forward: args.forward.clone().map(|url| Forward {
-            client: client.clone(),
+        forward: forward.clone().map(|url| Forward {
+            client: client.clone().with_patience(args.forward_timeout),
             url,
-            patience: args.forward_timeout,
         }),
     };
     let server = Server::start(listener, &args.path, ring, answers, reports)?;
@@ -155,29 +147,32 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let end = if is_seen && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
         let about = About {
             url: url.clone(),
-            forward: args.forward.as_ref().map(ToString::to_string),
+            forward: forward.as_ref().map(ToString::to_string),
             log: args.record.as_ref().map(|path| path.display().to_string()),
             warning,
         };
         let effects = Effects {
             client,
             secret,
+            explainer: explainer(&args.secrets)?.map(Arc::new),
             own: reached_from_here(address, &args.path),
-            forward: args.forward,
+            forward,
         };
         let state = State::new(about, args.keep);
         screen::show(state, deliveries, missed, effects, &mut signals)
             .await
-            // A terminal that is gone is a reader that is gone.
-            .unwrap_or(End::Signalled(Signal::Terminate))
+            .map_err(|error| Fault::caused_by(Class::Input, "the terminal can't be used", &error))
     } else {
         if let Some(warning) = warning {
-            eprintln!("hookgate: {warning}");
+            warn(
+                &warning,
+                "leave --addr away where nobody else is to reach it",
+            );
         }
         let json = serde_json::json!({ "listening": url });
         out.say(&format!("listening on {url}"), &json)?;
         out.flush()?;
-        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await?
+        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await
     };
     let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
@@ -185,10 +180,22 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         // Asked twice, it waits no longer.
         () = &mut again => {}
     }
-    Ok(match end {
+    Ok(match end? {
         End::Signalled(Signal::Interrupt) => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Knows the secrets as they are configured, which is where the mistake may be. A typed one is not asked for twice.
+fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
+    if secrets.given().is_empty() {
+        return Ok(None);
+    }
+    let mut explainer = Explainer::new();
+    for (name, text) in secrets.as_configured()? {
+        explainer = explainer.secret(&name, &*text);
+    }
+    Ok(Some(explainer))
 }
 
 async fn bind(address: &str) -> Result<TcpListener, Fault> {

@@ -2,10 +2,9 @@
 //!
 //! One file a command; what they know is in the library.
 #![allow(missing_docs)] // a program has no API
-#![allow(dead_code)] // until every command is there
 
 mod delivery_input;
-mod duration;
+mod doctor;
 mod durations;
 mod explain;
 mod fault;
@@ -13,14 +12,15 @@ mod harmless;
 mod http_client;
 mod interrupt;
 mod listen;
+mod log;
 mod out;
 mod panics;
+mod replay;
 mod request_text;
-mod runtime;
 mod secrets;
 mod send;
 mod sign;
-mod span;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -45,13 +45,18 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
-    Send(Box<send::SendArgs>),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped.
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
+    Log(log::LogArgs),
+    Send(Box<send::SendArgs>),
+    Simulate(Box<simulate::SimulateArgs>),
+    Doctor(doctor::Doctor),
+    Replay(Box<replay::ReplayArgs>),
     /// Print the completions for a shell.
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
@@ -86,10 +91,14 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
         Command::Send(args) => send::run(&args, out),
+        Command::Simulate(args) => simulate::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Log(args) => log::run(&args, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
+        Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);

@@ -14,7 +14,8 @@ pub(crate) fn install() {
     }));
 }
 
-fn request(info: &PanicHookInfo<'_>) -> String {
+/// What is said of a panic.
+pub(crate) fn request(info: &PanicHookInfo<'_>) -> String {
     let place = info
         .location()
         .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);

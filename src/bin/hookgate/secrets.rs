@@ -92,17 +92,24 @@ impl SecretArgs {
 
     /// One ring of all of them.
     pub(crate) fn ring(&self) -> Result<KeyRing, Fault> {
+        self.ring_and_first().map(|(ring, _)| ring)
+    }
+
+    /// One ring of all of them, and the first of them; asked for once.
+    pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
         let unusable = |error: hookgate::KeysError| {
             Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
         };
+        let named = self.named()?;
+        let first = named.first().map(|(_, secret)| secret.clone());
         let mut ring = None;
-        for (name, secret) in self.named()? {
+        for (name, secret) in named {
             ring = Some(match ring {
                 None => KeyRing::named(&name, secret).map_err(unusable)?,
                 Some(ring) => KeyRing::with_key(ring, &name, secret).map_err(unusable)?,
             });
         }
-        ring.ok_or_else(none_given)
+        ring.zip(first).ok_or_else(none_given)
     }
 
     /// The first of them, for what signs.
@@ -252,3 +259,70 @@ fn warn_if_others_can_read(path: &Path) {
 
 #[cfg(not(unix))]
 fn warn_if_others_can_read(_: &Path) {}
+
+/// At a terminal that `script` of util-linux makes, as on most Linux systems.
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Command, Stdio, exit};
+
+    use super::*;
+
+    const SECRET: &str = "whsec_made_up_and_typed_in";
+
+    /// Not a test of its own: what the one below starts at a terminal.
+    #[test]
+    #[ignore = "asks at a terminal, for the test below"]
+    fn asks_for_a_secret() {
+        let args = SecretArgs {
+            secret_env: Vec::new(),
+            secret_file: Vec::new(),
+            any_secret: false,
+        };
+        exit(args.first().map_or_else(|fault| fault.code().into(), |_| 0));
+    }
+
+    /// What stood on the terminal when this was typed, the state that it was left in included.
+    fn typed(keys: &str) -> Option<String> {
+        let itself = std::env::current_exe().ok()?;
+        let asked = format!(
+            "{} --ignored --exact --nocapture secrets::tests::asks_for_a_secret; echo code=$?; stty -a",
+            itself.display()
+        );
+        let mut script = Command::new("script")
+            .args(["--quiet", "--command", &asked, "/dev/null"])
+            .env_remove(DEFAULT_VARIABLE)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let (mut terminal, mut seen) = (script.stdout.take()?, Vec::new());
+        while !String::from_utf8_lossy(&seen).contains("(not shown): ") {
+            let mut some = [0; 256];
+            let read = terminal.read(&mut some).ok().filter(|read| *read > 0)?;
+            seen.extend_from_slice(&some[..read]);
+        }
+        let mut keyboard = script.stdin.take()?;
+        keyboard.write_all(keys.as_bytes()).ok()?;
+        terminal.read_to_end(&mut seen).ok()?;
+        script.wait().ok()?;
+        Some(String::from_utf8_lossy(&seen).into_owned())
+    }
+
+    #[test]
+    fn a_prompt_shows_nothing_and_leaves_the_terminal_whole_also_when_interrupted() {
+        if Command::new("script").arg("--version").output().is_err() {
+            return;
+        }
+        let enter = format!("{SECRET}\n");
+        let too_short = "whsec_no\n";
+        for (keys, code) in [(&*enter, 0), ("whsec_made_up\x03", 130), (too_short, 5)] {
+            let seen = typed(keys).expect("a terminal");
+            assert!(seen.contains(&format!("code={code}\r")), "{seen}");
+            assert!(!seen.contains("whsec_made_up"), "{seen}");
+            for set in ["echo", "icanon", "isig"] {
+                assert!(seen.split_whitespace().any(|word| word == set), "{seen}");
+            }
+        }
+    }
+}

@@ -15,11 +15,12 @@ use hookgate::testing::{Signer, Transport};
 use hookgate::{Clock, ManualClock, RetrySchedule, SystemClock, UnixSeconds};
 
 use crate::fault::{Class, Fault, answer};
+use crate::harmless::harmless;
 use crate::http_client::HttpClient;
 use crate::out::Out;
 use crate::request_text::{self, Form};
 use crate::secrets::SecretArgs;
-use crate::{runtime, span};
+use crate::{durations, interrupt};
 
 /// Sign a sample event and deliver it, as the service would.
 ///
@@ -50,7 +51,7 @@ pub(crate) struct SendArgs {
     #[arg(long, value_name = "WHAT")]
     tamper: Option<TamperArg>,
     /// Sign as of so long ago: 400s, 5m. A time ahead is negative: -30s.
-    #[arg(long, value_name = "SPAN", default_value = "0s", allow_hyphen_values = true, value_parser = span::signed_seconds)]
+    #[arg(long, value_name = "SPAN", default_value = "0s", allow_hyphen_values = true, value_parser = age)]
     age: i64,
     /// Name this subscription in X-Service-Webhook-Id.
     #[arg(long, value_name = "ID")]
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &SendArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         return Ok(answer(true));
     }
     let client = HttpClient::new()?;
-    runtime::block_on(deliver_all(args, &signer, &body, &client, out))
+    interrupt::block_on(deliver_all(args, &signer, &body, &client, out))
 }
 
 async fn deliver_all(
@@ -177,6 +178,7 @@ impl Line {
             None => "no answer".to_owned(),
         };
         let millis = self.elapsed_ms;
+        let (id, event_type) = (harmless(id), harmless(event_type));
         let mut text = format!("{id} {event_type}: {status} in {millis} ms");
         if !self.accepted || self.replayed {
             text = format!("{text}\n  {}", self.meaning);
@@ -303,13 +305,25 @@ fn unreachable(to: &Uri, error: &(dyn std::error::Error + 'static)) -> Fault {
         .advise("is the receiver running, and is the port right?")
 }
 
-fn url(text: &str) -> Result<Uri, String> {
+pub(crate) fn url(text: &str) -> Result<Uri, String> {
     let uri: Uri = text.parse().map_err(|error| format!("{error}"))?;
     let scheme = uri.scheme_str();
     if !matches!(scheme, Some("http" | "https")) || uri.authority().is_none() {
         return Err("write the whole URL: http://127.0.0.1:3000/webhooks".to_owned());
     }
     Ok(uri)
+}
+
+/// Whole seconds in either direction.
+fn age(text: &str) -> Result<i64, String> {
+    let (sign, text) = match text.trim().strip_prefix('-') {
+        Some(ahead) => (-1, ahead),
+        None => (1, text.trim()),
+    };
+    let seconds = durations::parse(text)?.as_secs();
+    Ok(i64::try_from(seconds)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(sign))
 }
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
@@ -323,11 +337,4 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 fn note(text: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "note: {text}");
-}
-
-/// What somebody else wrote, without what a terminal would act on.
-fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }

@@ -24,8 +24,7 @@
 //! # Ok::<(), hookgate::EventError>(())
 //! ```
 //!
-//! What receivers trip over is in
-//! [`EventFactory::edges`].
+//! A stream of them that fit each other is a [`World`]; what receivers trip over is in [`EventFactory::edges`].
 //!
 //! # What is made up here
 //! The service's specification shows the payloads of `row.created`, `row.updated` and `row.deleted`. It shows **none** of `page.*` and
@@ -36,10 +35,12 @@ mod edge;
 mod sample;
 mod tree;
 mod value;
+mod world;
 
 pub use edge::{EdgeEvent, EdgeValue};
 pub use sample::SampleEvent;
 pub use value::JsonText;
+pub use world::World;
 
 use std::fmt;
 use std::sync::Arc;

@@ -24,9 +24,7 @@ async fn finish(probe: &Probe, name: &str, count: usize) -> Result<Events, Strin
 
 async fn all_done(probe: &Probe, events: &[(EventKey, ClaimToken)], when: &str) -> Kept {
     for (key, by) in events {
-        probe
-            .claim(key, token(), probe.long(), Answer::DoneBy(*by), when)
-            .await?;
+        probe.copy_claims(key, Answer::DoneBy(*by), when).await?;
     }
     Ok(())
 }
@@ -71,9 +69,7 @@ pub(super) async fn running_never_evicted(probe: &Probe) -> Kept {
     finish(probe, "pressing", RECORDS * 2).await?;
     for (key, holder) in running {
         let pressed = "of an event running since before the store was full";
-        probe
-            .claim(&key, token(), probe.long(), Answer::Running, pressed)
-            .await?;
+        probe.copy_claims(&key, Answer::Running, pressed).await?;
         probe
             .commit(&key, holder, probe.long(), Held, pressed)
             .await?;

@@ -53,6 +53,11 @@ impl Probe {
         same("claim", answer, expected, when)
     }
 
+    /// Another copy of the event asks for it, with a token of its own and a long lease.
+    pub(super) async fn copy_claims(&self, key: &EventKey, expected: Answer, when: &str) -> Kept {
+        self.claim(key, token(), self.long(), expected, when).await
+    }
+
     pub(super) async fn renew(
         &self,
         key: &EventKey,

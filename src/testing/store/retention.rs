@@ -38,13 +38,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
         )
         .await?;
     probe
-        .claim(
-            &key,
-            token(),
-            probe.long(),
-            Answer::DoneBy(next),
-            "of an event that came again",
-        )
+        .copy_claims(&key, Answer::DoneBy(next), "of an event that came again")
         .await?;
 
     // And the retention is longer than the lease: it begins with the commit.
@@ -94,10 +88,8 @@ pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
     }
     pass(harness, probe, 2).await;
     probe
-        .claim(
+        .copy_claims(
             &key,
-            token(),
-            probe.long(),
             Answer::Fresh,
             "after the retention, asked for four times within it",
         )

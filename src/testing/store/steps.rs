@@ -61,13 +61,7 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
     probe.commit(&key, stale, long, Lost, late).await?;
     probe.release(&key, stale, Lost, late).await?;
     probe
-        .claim(
-            &key,
-            token(),
-            long,
-            Answer::Running,
-            "after calls of a stale token",
-        )
+        .copy_claims(&key, Answer::Running, "after calls of a stale token")
         .await?;
     probe
         .commit(&key, successor, long, Held, "by the successor")
@@ -79,10 +73,8 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
         .commit(&key, stale, long, Lost, "by a stale token on a done event")
         .await?;
     probe
-        .claim(
+        .copy_claims(
             &key,
-            token(),
-            long,
             Answer::DoneBy(successor),
             "after calls of a stale token",
         )
@@ -186,10 +178,8 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await?;
     pass(harness, probe, 3).await;
     probe
-        .claim(
+        .copy_claims(
             &key,
-            token(),
-            long,
             Answer::Fresh,
             "after the retention that the first commit began",
         )
@@ -204,13 +194,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await?;
     probe.release(&released, holder, Lost, twice).await?;
     probe
-        .claim(
-            &released,
-            token(),
-            long,
-            Answer::Fresh,
-            "after a repeated release",
-        )
+        .copy_claims(&released, Answer::Fresh, "after a repeated release")
         .await
 }
 
@@ -234,13 +218,7 @@ pub(super) async fn scopes_apart(probe: &Probe) -> Kept {
         .release(&theirs, other, Held, "under the other scope")
         .await?;
     probe
-        .claim(
-            &ours,
-            token(),
-            probe.long(),
-            Answer::DoneBy(by),
-            "under the first scope",
-        )
+        .copy_claims(&ours, Answer::DoneBy(by), "under the first scope")
         .await
 }
 

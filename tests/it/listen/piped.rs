@@ -1,1 +1,480 @@
-//! Over pipes.
+//! Over pipes: lines for people, JSON for programs, and what the sender is answered.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use hookgate::testing::LoggedDelivery;
+use serde_json::Value;
+
+use crate::process::{Reply, row_created, signed};
+
+const SECRET: &str = "whsec_made_up_for_the_pipes";
+
+/// Far more than anything here takes, so that a busy machine fails no test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+    command
+        .args(["listen", "--addr", "127.0.0.1:0"])
+        .args(arguments)
+        .env("WEBHOOK_SECRET", SECRET)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A listener whose output is read line by line.
+struct Listening {
+    child: Child,
+    lines: Option<BufReader<ChildStdout>>,
+    address: String,
+}
+
+impl Listening {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = command(arguments).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut listening = Self {
+            child,
+            lines: Some(lines),
+            address: String::new(),
+        };
+        let first = listening.line();
+        let rest = first
+            .split("http://")
+            .nth(1)
+            .expect("a line that says where it listens");
+        listening.address = rest.split('/').next().unwrap().to_owned();
+        listening
+    }
+
+    /// The next line, as soon as it was written.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.as_mut().unwrap().read_line(&mut line).unwrap();
+        assert!(line.ends_with('\n'), "no line: {line:?}");
+        line.trim_end().to_owned()
+    }
+
+    fn json(&mut self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    fn deliver(&self, body: &str) -> Reply {
+        self.send(&signed(SECRET, body, 0), body)
+    }
+
+    fn send(&self, headers: &[(&str, String)], body: &str) -> Reply {
+        Reply::to(&self.address, "POST", "/webhooks", headers, body)
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "it goes on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn errors(&mut self) -> String {
+        let mut text = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        text
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
+    let mut listening = Listening::start(&[]);
+    let body = row_created("evt_1", "{}");
+    assert_eq!(listening.deliver(&body).status, 204);
+    let line = listening.line();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(
+        words[1..5],
+        ["204", "handled", "row.created", "evt_1"],
+        "{line}"
+    );
+    assert!(
+        hookgate::Date::parse(words[0]).is_ok_and(|date| date.offset_seconds() == Some(0)),
+        "{line}"
+    );
+    assert_eq!(words[6], "ms", "{line}");
+
+    assert!(listening.deliver(&body).is_replay());
+    assert!(listening.line().contains(" 200 replayed "));
+    let forged = listening.send(&signed("whsec_made_up_and_another", &body, 0), &body);
+    assert_eq!(forged.status, 401);
+    let line = listening.line();
+    assert!(
+        line.contains(" 401 not_authentic ") && line.contains("signature is not that of"),
+        "{line}"
+    );
+    // Where the body says nothing of itself, the headers are asked.
+    let mut headers = signed(SECRET, "{}", 301);
+    headers.push(("X-Service-Event-Id", "evt_stale".into()));
+    assert_eq!(listening.send(&headers, "{}").status, 401);
+    assert!(listening.line().contains("evt_stale"));
+    assert_eq!(
+        Reply::to(&listening.address, "GET", "/webhooks", &[], "").status,
+        405
+    );
+    assert!(listening.line().contains(" 405 method_not_allowed "));
+    // Another path is the first mistake that is made.
+    assert_eq!(
+        Reply::to(&listening.address, "POST", "/?a=b", &[], "").status,
+        404
+    );
+    let line = listening.line();
+    assert!(
+        line.contains(" 404 wrong_path ")
+            && line.contains("POST /?a=b: deliveries are taken at /webhooks"),
+        "{line}"
+    );
+}
+
+#[test]
+fn json_lines_hold_what_a_delivery_log_would() {
+    let mut listening = Listening::start(&["--json"]);
+    let body = row_created("evt_1", r#"{"Total":12.50}"#);
+    listening.deliver(&body);
+    let line = listening.json();
+    assert_eq!(
+        (
+            &line["status"],
+            &line["outcome"],
+            &line["type"],
+            &line["id"]
+        ),
+        (
+            &204.into(),
+            &"handled".into(),
+            &"row.created".into(),
+            &"evt_1".into()
+        )
+    );
+    assert_eq!(
+        (&line["authentic"], &line["reason"]),
+        (&true.into(), &Value::Null)
+    );
+    let delivery = LoggedDelivery::from_line(line["delivery"].to_string()).unwrap();
+    assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
+    let secret = hookgate::Secret::new(SECRET).unwrap();
+    let head = delivery.head().unwrap();
+    assert!(
+        hookgate::Verifier::new(secret)
+            .verify(&head, &body, delivery.received_at)
+            .is_ok()
+    );
+
+    listening.send(&signed("whsec_made_up_and_another", &body, 0), &body);
+    let line = listening.json();
+    assert_eq!(
+        (&line["status"], &line["authentic"]),
+        (&401.into(), &false.into())
+    );
+    assert!(
+        line["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("signature"))
+    );
+}
+
+#[test]
+fn what_was_sent_can_not_act_on_the_terminal_that_reads_the_lines() {
+    let mut listening = Listening::start(&[]);
+    let body = "{\"id\":\"evt_\\u001b[2J\\u202e\",\"type\":\"row.\\u0007\\nx\"}";
+    let mut headers = signed(SECRET, body, 0);
+    headers.push(("X-Service-Event-Id", "\u{9b}31m".into()));
+    listening.send(&headers, body);
+    let mut other = signed("whsec_made_up_and_another", body, 0);
+    other.push(("X-Service-Event-Type", "b\u{202e}c".into()));
+    listening.send(&other, "no JSON");
+    for _ in 0..2 {
+        let line = listening.line();
+        assert!(
+            !line
+                .chars()
+                .any(|char| char.is_control() || char == '\u{202e}'),
+            "{line:?}"
+        );
+        assert!(line.contains("\\u{"), "{line}");
+    }
+}
+
+#[test]
+fn answers_are_what_was_asked_for() {
+    let mut listening = Listening::start(&["--status", "503", "--fail-first", "1"]);
+    for (id, status, reason) in [
+        ("evt_1", 500, "--fail-first"),
+        ("evt_1", 503, "--status 503"),
+        ("evt_2", 503, "--status"),
+    ] {
+        assert_eq!(listening.deliver(&row_created(id, "{}")).status, status);
+        let line = listening.line();
+        assert!(
+            line.contains("handler_status") && line.contains(reason),
+            "{line}"
+        );
+    }
+    // Longer than the budget: the sender is told to come again, and the run goes on to its end.
+    let mut slow = Listening::start(&["--delay", "5s", "--status", "202"]);
+    let body = row_created("evt_slow", "{}");
+    let begun = Instant::now();
+    assert_eq!(slow.deliver(&body).status, 503);
+    assert!(begun.elapsed() < Duration::from_secs(40));
+    assert!(slow.line().contains(" 503 runs_on "));
+    assert!(
+        slow.deliver(&body).is_replay(),
+        "the copy waited for the run's end"
+    );
+    assert!(slow.line().contains(" 200 replayed "));
+}
+
+/// A server that keeps what comes, byte for byte, and gives one answer to each connection.
+struct Backend {
+    address: String,
+    requests: mpsc::Receiver<(String, Vec<u8>)>,
+}
+
+impl Backend {
+    fn answering(answers: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (sender, requests) = mpsc::channel();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let (stream, _) = listener.accept().unwrap();
+                sender.send(serve(stream, answer)).unwrap();
+            }
+        });
+        Self { address, requests }
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &str) -> (String, Vec<u8>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0);
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.unwrap().parse().unwrap()];
+    reader.read_exact(&mut body).unwrap();
+    stream.write_all(answer.as_bytes()).unwrap();
+    (head, body)
+}
+
+#[test]
+fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
+    let backend = Backend::answering(&[
+        "HTTP/1.1 201 Created\r\nX-From-There: yes\r\nConnection: close\r\nContent-Length: 4\r\n\r\nkept",
+        "HTTP/1.1 422 Unprocessable Entity\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n",
+    ]);
+    let to = format!("http://{}/hooks?a=1", backend.address);
+    let mut listening = Listening::start(&["--forward", &to]);
+    let body = row_created(
+        "evt_1",
+        "{ \"Note\":\"\\u00e9 \\/ \u{1f9fe}\" ,\"Total\":12.50 }",
+    );
+    let mut headers = signed(SECRET, &body, 0);
+    headers.push(("X-Service-Event-Id", "evt_1".into()));
+    headers.push(("Keep-Alive", "5".into()));
+    headers.push(("User-Agent", "Service-Webhook/1.0".into()));
+    let reply = listening.send(&headers, &body);
+    assert_eq!((reply.status, &*reply.body), (201, "kept"));
+    assert!(reply.has("x-from-there: yes"));
+    let (head, passed_on) = backend.requests.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(passed_on, body.as_bytes());
+    assert!(head.starts_with("POST /hooks?a=1 HTTP/1.1\r\n"), "{head}");
+    assert!(
+        head.contains(&format!("host: {}\r\n", backend.address)),
+        "{head}"
+    );
+    for (name, value) in &headers {
+        let line = format!("{}: {value}\r\n", name.to_ascii_lowercase());
+        assert_eq!(head.contains(&line), *name != "Keep-Alive", "{line}{head}");
+    }
+    // Done there is done here, and goes there no second time.
+    assert!(listening.deliver(&body).is_replay());
+    // A forged one does not go there at all.
+    assert_eq!(
+        listening
+            .send(&signed("whsec_made_up_and_another", &body, 0), &body)
+            .status,
+        401
+    );
+    // What failed there is tried again.
+    let body = row_created("evt_2", "{}");
+    assert_eq!(listening.deliver(&body).status, 422);
+    assert_eq!(listening.deliver(&body).status, 204);
+    assert_eq!(
+        backend.requests.recv_timeout(PATIENCE).unwrap().1,
+        body.as_bytes()
+    );
+    assert_eq!(
+        backend.requests.recv_timeout(PATIENCE).unwrap().1,
+        body.as_bytes()
+    );
+    // Nobody is there any more.
+    assert_eq!(listening.deliver(&row_created("evt_3", "{}")).status, 502);
+    let lines: Vec<_> = (0..6).map(|_| listening.line()).collect();
+    assert!(lines[3].contains("answered 422"), "{lines:#?}");
+    assert!(
+        lines[5].contains(" 502 handler_status ") && lines[5].contains("no answer from"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_server_that_hangs_is_a_502() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("http://{}", silent.local_addr().unwrap());
+    let mut listening = Listening::start(&["--forward", &to, "--forward-timeout", "200ms"]);
+    assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 502);
+    assert!(listening.line().contains("no answer within 0.2 s"));
+}
+
+#[test]
+fn whoever_reads_no_more_ends_it_quietly() {
+    let mut listening = Listening::start(&[]);
+    drop(listening.lines.take());
+    // Its line can't be written, which is how it learns.
+    listening.deliver(&row_created("evt_1", "{}"));
+    assert!(listening.end().success());
+    assert_eq!(listening.errors(), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_lets_runs_come_to_their_end() {
+    use rustix::process::Signal;
+
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
+        let mut listening = Listening::start(&["--delay", "700ms"]);
+        let body = row_created("evt_1", "{}");
+        let mut stream = TcpStream::connect(&listening.address).unwrap();
+        let head = |(name, value): &(&str, String)| format!("{name}: {value}\r\n");
+        let headers: String = signed(SECRET, &body, 0).iter().map(head).collect();
+        let length = body.len();
+        write!(stream, "POST /webhooks HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}").unwrap();
+        // Taken in by now: a second connection was served after it.
+        Reply::to(&listening.address, "GET", "/", &[], "");
+        listening.signal(signal);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+        assert_eq!(listening.end().code(), Some(code));
+    }
+}
+
+#[test]
+fn what_can_not_work_is_said_with_a_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (arguments, code, said, advice) in [
+        (
+            &["--addr", &taken][..],
+            4,
+            "can't listen on",
+            "--addr 127.0.0.1:0",
+        ),
+        (
+            &["--addr", "no-port"],
+            4,
+            "can't listen on no-port",
+            "HOST:PORT",
+        ),
+        (
+            &["--secret-env", "NO_SUCH_VARIABLE"],
+            5,
+            "NO_SUCH_VARIABLE",
+            "set it",
+        ),
+        (
+            &["--forward", "localhost:3000"],
+            2,
+            "no URL to deliver to",
+            "http://localhost:8080/webhooks",
+        ),
+        (&["--path", "webhooks"], 2, "--path", "begins with /"),
+        (&["--path", "/a?b"], 2, "--path", "no query"),
+        (&["--status", "100"], 2, "--status", "200 to 599"),
+        (&["--delay", "6"], 2, "--delay", "6s"),
+        (
+            &["--status", "500", "--forward", "http://localhost:1/"],
+            2,
+            "cannot be used with",
+            "--status",
+        ),
+    ] {
+        // A second --addr would be a mistake of its own.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+        command
+            .arg("listen")
+            .args(arguments)
+            .env("WEBHOOK_SECRET", SECRET);
+        if arguments[0] != "--addr" {
+            command.args(["--addr", "127.0.0.1:0"]);
+        }
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(
+            errors.contains(said) && errors.contains(advice),
+            "{arguments:?}: {errors}"
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(!errors.contains(SECRET));
+    }
+}
+
+#[test]
+fn an_address_that_others_reach_is_warned_of() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+    command
+        .args(["listen", "--addr", "0.0.0.0:0"])
+        .env("WEBHOOK_SECRET", SECRET);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut warning = String::new();
+    BufReader::new(child.stderr.take().unwrap())
+        .read_line(&mut warning)
+        .unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(warning.contains("other machines"), "{warning}");
+}

@@ -29,6 +29,7 @@ pub(crate) enum Action {
     Save,
     Replay,
     ReplayForward,
+    Explain,
     Help,
     Suspend,
     Quit,
@@ -42,9 +43,11 @@ pub(crate) enum Effect {
     /// Show the delivery as a curl command, and copy it.
     Curl(Item),
     Save {
-        number: u64,
+        name: String,
         text: String,
     },
+    /// Try which mistake makes its signature wrong.
+    Explain(Item),
     Replay {
         item: Item,
         to: Target,

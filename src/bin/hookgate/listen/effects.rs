@@ -2,12 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::Secret;
+use hookgate::testing::explain::Explainer;
 use hookgate::testing::{LoggedDelivery, Signer, Transport};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Uri};
@@ -15,8 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::action::{Effect, Target};
 use super::forward::{chain, end_to_end};
-use super::page::{Kind, PageLine};
-use super::pretty;
+use super::item::Item;
 use super::state::State;
 use crate::http_client::HttpClient;
 
@@ -29,14 +29,21 @@ pub(crate) struct Effects {
     /// Where this receiver is reached from here.
     pub(crate) own: Uri,
     pub(crate) forward: Option<Uri>,
+    /// Knows the secrets as they are configured; none where one was typed.
+    pub(crate) explainer: Option<Arc<Explainer>>,
 }
 
-/// How a delivery that was sent again was answered.
+/// What has come to its end.
 #[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) number: u64,
-    pub(crate) to: Uri,
-    pub(crate) answer: Result<u16, String>,
+pub(crate) enum Done {
+    /// A delivery that was sent again: the status that answered it, or why there is none.
+    Replayed {
+        number: u64,
+        to: Uri,
+        answer: Result<u16, String>,
+    },
+    /// Why a delivery is refused.
+    Explained { number: u64, text: String },
 }
 
 impl Effects {
@@ -49,14 +56,11 @@ impl Effects {
     ) -> io::Result<()> {
         match effect {
             Effect::Curl(item) => {
-                let text = self.curl(&item.delivery);
-                let lines = pretty::lines(text.as_bytes(), true);
-                let line = |text| PageLine {
-                    kind: Kind::Plain,
-                    name: 0,
-                    text,
+                let number = item.number;
+                let Some(text) = item.delivery.to_curl(&self.own.to_string()) else {
+                    state.say(format!("#{number} has no body to send"), true);
+                    return Ok(());
                 };
-                let title = format!(" #{} as curl ", item.number);
                 if text.len() <= LONGEST_COPY {
                     copy(&text)?;
                     state.say(
@@ -67,15 +71,24 @@ impl Effects {
                     state.say("too long for the clipboard; s saves it to a file", true);
                 }
                 state.show_text(
-                    item.number,
-                    title,
+                    format!("delivery-{number}.sh"),
+                    format!(" #{number} as curl "),
                     text,
-                    lines.into_iter().map(line).collect(),
                 );
             }
-            Effect::Save { number, text } => match save(number, &text) {
-                Ok(path) => state.say(format!("saved to {}", path.display()), false),
-                Err(error) => state.say(format!("not saved: {error}"), true),
+            Effect::Explain(item) => match &self.explainer {
+                Some(explainer) => {
+                    state.say(format!("trying what may be wrong with #{} …", item.number), false);
+                    explain(Arc::clone(explainer), item, done.clone());
+                }
+                None => state.say(
+                    "start with --secret-env, --secret-file or WEBHOOK_SECRET set: a typed secret is not kept",
+                    true,
+                ),
+            },
+            Effect::Save { name, text } => match save(&name, &text) {
+                Ok(()) => state.say(format!("saved to {name}"), false),
+                Err(error) => state.say(format!("not saved to {name}: {error}"), true),
             },
             Effect::Replay { item, to } => {
                 let to = match (to, &self.forward) {
@@ -90,15 +103,10 @@ impl Effects {
         Ok(())
     }
 
-    fn curl(&self, delivery: &LoggedDelivery) -> String {
-        let _ = delivery;
-        format!("curl {}", self.own)
-    }
-
     fn replay(&self, number: u64, delivery: &LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
         let Some(request) = signed_again(delivery, &self.secret, &to) else {
             let answer = Err("its body was not read, so there is nothing to sign".to_owned());
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
             return;
         };
         let client = self.client.clone();
@@ -108,9 +116,18 @@ impl Effects {
             let answer =
                 answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
             // Nobody listens any more where the user has quit.
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
         });
     }
+}
+
+/// Takes up to seconds, so it is done beside the screen.
+fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
+    tokio::task::spawn_blocking(move || {
+        let number = item.number;
+        let text = explainer.explain(&item.delivery).to_string();
+        let _ = done.send(Done::Explained { number, text });
+    });
 }
 
 /// The delivery as it came, but signed for now.
@@ -144,14 +161,12 @@ fn copy(text: &str) -> io::Result<()> {
 }
 
 /// A new file in the directory that the command was started in, for its owner alone.
-fn save(number: u64, text: &str) -> io::Result<PathBuf> {
-    let path = PathBuf::from(format!("delivery-{}-{number}.sh", std::process::id()));
+fn save(name: &str, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&path)?;
+    let mut file = options.open(name)?;
     file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    Ok(path)
+    file.write_all(b"\n")
 }

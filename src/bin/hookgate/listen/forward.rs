@@ -1,7 +1,5 @@
 //! Passes verified deliveries on to another server, byte for byte.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use hookgate::FailureReason;
 use hookgate::testing::Transport;
@@ -18,7 +16,6 @@ use crate::http_client::HttpClient;
 pub(crate) struct Forward {
     pub(crate) client: HttpClient,
     pub(crate) url: Uri,
-    pub(crate) patience: Duration,
 }
 
 impl Forward {
@@ -28,9 +25,8 @@ impl Forward {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = end_to_end(headers);
-        let answer = tokio::time::timeout(self.patience, self.client.deliver(request)).await;
-        let reason = match answer {
-            Ok(Ok(mut response)) => {
+        let reason = match self.client.deliver(request).await {
+            Ok(mut response) => {
                 *response.headers_mut() = end_to_end(response.headers());
                 if response.status().is_success() {
                     return response;
@@ -38,8 +34,7 @@ impl Forward {
                 let reason = format!("{} answered {}", self.url, response.status().as_u16());
                 return FailureReason::new(reason).mark(response);
             }
-            Ok(Err(error)) => format!("{} can't be reached: {}", self.url, chain(&*error)),
-            Err(_) => format!("{} has not answered in {:?}", self.url, self.patience),
+            Err(error) => format!("no answer from {}: {}", self.url, chain(&*error)),
         };
         FailureReason::new(reason).mark(empty(StatusCode::BAD_GATEWAY))
     }

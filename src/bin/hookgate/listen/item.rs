@@ -145,6 +145,15 @@ impl Item {
         body + headers + 2 * self.haystack.len() + 512
     }
 
+    /// The reason without what the outcome says already.
+    pub(crate) fn short_reason(&self) -> &str {
+        let mut reason = &*self.reason;
+        for known in ["delivery refused: ", "not authentic or not fresh: "] {
+            reason = reason.strip_prefix(known).unwrap_or(reason);
+        }
+        reason
+    }
+
     pub(crate) fn body(&self) -> &[u8] {
         self.delivery.body.as_deref().unwrap_or_default()
     }

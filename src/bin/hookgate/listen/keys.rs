@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::action::{Action, Mode};
 
 /// For the help: what to press, and what happens.
-pub(crate) const HELP: [(&str, &str); 16] = [
+pub(crate) const HELP: [(&str, &str); 17] = [
     ("j k ↓ ↑", "next, previous; in a delivery: scroll"),
     ("PgDn PgUp", "a page further, back (also Space, b)"),
     (
@@ -18,11 +18,12 @@ pub(crate) const HELP: [(&str, &str); 16] = [
     ("w", "the body raw, or indented"),
     ("/", "filter: words, type:row. outcome:refused outcome:4"),
     ("Esc", "one step back; in the list: no filter any more"),
+    ("e", "why it is refused, and how to mend it"),
     (
         "c",
         "as curl: shown, and copied where the terminal allows it",
     ),
-    ("s", "saves the shown curl command to a file"),
+    ("s", "saves the shown text to a file"),
     ("r", "delivers it again, signed for now, to this receiver"),
     ("R", "the same to the --forward URL"),
     ("Ctrl-Z", "suspends; fg comes back"),
@@ -68,6 +69,7 @@ fn everywhere(code: KeyCode) -> Option<Action> {
     movement(code).or(match code {
         KeyCode::Esc => Some(Action::Back),
         KeyCode::Char('c') => Some(Action::Curl),
+        KeyCode::Char('e') => Some(Action::Explain),
         KeyCode::Char('r') => Some(Action::Replay),
         KeyCode::Char('R') => Some(Action::ReplayForward),
         KeyCode::Char('?') => Some(Action::Help),
@@ -121,7 +123,7 @@ fn filter(code: KeyCode) -> Option<Action> {
 fn text(code: KeyCode) -> Option<Action> {
     movement(code).or(match code {
         KeyCode::Char('s') => Some(Action::Save),
-        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'c') => Some(Action::Back),
+        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'c' | 'e') => Some(Action::Back),
         _ => None,
     })
 }

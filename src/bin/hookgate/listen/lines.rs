@@ -58,7 +58,7 @@ fn text(item: &Item) -> String {
         or_dash(&item.event_type),
         or_dash(&item.event_id),
         item.elapsed_ms,
-        item.reason,
+        item.short_reason(),
     );
     line.trim_end().to_owned()
 }

@@ -145,32 +145,28 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
         lines.push(line(Kind::Plain, ""));
         lines.push(line(Kind::Bad, item.reason.clone()));
     }
-    lines.extend(
-        advice(item, log)
-            .into_iter()
-            .map(|text| line(Kind::Advice, text)),
-    );
+    let advice = advice(item, log);
+    if !advice.is_empty() {
+        lines.push(line(Kind::Plain, ""));
+    }
+    lines.extend(advice.into_iter().map(|text| line(Kind::Advice, text)));
     lines
 }
 
 /// What to look at next, for those outcomes that are a puzzle.
 fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
     match &*item.outcome {
-        "not_authentic" => match log {
-            Some(log) => vec![
-                "Why, and how to mend it, says:".to_owned(),
-                format!(
-                    "  hookgate explain --log {} --line {}",
-                    shell_words::quote(log),
-                    item.number
-                ),
-            ],
-            None => vec![
-                "Which mistake it is: copy it as curl (c) and paste it into".to_owned(),
-                "  hookgate explain --curl -".to_owned(),
-                "or start again with --record LOG and ask hookgate explain --log LOG.".to_owned(),
-            ],
-        },
+        "not_authentic" => {
+            let mut lines =
+                vec!["Press e: which mistake it is, and how to mend it. In a shell:".to_owned()];
+            match log {
+                Some(log) => lines.push(format!("  {}", explain(item, log))),
+                None => {
+                    lines.push("  hookgate explain --curl -   (paste what c copies)".to_owned())
+                }
+            }
+            lines
+        }
         "encoding_not_supported" => {
             vec![
                 "Something on the way compresses bodies; deliveries are not compressed.".to_owned(),
@@ -181,6 +177,21 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
         }
         "wrong_path" => vec!["Give the subscription the whole address, path included.".to_owned()],
         _ => Vec::new(),
+    }
+}
+
+/// The command that explains this delivery of a log. By its id, since nobody knows how many lines the log had before; the command asks
+/// back where the log has several of that id.
+fn explain(item: &Item, log: &str) -> String {
+    let log = shell_words::quote(log);
+    // An id that is shown in another form than it came in would not be found.
+    let id = item.delivery.event_id().filter(|id| *id == item.event_id);
+    match id {
+        Some(id) => format!(
+            "hookgate explain --log {log} --id {}",
+            shell_words::quote(&id)
+        ),
+        None => format!("hookgate explain --log {log}"),
     }
 }
 

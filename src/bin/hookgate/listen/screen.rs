@@ -108,13 +108,19 @@ fn take(state: &mut State, input: Event) -> Option<Effect> {
 }
 
 fn result_of(state: &mut State, result: Done) {
-    let number = result.number;
-    match result.answer {
-        Ok(status) => state.say(
-            format!("#{number} delivered again to {}: {status}", result.to),
-            status / 100 != 2,
-        ),
-        Err(error) => state.say(format!("#{number} not delivered again: {error}"), true),
+    match result {
+        Done::Replayed { number, to, answer } => match answer {
+            Ok(status) => state.say(
+                format!("#{number} delivered again to {to}: {status}"),
+                status / 100 != 2,
+            ),
+            Err(error) => state.say(format!("#{number} not delivered again: {error}"), true),
+        },
+        Done::Explained { number, text } => {
+            state.notice = None;
+            let name = format!("delivery-{number}.txt");
+            state.show_text(name, format!(" #{number} explained "), text);
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::action::{Action, Effect, Mode, Target};
 use super::filter::Filter;
 use super::item::Item;
 use super::list::List;
-use super::page::{self, PageLine, Tab};
+use super::page::{self, Tab};
+use super::pretty;
 use super::scrolled::Scrolled;
 
 /// What does not change while it listens.
@@ -31,7 +32,8 @@ pub(crate) struct Open {
 /// A text over everything, such as a curl command.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    pub(crate) number: u64,
+    /// What a file of it is called.
+    pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) text: String,
     pub(crate) page: Scrolled,
@@ -104,23 +106,21 @@ impl State {
     }
 
     /// Shows a text over everything.
-    pub(crate) fn show_text(
-        &mut self,
-        number: u64,
-        title: String,
-        text: String,
-        lines: Vec<PageLine>,
-    ) {
-        let back = if self.mode == Mode::Text {
-            Mode::List
-        } else {
-            self.mode
+    pub(crate) fn show_text(&mut self, name: String, title: String, text: String) {
+        let back = match self.mode {
+            Mode::Text => self.text.take().map_or(Mode::List, |shown| shown.back),
+            // A filter that is being typed is kept.
+            Mode::Filter => Mode::List,
+            mode => mode,
         };
+        let lines = pretty::lines(text.as_bytes(), true).into_iter();
+        let lines = lines.map(|text| page::line(page::Kind::Plain, text));
+        let page = Scrolled::new(lines.collect());
         self.text = Some(Text {
-            number,
+            name,
             title,
             text,
-            page: Scrolled::new(lines),
+            page,
             back,
         });
         self.mode = Mode::Text;
@@ -136,11 +136,12 @@ impl State {
                 self.help_back = self.mode;
                 self.mode = Mode::Help;
             }
+            Action::Explain => return self.subject().cloned().map(Effect::Explain),
             Action::Curl => return self.subject().cloned().map(Effect::Curl),
             Action::Save => {
                 let shown = self.text.as_ref()?;
                 return Some(Effect::Save {
-                    number: shown.number,
+                    name: shown.name.clone(),
                     text: shown.text.clone(),
                 });
             }
@@ -411,10 +412,10 @@ mod tests {
     fn a_text_covers_everything_and_leads_back() {
         let mut state = with(1);
         press(&mut state, &[Action::Open]);
-        state.show_text(1, "curl".into(), "curl --data …".into(), Vec::new());
+        state.show_text("1.sh".into(), "curl".into(), "curl --data …".into());
         assert_eq!(state.mode, Mode::Text);
         assert!(
-            matches!(press(&mut state, &[Action::Save]), Some(Effect::Save { number: 1, text }) if text.starts_with("curl"))
+            matches!(press(&mut state, &[Action::Save]), Some(Effect::Save { name, text }) if name == "1.sh" && text.starts_with("curl"))
         );
         press(&mut state, &[Action::Down, Action::Back]);
         assert_eq!((state.mode, state.text.is_none()), (Mode::Detail, true));

@@ -12,8 +12,10 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+
+use crate::panics;
 
 /// The screen that is drawn on. Dropping it gives the terminal back.
 pub(crate) struct Screen {
@@ -53,7 +55,9 @@ impl Screen {
         self.leave();
         meanwhile();
         self.enter()?;
-        self.terminal.clear()
+        // A new one draws everything again. Clearing the old one would ask the terminal where its cursor is, and wait for the answer.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        execute!(io::stdout(), Clear(ClearType::All))
     }
 
     /// Whether a task has panicked.
@@ -78,14 +82,9 @@ impl Screen {
                 }
                 before(info);
             } else if is_taken.load(Ordering::SeqCst) {
-                // What it says may quote a delivery; where it happened quotes nothing.
-                let place = info.location().map(ToString::to_string);
                 said.lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(format!(
-                        "hookgate: a part of it panicked at {}",
-                        place.unwrap_or_default()
-                    ));
+                    .push(panics::request(info));
             } else {
                 before(info);
             }
@@ -102,7 +101,7 @@ impl Drop for Screen {
             .unwrap_or_else(PoisonError::into_inner)
             .drain(..)
         {
-            let _ = writeln!(io::stderr(), "{message}");
+            let _ = io::stderr().write_all(message.as_bytes());
         }
     }
 }
@@ -118,7 +117,8 @@ fn give_back() {
     );
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::Read as _;
 
@@ -187,7 +187,7 @@ mod tests {
             .rfind("\x1b[?1049l")
             .expect("the other screen was left");
         let told = written
-            .find("a part of it panicked at src")
+            .find("a bug of hookgate")
             .expect("the panic was told");
         assert!(told > left && !written.contains("whsec_"), "{written:?}");
         assert!(is_cooked);

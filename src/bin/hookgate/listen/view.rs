@@ -116,7 +116,7 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Widths of the columns up to the id; the id and the reason share what is left.
-const COLUMNS: [usize; 4] = [8, 6, 22, 15];
+const COLUMNS: [usize; 4] = [8, 6, 18, 14];
 pub(crate) const ID: usize = 20;
 
 fn heads(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
@@ -208,7 +208,7 @@ fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
         Span::styled(format!(" {} ", padded(&item.event_type, kind)), hint),
         Span::styled(padded(&item.event_id, ID), hint),
         Span::styled(format!(" {:>7.1}  ", item.elapsed_ms), palette.quiet()),
-        Span::raw(&*item.reason),
+        Span::raw(item.short_reason()),
     ])
 }
 
@@ -373,11 +373,11 @@ mod tests {
             drawn(&mut full(), 132, 8),
             [
                 "hookgate listen http://127.0.0.1:8787/webhooks  5 came, the oldest 1 let go",
-                "  time     status outcome                type            id                        ms  reason",
-                "  01:53:20 204    ✓ handled              row.deleted     evt_1                    1.2",
-                "  01:53:20 200    = replayed             row.deleted     evt_1                    1.2",
-                "  01:53:20 401    ✗ not_authentic        page.created    evt_2                    1.2  the signature is not that of these bytes",
-                "› 01:53:20 503    … runs_on              row.created     evt_3                    1.2",
+                "  time     status outcome            type           id                        ms  reason",
+                "  01:53:20 204    ✓ handled          row.deleted    evt_1                    1.2",
+                "  01:53:20 200    = replayed         row.deleted    evt_1                    1.2",
+                "  01:53:20 401    ✗ not_authentic    page.created   evt_2                    1.2  the signature is not that of these bytes",
+                "› 01:53:20 503    … runs_on          row.created    evt_3                    1.2",
                 "",
                 "Enter open  / filter  c curl  r replay  ? help  q quit  following",
             ]
@@ -434,12 +434,7 @@ mod tests {
         let mut states = [full(), full(), full(), full(), state()];
         states[1].update(Action::Open);
         states[2].update(Action::Help);
-        states[3].show_text(
-            1,
-            " curl ".into(),
-            "curl".into(),
-            vec![super::super::page::line(Kind::Plain, "curl 東京")],
-        );
+        states[3].show_text("1.sh".into(), " curl ".into(), "curl 東京".into());
         for state in &mut states {
             for (width, height) in [
                 (1, 1),
@@ -477,7 +472,7 @@ mod tests {
             for line in &lines[2..5] {
                 assert_eq!(
                     Span::raw(line.split("1.2").next().unwrap()).width(),
-                    82,
+                    77,
                     "{line}"
                 );
             }

@@ -1,0 +1,194 @@
+//! `hookgate doctor`: checks settings before a delivery has to.
+
+mod clock;
+mod settings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hookgate::testing::DeliveryLog;
+use serde::Serialize;
+
+use crate::durations;
+use crate::fault::{Class, Fault, answer};
+use crate::out::Out;
+use crate::secrets::SecretArgs;
+
+/// Check the settings of a receiver: secret, times, limits, capacity, and the clock
+///
+/// Give the settings that your receiver has; each that is not given is checked at its default. Nothing is changed, and nothing is sent but one
+/// HEAD request to --url.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    secrets: SecretArgs,
+    /// How long a handled event is remembered, such as 48h
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "48h", help_heading = SETTINGS)]
+    retention: Duration,
+    /// The greatest age of a delivery that is accepted, such as 300s
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "300s", help_heading = SETTINGS)]
+    window_past: Duration,
+    /// The furthest that a timestamp may be ahead, such as 300s
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "300s", help_heading = SETTINGS)]
+    window_ahead: Duration,
+    /// How long a claim holds without renewal, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "30s", help_heading = SETTINGS)]
+    lease: Duration,
+    /// The time within which a delivery is answered, such as 4500ms
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "4500ms", help_heading = SETTINGS)]
+    budget: Duration,
+    /// The time within which a body must have arrived, such as 2s
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "2s", help_heading = SETTINGS)]
+    body_deadline: Duration,
+    /// The time after which a run is cut off, such as 10min
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "10min", help_heading = SETTINGS)]
+    run_limit: Duration,
+    /// The longest body that is accepted, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, help_heading = SETTINGS)]
+    max_body: usize,
+    /// The most runs at a time
+    #[arg(long, value_name = "RUNS", default_value_t = 1_024, help_heading = SETTINGS)]
+    max_runs: usize,
+    /// How many handled events the store in memory holds
+    #[arg(long, value_name = "EVENTS", default_value_t = hookgate::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
+    capacity: usize,
+    /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked against nothing
+    #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = rate, help_heading = "Measured against")]
+    rate: Option<f64>,
+    /// A delivery log: for the clock's offset, and the longest body in it
+    #[arg(long, value_name = "LOG", help_heading = "Measured against")]
+    log: Option<PathBuf>,
+    /// A URL: this machine's clock is compared with the Date header of its answer to a HEAD request, waited for 30 seconds at
+    /// most
+    #[arg(long, value_name = "URL", help_heading = "Measured against")]
+    url: Option<String>,
+}
+
+const SETTINGS: &str = "Settings of the receiver";
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
+        _ => Err("a number above zero is expected, such as 0.2".into()),
+    }
+}
+
+/// What a check came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Warn,
+    Bad,
+    NotMeasured,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// One check, in a sentence.
+#[derive(Debug, Serialize)]
+struct Check {
+    check: String,
+    verdict: Verdict,
+    says: String,
+    /// What to do. Where nothing need be done, `null`.
+    advice: Option<String>,
+}
+
+impl Check {
+    fn new(
+        check: impl Into<String>,
+        verdict: Verdict,
+        says: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            check: check.into(),
+            verdict,
+            says: says.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    fn ok(check: impl Into<String>, says: impl Into<String>) -> Self {
+        Self {
+            check: check.into(),
+            verdict: Verdict::Ok,
+            says: says.into(),
+            advice: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    checks: &'a [Check],
+    ok: usize,
+    warn: usize,
+    bad: usize,
+    not_measured: usize,
+}
+
+pub(crate) fn run(doctor: &Doctor, out: &mut Out) -> Result<ExitCode, Fault> {
+    // What can't be read or reached is told at once: it is no setting.
+    let log = doctor.log.as_ref().map(|path| {
+        DeliveryLog::open(path).map_err(|error| {
+            let message = format!("the log {} can't be read", path.display());
+            Fault::caused_by(Class::Input, &message, &error)
+                .advise("it should hold one delivery a line, as a receiver records them")
+        })
+    });
+    let log = log.transpose()?;
+    let by_url = doctor.url.as_deref().map(clock::by_url).transpose()?;
+
+    let (mut checks, keys) = settings::secrets(&doctor.secrets);
+    checks.extend(settings::all(doctor, log.as_ref()));
+    checks.push(clock::by_log(doctor, log.as_ref(), keys));
+    checks.push(clock::by_date(doctor, by_url));
+    print(&checks, out)
+}
+
+fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
+    let count = |verdict| checks.iter().filter(|it| it.verdict == verdict).count();
+    let report = Report {
+        checks,
+        ok: count(Verdict::Ok),
+        warn: count(Verdict::Warn),
+        bad: count(Verdict::Bad),
+        not_measured: count(Verdict::NotMeasured),
+    };
+    if out.is_json() {
+        out.json_line(&report)?;
+        return Ok(answer(report.bad == 0));
+    }
+    let width = checks
+        .iter()
+        .map(|it| it.check.chars().count())
+        .max()
+        .unwrap_or_default();
+    for check in checks {
+        let verdict = check.verdict.name();
+        out.line(&format!(
+            "{verdict:<12}  {:<width$}  {}",
+            check.check, check.says
+        ))?;
+        if let Some(advice) = &check.advice {
+            out.line(&format!("{:<12}  {:<width$}  → {advice}", "", ""))?;
+        }
+    }
+    out.line(&format!(
+        "{} ok, {} to look at, {} to mend, {} not measured",
+        report.ok, report.warn, report.bad, report.not_measured
+    ))?;
+    Ok(answer(report.bad == 0))
+}

@@ -1,0 +1,338 @@
+//! What can be said of the settings by themselves. The rules are those of `ReceiverBuilder::build`: each check builds a receiver with
+//! the settings that it is about, and says in words what came of it.
+
+use std::time::Duration;
+
+use hookgate::testing::DeliveryLog;
+use hookgate::{
+    BuildError, BuildErrorKind, Capacity, KeyRing, LocalStore, MemoryStore, Receiver,
+    ReceiverBuilder, RetrySchedule, Secret, Window,
+};
+
+use super::{Check, Doctor, Verdict};
+use crate::durations::show;
+use crate::secrets::{SecretArgs, advice};
+
+/// What a call of the store may take of the budget. A shorter lease can have ended when the store says that it is granted.
+const STORE_CALL: Duration = Duration::from_secs(1);
+
+/// The secrets, each by itself, and the ring that they make together; `None` where it is not whole, since part of one would call
+/// authentic deliveries forged.
+pub(super) fn secrets(given: &SecretArgs) -> (Vec<Check>, Option<KeyRing>) {
+    let mut checks = Vec::new();
+    let mut ring: Option<KeyRing> = None;
+    let mut whole = true;
+    for (name, secret) in given.given() {
+        let check = format!("secret {name}");
+        let secret = match secret {
+            Ok(secret) => secret,
+            Err(error) => {
+                let says = error.to_string();
+                checks.push(Check::new(check, Verdict::Bad, says, advice(error.kind())));
+                whole = false;
+                continue;
+            }
+        };
+        let joined = match ring.take() {
+            None => KeyRing::named(&name, secret),
+            Some(ring) => ring.with_key(&name, secret),
+        };
+        match joined {
+            Ok(joined) => {
+                checks.push(Check::ok(check, "looks like a secret of a subscription"));
+                ring = Some(joined);
+            }
+            Err(error) => {
+                let says = error.to_string();
+                let advice = "give each live secret once, four at most";
+                checks.push(Check::new(check, Verdict::Bad, says, advice));
+                return (checks, None);
+            }
+        }
+    }
+    if checks.is_empty() {
+        checks.push(Check::new(
+            "secret",
+            Verdict::NotMeasured,
+            "no secret is given",
+            "set WEBHOOK_SECRET, or use --secret-env or --secret-file",
+        ));
+    }
+    (checks, ring.filter(|_| whole))
+}
+
+pub(super) fn all(doctor: &Doctor, log: Option<&DeliveryLog>) -> Vec<Check> {
+    vec![
+        retention(doctor),
+        lease(doctor),
+        budget(doctor),
+        deadlines(doctor),
+        body(doctor, log),
+        capacity(doctor),
+    ]
+}
+
+pub(super) fn window(doctor: &Doctor) -> Window {
+    Window::default()
+        .with_past(doctor.window_past)
+        .with_ahead(doctor.window_ahead)
+}
+
+/// A receiver that differs from the default in what `set` sets. The secret in it is nobody's.
+fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, BuildError> {
+    let mut builder = Receiver::builder().store(LocalStore::default());
+    if let Ok(secret) = Secret::new("whsec_made_up_to_check_settings") {
+        builder = builder.secret(secret);
+    }
+    set(builder).build()
+}
+
+/// Why it could not be built, and what to do.
+fn refused(check: &str, option: &str, error: &BuildError) -> Check {
+    let advice = match error.kind() {
+        BuildErrorKind::RetentionTooShort { needed, .. } => {
+            format!("remember for {} or longer: {option}", show(needed))
+        }
+        BuildErrorKind::OutOfRange {
+            setting,
+            least,
+            most,
+        } => format!(
+            "set {setting} longer than {} and at most {}: {option}",
+            show(least),
+            show(most)
+        ),
+        BuildErrorKind::Zero { setting } => format!("set {setting} to 1 or more: {option}"),
+        _ => format!("change {option}"),
+    };
+    Check::new(check, Verdict::Bad, error.to_string(), advice)
+}
+
+fn retention(doctor: &Doctor) -> Check {
+    let window = window(doctor);
+    let built = built(|builder| builder.window(window).retention(doctor.retention));
+    match built {
+        Err(error) => refused("retention", ".retention(…)", &error),
+        Ok(_) => Check::ok(
+            "retention",
+            format!(
+                "{} cover the sender's retries, and its window: {}",
+                show(doctor.retention),
+                show(RetrySchedule::default().minimum_retention(&window))
+            ),
+        ),
+    }
+}
+
+fn lease(doctor: &Doctor) -> Check {
+    if let Err(error) = built(|builder| builder.lease(doctor.lease)) {
+        return refused("lease", ".lease(…)", &error);
+    }
+    let held = show(doctor.lease);
+    if doctor.lease <= STORE_CALL {
+        return Check::new(
+            "lease",
+            Verdict::Warn,
+            format!("{held} may end before a slow store has answered, which refuses the delivery"),
+            format!(
+                "longer than {}, or keep the default of 30 s: .lease(…)",
+                show(STORE_CALL)
+            ),
+        );
+    }
+    let first_retry = RetrySchedule::default().first_wait().unwrap_or_default();
+    Check::ok(
+        "lease",
+        format!(
+            "{held}: what is lost with its process can be claimed again {} before the first retry",
+            show(first_retry.saturating_sub(doctor.lease))
+        ),
+    )
+}
+
+fn budget(doctor: &Doctor) -> Check {
+    if let Err(error) = built(|builder| builder.budget(doctor.budget)) {
+        return refused("budget", ".budget(…)", &error);
+    }
+    let patience = RetrySchedule::default().attempt_timeout();
+    let left = patience.saturating_sub(doctor.budget);
+    if left.is_zero() {
+        return Check::new(
+            "budget",
+            Verdict::Warn,
+            format!(
+                "{}: the sender gives up in the moment in which the answer leaves",
+                show(doctor.budget)
+            ),
+            "leave half a second for the way: .budget(…)",
+        );
+    }
+    let (budget, patience, left) = (show(doctor.budget), show(patience), show(left));
+    Check::ok(
+        "budget",
+        format!("{budget} of the {patience} that the sender waits: {left} for the way"),
+    )
+}
+
+fn deadlines(doctor: &Doctor) -> Check {
+    let built = built(|builder| {
+        builder
+            .body_deadline(doctor.body_deadline)
+            .run_limit(doctor.run_limit)
+    });
+    if let Err(error) = built {
+        return refused("deadlines", ".body_deadline(…), .run_limit(…)", &error);
+    }
+    let body = show(doctor.body_deadline);
+    if doctor.body_deadline >= doctor.budget {
+        return Check::new(
+            "deadlines",
+            Verdict::Warn,
+            format!(
+                "a body may take {body}, and the whole answer {}",
+                show(doctor.budget)
+            ),
+            "leave the handler a part of the budget: .body_deadline(…)",
+        );
+    }
+    Check::ok(
+        "deadlines",
+        format!("{body} for a body, {} for a run", show(doctor.run_limit)),
+    )
+}
+
+fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Check {
+    let built = built(|builder| builder.max_body(doctor.max_body).max_runs(doctor.max_runs));
+    if let Err(error) = built {
+        return refused("limits", ".max_body(…), .max_runs(…)", &error);
+    }
+    let limit = bytes(doctor.max_body);
+    let at_once = bytes(doctor.max_body.saturating_mul(doctor.max_runs));
+    let limits = format!(
+        "bodies up to {limit}; {} runs hold {at_once} of them at most",
+        doctor.max_runs
+    );
+    let bodies = log.into_iter().flat_map(DeliveryLog::deliveries);
+    let bodies: Vec<_> = bodies
+        .filter_map(|it| Some(it.body.as_ref()?.len()))
+        .collect();
+    let Some(longest) = bodies.iter().copied().max() else {
+        return Check::ok("limits", limits);
+    };
+    let seen = format!(
+        "{limits}; the longest of {} in the log has {}",
+        bodies.len(),
+        bytes(longest)
+    );
+    if longest > doctor.max_body {
+        return Check::new(
+            "limits",
+            Verdict::Bad,
+            seen,
+            format!("a delivery like that is refused with 413: .max_body({longest}) or more"),
+        );
+    }
+    if longest > doctor.max_body / 2 {
+        return Check::new(
+            "limits",
+            Verdict::Warn,
+            seen,
+            "rows grow: leave room for twice the longest: .max_body(…)",
+        );
+    }
+    Check::ok("limits", seen)
+}
+
+fn capacity(doctor: &Doctor) -> Check {
+    let capacity = Capacity::new(doctor.capacity);
+    let memory = |records: usize| {
+        let of = |each: usize| bytes(records.saturating_mul(each));
+        format!(
+            "{} in a MemoryStore, {} in a LocalStore",
+            of(MemoryStore::BYTES_PER_RECORD),
+            of(LocalStore::BYTES_PER_RECORD)
+        )
+    };
+    let held = format!(
+        "{} events, about {}",
+        capacity.records(),
+        memory(capacity.records())
+    );
+    let Some(rate) = doctor.rate else {
+        return Check::new(
+            "capacity",
+            Verdict::NotMeasured,
+            held,
+            "say how many events you expect in a second: --rate",
+        );
+    };
+    let least = RetrySchedule::default().minimum_retention(&window(doctor));
+    let retention = doctor.retention.max(least);
+    let needed = Capacity::for_rate(rate, retention).records();
+    let wanted = format!(
+        "{rate} events a second for {} are {needed}, about {}: .store(MemoryStore::new({needed}))",
+        show(retention),
+        memory(needed)
+    );
+    let lasts = capacity.lasts(rate);
+    let reaches = show(Duration::from_secs(lasts.as_secs()));
+    if lasts < least {
+        return Check::new(
+            "capacity",
+            Verdict::Bad,
+            format!("{held}: forgotten after {reaches}, while the sender still retries"),
+            wanted,
+        );
+    }
+    if lasts < retention {
+        return Check::new(
+            "capacity",
+            Verdict::Warn,
+            format!(
+                "{held}: forgotten after {reaches}, which covers the retries, not the retention"
+            ),
+            wanted,
+        );
+    }
+    Check::ok(
+        "capacity",
+        format!("{held}: {rate} events a second need {needed}"),
+    )
+}
+
+/// `1 MiB`, `90.6 MiB`, `512 bytes`.
+fn bytes(count: usize) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if count < 1_024 {
+        return format!("{count} bytes");
+    }
+    #[allow(clippy::cast_precision_loss)] // one digit behind the point is shown
+    let mut number = count as f64 / 1_024.0;
+    let mut unit = UNITS[0];
+    for larger in &UNITS[1..] {
+        if number < 1_024.0 {
+            break;
+        }
+        number /= 1_024.0;
+        unit = larger;
+    }
+    let text = format!("{number:.1}");
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_are_shown_as_they_are_said() {
+        for (count, shown) in [
+            (0, "0 bytes"),
+            (1_023, "1023 bytes"),
+            (1 << 20, "1 MiB"),
+            (95_000_000, "90.6 MiB"),
+            (1 << 30, "1 GiB"),
+            (usize::MAX, "16777216 TiB"),
+        ] {
+            assert_eq!(super::bytes(count), shown);
+        }
+    }
+}

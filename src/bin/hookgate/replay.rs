@@ -1,0 +1,313 @@
+//! `hookgate replay`: a delivery log sent to a URL, and what was answered.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use hookgate::testing::factory::SampleEvent;
+use hookgate::testing::replay::{Answered, AnsweredReport, Mode, Portable, Replay};
+use hookgate::testing::{DeliveryLog, LoggedDelivery, Transport, TransportError};
+use hookgate::{ReplayError, ReplayErrorKind};
+
+use crate::fault::{Class, Fault, INTERRUPTED, answer};
+use crate::harmless::harmless;
+use crate::http_client::{HttpClient, target, unreachable};
+use crate::interrupt::or_interrupted;
+use crate::out::Out;
+use crate::secrets::SecretArgs;
+
+/// Send a delivery log to a URL again, and say what is answered
+///
+/// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as not
+/// authentic go out as they came. An answer is no commit: what a receiver did with it can only be seen in a test, with
+/// `hookgate::testing::Replay`.
+///
+/// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with what was answered so far, and 130.
+#[derive(clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// The log: one delivery a line, as JSON. `-` reads standard input
+    log: PathBuf,
+    /// Where to send them
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Sign the deliveries again, for the second in which each goes out. The default
+    #[arg(long, conflicts_with = "raw")]
+    resign: bool,
+    /// Send them with their recorded signatures, and no secret. What is older than the receiver's window is refused
+    #[arg(long)]
+    raw: bool,
+    /// Send so many copies of each delivery behind it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    duplicate: u32,
+    /// Send them in another order
+    #[arg(long)]
+    reorder: bool,
+    /// What --reorder's order follows from. Without it there is a new one each time, and it is printed
+    #[arg(long, value_name = "NUMBER", requires = "reorder")]
+    seed: Option<u64>,
+    /// How many deliveries wait for their answers at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: u16,
+    /// The most deliveries a second
+    #[arg(long, value_name = "N", value_parser = rate)]
+    rate: Option<f64>,
+    /// Only events of this type. May be given several times; `row.*` is all that begin so
+    #[arg(long = "type", value_name = "TYPE", help_heading = "Which deliveries")]
+    event_type: Vec<String>,
+    /// Only the event of this id. May be given several times
+    #[arg(long, value_name = "ID", help_heading = "Which deliveries")]
+    id: Vec<String>,
+    /// Only deliveries that came to this outcome, or were answered with this status. May be given several times
+    #[arg(long, value_name = "OUTCOME", help_heading = "Which deliveries")]
+    outcome: Vec<String>,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let to = target(&args.to)?;
+    let log = open(&args.log)?;
+    let replay = Replay::of(log).only(|logged| args.asks_for(logged));
+    if args.raw {
+        return send(replay.raw(), args, to, out);
+    }
+    let mut replay = replay.resigned();
+    for (name, secret) in args.secret.named()? {
+        replay = replay.named_secret(&name, secret);
+    }
+    send(replay, args, to, out)
+}
+
+fn send<M: Mode + Portable>(
+    replay: Replay<M>,
+    args: &ReplayArgs,
+    to: Uri,
+    out: &mut Out,
+) -> Result<ExitCode, Fault> {
+    let transport = ToUrl {
+        client: HttpClient::new()?,
+        uri: to.clone(),
+        failed: Arc::default(),
+    };
+    let failed = Arc::clone(&transport.failed);
+    let mut through = replay
+        .through(transport)
+        .duplicated(args.duplicate)
+        .concurrency(args.concurrency.into());
+    if let Some(rate) = args.rate {
+        through = through.per_second(rate);
+    }
+    if args.reorder {
+        let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+        note(&format!("the same order again: --reorder --seed {seed}"));
+        through = through.shuffled(seed);
+    }
+    let bar = progress(through.planned(), out);
+    let unwritable = Arc::new(Notify::new());
+    let (mut written, cannot) = (Ok(()), Arc::clone(&unwritable));
+    let through = through
+        .on_answer(|answered| {
+            bar.inc(1);
+            if written.is_ok() {
+                written = bar.suspend(|| told(answered, out));
+            }
+            if written.is_err() {
+                cannot.notify_one();
+            }
+        })
+        .until(async {
+            let stop = or_interrupted(unwritable.notified());
+            let _ = stop.await;
+        });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::caused_by(Class::Network, "no runtime can be started", &error))?;
+    let ended = runtime.block_on(through.run());
+    // A name that is still being looked up would hold the program.
+    runtime.shutdown_background();
+    bar.finish_and_clear();
+    written?;
+    let report = ended.map_err(|error| explained(&error))?;
+    conclude(&report, out)?;
+    if report.interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let heard = report
+        .answers
+        .iter()
+        .any(|answered| answered.status.is_some());
+    match failed.get() {
+        Some(error) if !heard => {
+            out.flush()?;
+            Err(unreachable(&to, error))
+        }
+        _ => Ok(answer(report.all_accepted())),
+    }
+}
+
+/// Delivers to one URL, whatever path a delivery came to before. Keeps the first failure, for what can be done about it.
+#[derive(Clone)]
+struct ToUrl {
+    client: HttpClient,
+    uri: Uri,
+    failed: Arc<OnceLock<TransportError>>,
+}
+
+impl Transport for ToUrl {
+    async fn deliver(
+        &self,
+        mut request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, TransportError> {
+        *request.uri_mut() = self.uri.clone();
+        self.client.deliver(request).await.map_err(|error| {
+            let text = causes(&error);
+            let _ = self.failed.set(error);
+            text.into()
+        })
+    }
+}
+
+impl ReplayArgs {
+    fn asks_for(&self, logged: &LoggedDelivery) -> bool {
+        let body = logged.body.as_deref().unwrap_or_default();
+        let event = SampleEvent::of_json(String::from_utf8_lossy(body));
+        let is = |wanted: &[String], what: Option<String>| {
+            wanted.is_empty() || what.is_some_and(|what| wanted.iter().any(|it| matches(it, &what)))
+        };
+        let has_outcome = |wanted: &String| {
+            logged.answer.as_ref().is_some_and(|answer| {
+                answer.outcome == *wanted || answer.status.to_string() == *wanted
+            })
+        };
+        is(&self.event_type, event.event_type())
+            && (self.id.is_empty() || event.event_id().is_some_and(|id| self.id.contains(&id)))
+            && (self.outcome.is_empty() || self.outcome.iter().any(has_outcome))
+    }
+}
+
+/// Whether it is the text, or begins as `row.*` says.
+fn matches(wanted: &str, text: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => text.starts_with(beginning),
+        None => wanted == text,
+    }
+}
+
+/// A line for each answer as JSON; as text only for those that need a look.
+fn told(answered: &Answered, out: &mut Out) -> io::Result<()> {
+    if out.is_json() {
+        out.json_line(&json!({ "answer": answered }))?;
+        return out.flush();
+    }
+    if answered.is_accepted() {
+        return Ok(());
+    }
+    let shown = |text: &Option<String>| match text {
+        Some(text) => harmless(text).into_owned(),
+        None => "?".to_owned(),
+    };
+    let copy = match answered.copy {
+        0 => String::new(),
+        copy => format!(", copy {copy}"),
+    };
+    let what = match (answered.status, &answered.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, failure) => shown(failure),
+    };
+    let logged = match answered.logged_status {
+        Some(status) if Some(status) != answered.status => format!("; logged: {status}"),
+        _ => String::new(),
+    };
+    let (id, event_type) = (shown(&answered.event_id), shown(&answered.event_type));
+    let line = answered.line;
+    out.line(&format!(
+        "line {line}{copy} {id} {event_type}: {what}{logged}"
+    ))?;
+    out.flush()
+}
+
+fn conclude(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
+    let summary = report.summary();
+    if out.is_json() {
+        return Ok(out.json_line(&json!({ "summary": summary }))?);
+    }
+    Ok(out.line(&summary.to_string())?)
+}
+
+/// On standard error, and only where somebody looks at it.
+fn progress(deliveries: usize, out: &Out) -> ProgressBar {
+    if out.is_json() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(u64::try_from(deliveries).unwrap_or(u64::MAX));
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {per_sec} {eta}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn open(path: &Path) -> Result<DeliveryLog, Fault> {
+    let opened = if path.as_os_str() == "-" {
+        DeliveryLog::read(io::stdin().lock())
+    } else {
+        let file = File::open(path).map_err(|error| {
+            let what = format!("the log {} can't be opened", path.display());
+            Fault::caused_by(Class::Input, &what, &error)
+        })?;
+        DeliveryLog::read(BufReader::new(file))
+    };
+    opened.map_err(|error| {
+        let what = format!("{} can't be replayed", path.display());
+        Fault::caused_by(Class::Input, &what, &error)
+            .advise("a delivery log has one delivery a line, as JSON")
+    })
+}
+
+fn explained(error: &ReplayError) -> Fault {
+    let (class, advice) = match error.kind() {
+        ReplayErrorKind::Empty => (
+            Class::Input,
+            "is the log empty, or do --type, --id and --outcome leave nothing of it?",
+        ),
+        ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
+            Class::Secret,
+            "give one secret, or up to four different ones of one subscription; or send --raw",
+        ),
+        _ => (Class::Input, "take these lines out of the log"),
+    };
+    Fault::caused_by(class, "nothing was sent", error).advise(advice)
+}
+
+/// An error and all that lies below it.
+fn causes(error: &TransportError) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        text = format!("{text}: {error}");
+        below = error.source();
+    }
+    text
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    if rate.is_finite() && rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("a number above 0 is expected: 10, or 0.5".into())
+    }
+}
+
+/// On standard error, where it stands in nobody's way.
+fn note(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(io::stderr(), "note: {text}");
+}

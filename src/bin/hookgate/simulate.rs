@@ -1,0 +1,233 @@
+//! `hookgate simulate`: the service itself, as a receiver sees it.
+
+mod lines;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http::Uri;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use hookgate::testing::factory::World;
+use hookgate::testing::sender::{
+    NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,
+};
+use hookgate::{RetrySchedule, SystemClock};
+
+use crate::fault::{Class, Fault, answer};
+use crate::http_client::HttpClient;
+use crate::out::Out;
+use crate::secrets::SecretArgs;
+use crate::send::url;
+use crate::{durations, interrupt};
+use lines::{Lines, Told};
+
+/// Deliver a stream of events as the service does: rows are created, changed and deleted, and what fails is followed through its retries.
+///
+/// It ends when every event is delivered or discarded, and its exit code is 1 where one was discarded. On Ctrl-C it says what has
+/// become of each so far.
+#[derive(clap::Args)]
+pub(crate) struct SimulateArgs {
+    /// Where to: the subscription's URL
+    #[arg(long, value_name = "URL", value_parser = url)]
+    to: Uri,
+    /// Stop making events after so many. 20 where neither this nor --duration is given
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Stop making events after so long: 30s, 5min, 48h
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse)]
+    duration: Option<Duration>,
+    /// So many events a second, in real time; 0.1 is one in ten seconds
+    #[arg(long, value_name = "N", default_value = "1", value_parser = rate)]
+    rate: f64,
+    /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else goes faster: not the 5 s for an answer, and
+    /// nothing of the receiver's, whose leases of 30 s may outlast a retry above 2
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    speed: u32,
+    /// The same seed makes the same events, with the same ids: a receiver that still knows them handles none again
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Discard an event after so many attempts. The service's specification says five, and lists the waits of six
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(5..=6))]
+    attempts: u32,
+    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed anew
+    #[arg(long)]
+    first_timestamp: bool,
+    /// Send events of this data model alone: one that is limited to it
+    #[arg(long, value_name = "ID", value_parser = ["dm_customers", "dm_orders"])]
+    data_model: Option<String>,
+    /// The subscription's id, for X-Service-Webhook-Id
+    #[arg(long, value_name = "ID", default_value = "wh_1")]
+    subscription: String,
+    /// At most so many requests at once
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..))]
+    at_once: u16,
+    /// Append the service's log of recent deliveries to this file, a line of JSON an attempt
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// So many percent of attempts find nobody who takes the connection
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
+    refused: f64,
+    /// So many percent of answers get lost
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
+    answers_lost: f64,
+    /// So many percent of deliveries arrive twice
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
+    duplicated: f64,
+    /// So many percent of deliveries and their answers take up to 8 s each
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
+    slow: f64,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000_000));
+    let (tell, told) = unbounded_channel();
+    let sender = sender(args, seed, tell)?;
+    let log = args.log.as_ref().map(lines::open).transpose()?;
+    let lines = Lines {
+        told,
+        log,
+        attempts: args.attempts,
+    };
+    let work = work(args, seed, sender, lines, out);
+    interrupt::block_on_to_its_end(work)
+}
+
+async fn work(
+    args: &SimulateArgs,
+    seed: u64,
+    builder: SenderBuilder,
+    mut lines: Lines,
+    out: &mut Out,
+) -> Result<ExitCode, Fault> {
+    let started = Instant::now();
+    let mut sender = builder.build();
+    let mut world = World::seeded(seed).with_clock(SystemClock);
+    let stream = stream(args, &mut sender, &mut world, &mut lines, out);
+    let ended = interrupt::or_interrupted(stream).await;
+    let interrupted = match ended {
+        Ok(ended) => ended.map(|()| None)?,
+        Err(fault) => Some(fault),
+    };
+    let report = sender.report();
+    drop(sender);
+    // What was told of in the meantime.
+    while let Ok(told) = lines.told.try_recv() {
+        lines.print(told, out)?;
+    }
+    lines::summary(&report, seed, started.elapsed(), out)?;
+    match interrupted {
+        Some(fault) => Err(fault),
+        None => Ok(answer(report.delivered().count() == report.events().len())),
+    }
+}
+
+/// Makes events, then waits for what has become of them.
+async fn stream(
+    args: &SimulateArgs,
+    sender: &mut Sender,
+    world: &mut World,
+    lines: &mut Lines,
+    out: &mut Out,
+) -> Result<(), Fault> {
+    let count = match (args.count, args.duration) {
+        (None, None) => 20,
+        (count, _) => count.unwrap_or(u64::MAX),
+    };
+    let until = args
+        .duration
+        .and_then(|duration| Instant::now().checked_add(duration));
+    let far = Instant::now() + Duration::from_secs(365 * 24 * 3_600);
+    let mut ticks = interval(Duration::from_secs_f64(1.0 / args.rate));
+    // Events that could not be made in time are made up for at once, so that their number is right.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut made = 0;
+    loop {
+        let more = made < count && until.is_none_or(|until| Instant::now() < until);
+        tokio::select! {
+            Some(told) = lines.told.recv() => lines.print(told, out)?,
+            _ = ticks.tick(), if more => {
+                made += 1;
+                happen(sender, world)?;
+            }
+            () = sleep_until(until.unwrap_or(far)), if more => {}
+            _ = sender.settle(), if !more => return Ok(()),
+        }
+    }
+}
+
+/// The next event that the subscription takes: either data model has one sooner or later.
+fn happen(sender: &mut Sender, world: &mut World) -> Result<(), Fault> {
+    loop {
+        let taken = sender.emit(world.next_event());
+        let taken = taken
+            .map_err(|error| Fault::caused_by(Class::Input, "a sample event is none", &error))?;
+        if taken > 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn sender(
+    args: &SimulateArgs,
+    seed: u64,
+    tell: UnboundedSender<Told>,
+) -> Result<SenderBuilder, Fault> {
+    let url = args.to.to_string();
+    let secret = args.secret.first()?;
+    let client = HttpClient::new()?;
+    let subscription = Subscription::new(&args.subscription, &url, secret, client);
+    let subscription = subscription
+        .map_err(|error| Fault::caused_by(Class::Usage, "no such subscription can be", &error))?;
+    let subscription = match &args.data_model {
+        Some(id) => subscription.data_model(id),
+        None => subscription,
+    };
+    let share = |percent: f64| percent / 100.0;
+    let faults = NetworkFaults::seeded(seed)
+        .refused(share(args.refused))
+        .answers_lost(share(args.answers_lost))
+        .duplicated(share(args.duplicated))
+        .slow(share(args.slow), Duration::from_secs(8));
+    let mut builder = Sender::builder()
+        .subscription(subscription.at_once(args.at_once.into()))
+        .clock(SystemClock)
+        .speed(args.speed)
+        .keep_recent(0);
+    if [args.refused, args.answers_lost, args.duplicated, args.slow] != [0.0; 4] {
+        builder = builder.faults(faults);
+    }
+    if args.attempts == RetrySchedule::SERVICE.attempts() {
+        builder = builder.reading(Reading::EveryWait);
+    }
+    if args.first_timestamp {
+        builder = builder.retry_timestamps(RetryTimestamps::First);
+    }
+    if args.log.is_some() {
+        let tell = tell.clone();
+        builder = builder.on_recent(move |line| drop(tell.send(Told::Recent(line.to_line()))));
+    }
+    Ok(builder.on_attempt(move |event| drop(tell.send(Told::Attempt(Box::new(event.clone()))))))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "a number is expected")?;
+    // One in eleven days, and as many as one thread can sign.
+    if (0.000_001..=100_000.0).contains(&rate) {
+        return Ok(rate);
+    }
+    Err("a number from 0.000001 to 100000 is expected".into())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let text = text.strip_suffix('%').unwrap_or(text);
+    let percent: f64 = text.parse().map_err(|_| "a number is expected")?;
+    if (0.0..=100.0).contains(&percent) {
+        return Ok(percent);
+    }
+    Err("a number from 0 to 100 is expected".into())
+}

@@ -1,0 +1,152 @@
+//! What is printed while events are delivered, and at the end.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use hookgate::testing::iso8601;
+use hookgate::testing::sender::{Fate, SenderReport, SentEvent};
+
+use crate::durations;
+use crate::fault::{Class, Fault};
+use crate::harmless::harmless;
+use crate::out::Out;
+
+/// Where what is told goes to.
+pub(super) struct Lines {
+    pub(super) told: UnboundedReceiver<Told>,
+    pub(super) log: Option<(PathBuf, File)>,
+    /// How many there are before an event is discarded.
+    pub(super) attempts: u32,
+}
+
+/// What the sender tells while it works.
+pub(super) enum Told {
+    Attempt(Box<SentEvent>),
+    Recent(String),
+}
+
+impl Lines {
+    pub(super) fn print(&mut self, told: Told, out: &mut Out) -> Result<(), Fault> {
+        match told {
+            Told::Attempt(event) => {
+                out.say(&text(&event, self.attempts), &value(&event))?;
+                Ok(out.flush()?)
+            }
+            Told::Recent(line) => match &mut self.log {
+                Some((path, file)) => {
+                    writeln!(file, "{line}").map_err(|error| unwritable(path, &error))
+                }
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// The last attempt, as a line.
+fn text(event: &SentEvent, attempts: u32) -> String {
+    let Some(last) = event.attempts.last() else {
+        return String::new();
+    };
+    let day = iso8601(last.at);
+    let time = day.get(11..19).unwrap_or(&day);
+    let (id, event_type) = (harmless(&event.id), harmless(&event.event_type));
+    let end = last.end.to_string();
+    let millis = last.elapsed.as_millis();
+    let mut line = format!(
+        "{time} {id} {event_type}: {} in {millis} ms",
+        harmless(&end)
+    );
+    if last.replayed {
+        line += ", handled before";
+    }
+    if let Some(fault) = last.fault {
+        line += &format!(" ({fault})");
+    }
+    let number = last.number;
+    match (event.fate, event.next_wait) {
+        (Fate::Delivered, _) if number == 1 => {}
+        (Fate::Delivered, _) => line += &format!(", delivered at attempt {number}"),
+        (Fate::Discarded, _) => line += &format!(", DISCARDED after attempt {number}"),
+        (_, Some(wait)) => {
+            let wait = durations::show(wait);
+            line += &format!(", attempt {number} of {attempts}, again in {wait}");
+        }
+        (_, None) => {}
+    }
+    line
+}
+
+fn value(event: &SentEvent) -> serde_json::Value {
+    let last = event.attempts.last();
+    json!({
+        "kind": "attempt",
+        "eventId": event.id,
+        "eventType": event.event_type,
+        "subscription": event.subscription,
+        "fate": fate(event.fate),
+        "attempt": last.map(|last| last.number),
+        "at": last.map(|last| iso8601(last.at)),
+        "timestamp": last.map(|last| last.timestamp.as_i64()),
+        "status": last.and_then(|last| last.end.status()),
+        "end": last.map(|last| last.end.to_string()),
+        "elapsedMs": last.map(|last| last.elapsed.as_millis()),
+        "replayed": last.map(|last| last.replayed),
+        "fault": last.and_then(|last| last.fault).map(|fault| fault.to_string()),
+        "nextWaitMs": event.next_wait.map(|wait| wait.as_millis()),
+    })
+}
+
+fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Delivered => "delivered",
+        Fate::Discarded => "discarded",
+        _ => "under_way",
+    }
+}
+
+pub(super) fn summary(
+    report: &SenderReport,
+    seed: u64,
+    elapsed: Duration,
+    out: &mut Out,
+) -> Result<(), Fault> {
+    let count = |events: &mut dyn Iterator<Item = &SentEvent>| events.count();
+    let value = json!({
+        "kind": "summary",
+        "seed": seed,
+        "events": report.events().len(),
+        "delivered": count(&mut report.delivered()),
+        "discarded": report.discarded().map(|event| &event.id).collect::<Vec<_>>(),
+        "underWay": report.under_way().map(|event| &event.id).collect::<Vec<_>>(),
+        "attempts": report.attempts(),
+        "elapsedMs": elapsed.as_millis(),
+    });
+    let took = durations::show(Duration::from_secs(elapsed.as_secs()));
+    let mut text = format!("\n{report}\n{took}; the same events again: --seed {seed}");
+    if report.under_way().next().is_some() {
+        text += "\nwhat is under way stays undelivered: the retries ended with this program";
+    }
+    // Reasons of the system and names from the sender alone: nothing of it is somebody else's but line by line.
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| harmless(line).into_owned())
+        .collect();
+    out.say(&lines.join("\n"), &value)?;
+    Ok(out.flush()?)
+}
+
+pub(super) fn open(path: &PathBuf) -> Result<(PathBuf, File), Fault> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = file.map_err(|error| unwritable(path, &error))?;
+    Ok((path.clone(), file))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
+    let message = format!("{} can't be written", path.display());
+    Fault::caused_by(Class::Input, &message, error)
+}

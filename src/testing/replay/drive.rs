@@ -1,0 +1,356 @@
+//! Plays a plan: one loop that sends what is due, hears what was answered, tries again as the sender would, and lets processes end.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::clock::ReplayClock;
+use super::entry::Entry;
+use super::harness::{Harness, Process};
+use super::ledger::{Label, Ledger, millis};
+use super::plan::{Plan, Planned, at};
+use super::report::{AttemptReport, Origin};
+use crate::clock::UnixSeconds;
+use crate::dedupe::RetrySchedule;
+use crate::error::ReplayError;
+use crate::layer::Answer;
+use crate::testing::transport::{Transport, TransportError};
+use crate::verify::Window;
+
+/// What a process is made of.
+pub(super) struct Running<T> {
+    pub(super) transport: T,
+    pub(super) process: Arc<Process>,
+}
+
+/// What does not change while a plan is played.
+pub(super) struct Stage<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) clock: ReplayClock,
+    pub(super) begin: UnixSeconds,
+    pub(super) window: Window,
+    pub(super) schedule: RetrySchedule,
+    /// Retries are signed for the moment at which they go out.
+    pub(super) signs_retries: bool,
+    pub(super) retries: bool,
+    /// In real time: the longest wait that is waited for.
+    pub(super) longest_wait: Option<Duration>,
+    pub(super) ledger: Arc<Ledger>,
+}
+
+/// A replay under way.
+pub(super) struct Drive<'a, T, F> {
+    stage: Stage<'a>,
+    make: F,
+    running: Running<T>,
+    queue: BinaryHeap<Reverse<Due>>,
+    tasks: JoinSet<Result<Response<Bytes>, Unanswered>>,
+    under_way: HashMap<Id, Sent>,
+    attempts: Vec<Option<AttemptReport>>,
+    queued: usize,
+}
+
+/// What is due when. What is due at one moment comes in the order in which it was queued.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Duration,
+    order: usize,
+    what: What,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Deliver(usize),
+    Restart,
+}
+
+/// A delivery that waits for its turn.
+struct Waiting {
+    planned: Planned,
+    /// 1 for the first attempt.
+    attempt: u32,
+}
+
+/// A delivery that waits for its answer.
+struct Sent {
+    planned: Planned,
+    attempt: u32,
+    label: Label,
+    report: AttemptReport,
+}
+
+/// Why no answer was heard.
+enum Unanswered {
+    HungUp(Duration),
+    Failed(TransportError),
+}
+
+enum Next {
+    Due,
+    Ended(Result<(Id, Result<Response<Bytes>, Unanswered>), JoinError>),
+    Over,
+}
+
+/// What was played, and the process that was left.
+pub(super) struct Played {
+    pub(super) attempts: Vec<AttemptReport>,
+    pub(super) process: Arc<Process>,
+}
+
+impl<'a, T, F> Drive<'a, T, F>
+where
+    T: Transport,
+    F: FnMut(Harness) -> Result<Running<T>, ReplayError>,
+{
+    pub(super) fn new(stage: Stage<'a>, running: Running<T>, make: F) -> Self {
+        Self {
+            stage,
+            make,
+            running,
+            queue: BinaryHeap::new(),
+            tasks: JoinSet::new(),
+            under_way: HashMap::new(),
+            attempts: Vec::new(),
+            queued: 0,
+        }
+    }
+
+    pub(super) async fn play(mut self, mut plan: Plan) -> Result<Played, ReplayError> {
+        self.stage.ledger.follow(&mut plan);
+        let mut waiting: Vec<_> = plan.deliveries.into_iter().map(Waiting::first).collect();
+        for (index, delivery) in waiting.iter().enumerate() {
+            self.queue(delivery.planned.due, What::Deliver(index));
+        }
+        for due in plan.restarts {
+            self.queue(due, What::Restart);
+        }
+        loop {
+            match self.next().await {
+                Next::Over => break,
+                Next::Due => match self.queue.pop() {
+                    Some(Reverse(Due {
+                        what: What::Deliver(index),
+                        ..
+                    })) => self.send(&waiting[index]),
+                    Some(_) => self.restart(&mut waiting).await?,
+                    None => {}
+                },
+                Next::Ended(ended) => {
+                    let (id, answer) = match ended {
+                        Ok((id, answer)) => (id, answer.map_err(Some)),
+                        Err(error) => (error.id(), Err(None)),
+                    };
+                    if let Some(sent) = self.under_way.remove(&id) {
+                        self.hear(sent, answer, &mut waiting);
+                    }
+                }
+            }
+        }
+        self.running.process.comes_to_rest().await;
+        Ok(Played {
+            attempts: self.attempts.into_iter().flatten().collect(),
+            process: self.running.process,
+        })
+    }
+
+    fn queue(&mut self, at: Duration, what: What) {
+        let order = self.queued;
+        self.queued += 1;
+        self.queue.push(Reverse(Due { at, order, what }));
+    }
+
+    /// Waits for whatever comes first: an answer, or the moment at which something is due.
+    async fn next(&mut self) -> Next {
+        let due = self.queue.peek().map(|Reverse(due)| due.at);
+        let Some(due) = due else {
+            return match self.tasks.join_next_with_id().await {
+                Some(ended) => Next::Ended(ended),
+                None => Next::Over,
+            };
+        };
+        let left = due.saturating_sub(self.stage.clock.passed());
+        if left.is_zero() {
+            // What has been answered by now was answered before.
+            return match self.tasks.try_join_next_with_id() {
+                Some(ended) => Next::Ended(ended),
+                None => Next::Due,
+            };
+        }
+        let waited_for = self.stage.longest_wait.map_or(left, |most| most.min(left));
+        let mut alarm = pin!(sleep(waited_for));
+        let tasks = &mut self.tasks;
+        let ended = poll_fn(|context| {
+            if let Poll::Ready(Some(ended)) = tasks.poll_join_next_with_id(context) {
+                return Poll::Ready(Some(ended));
+            }
+            alarm.as_mut().poll(context).map(|()| None)
+        });
+        match ended.await {
+            Some(ended) => Next::Ended(ended),
+            None => {
+                self.stage.clock.skip(left - waited_for);
+                Next::Due
+            }
+        }
+    }
+
+    fn send(&mut self, waiting: &Waiting) {
+        let Waiting { planned, attempt } = waiting;
+        let entry = &self.stage.entries[planned.entry];
+        let passed = self.stage.clock.passed();
+        let is_retry = *attempt > 1;
+        let afresh = entry.resigned || (is_retry && self.stage.signs_retries);
+        let signed_at = match (afresh && entry.secret.is_some(), is_retry) {
+            (false, _) => None,
+            (true, true) if self.stage.signs_retries => Some(at(self.stage.begin, passed)),
+            (true, _) => Some(at(self.stage.begin, planned.sent)),
+        };
+        // What the plan does to a delivery, it does to its first attempt.
+        let (slow, patience) = if is_retry {
+            (Duration::ZERO, None)
+        } else {
+            (planned.slow, planned.patience)
+        };
+        let label = self.stage.ledger.attempt(slow);
+        let mut request = entry.request(signed_at);
+        request.extensions_mut().insert(label);
+        let patience = patience.unwrap_or(self.stage.schedule.attempt_timeout());
+        let transport = self.running.transport.clone();
+        let task = self.tasks.spawn(deliver(transport, request, patience));
+
+        let timestamp = signed_at.or(entry.timestamp);
+        let now = at(self.stage.begin, passed);
+        let as_logged = planned.copy == 0 && !is_retry;
+        let recorded = entry.recorded.as_ref().filter(|_| as_logged);
+        let faults = planned.faults.iter().filter(|_| !is_retry);
+        let report = AttemptReport {
+            number: label.0,
+            line: entry.line,
+            origin: match (planned.copy, *attempt) {
+                (0, 1) => Origin::Logged,
+                (copy, 1) => Origin::Copy(copy),
+                (_, attempt) => Origin::Retry(attempt),
+            },
+            after_ms: millis(passed),
+            process: self.running.process.number,
+            status: None,
+            outcome: String::new(),
+            faults: faults.map(|&fault| fault.to_owned()).collect(),
+            outside_window: timestamp
+                .is_some_and(|timestamp| self.stage.window.check(timestamp, now).is_err()),
+            logged_status: recorded.map(|(status, _)| *status),
+            logged_outcome: recorded.map(|(_, outcome)| outcome.clone()),
+        };
+        let sent = Sent {
+            planned: planned.clone(),
+            attempt: *attempt,
+            label,
+            report,
+        };
+        self.attempts.push(None);
+        self.under_way.insert(task.id(), sent);
+    }
+
+    /// Notes an answer, or that there was none, and tries again where the sender would.
+    fn hear(
+        &mut self,
+        sent: Sent,
+        answer: Result<Response<Bytes>, Option<Unanswered>>,
+        waiting: &mut Vec<Waiting>,
+    ) {
+        let mut report = sent.report;
+        match answer {
+            Ok(response) => {
+                report.status = Some(response.status().as_u16());
+                let answer = response.extensions().get::<Answer>();
+                let outcome = answer.map_or("unknown", |answer| answer.outcome.name());
+                report.outcome = outcome.to_owned();
+            }
+            Err(Some(Unanswered::HungUp(after))) => {
+                report.outcome = format!("the sender hung up after {} ms", after.as_millis());
+            }
+            Err(Some(Unanswered::Failed(error))) => report.outcome = format!("failed: {error}"),
+            Err(None) => report.outcome = "the app panicked".to_owned(),
+        }
+        let success = report.is_success();
+        self.attempts[sent.label.0] = Some(report);
+        if success || !self.stage.retries || !sent.planned.retried {
+            return;
+        }
+        let waits = self.stage.schedule.waits();
+        let wait = usize::try_from(sent.attempt - 1)
+            .ok()
+            .and_then(|at| waits.get(at));
+        if let Some(wait) = wait {
+            let due = self.stage.clock.passed().saturating_add(*wait);
+            waiting.push(Waiting {
+                planned: sent.planned,
+                attempt: sent.attempt + 1,
+            });
+            self.queue(due, What::Deliver(waiting.len() - 1));
+        }
+    }
+
+    /// Ends the process, and begins another one.
+    async fn restart(&mut self, waiting: &mut Vec<Waiting>) -> Result<(), ReplayError> {
+        let old = Arc::clone(&self.running.process);
+        // First of all, so that what is dropped now moves nowhere where it could still do something.
+        old.life.end();
+        self.tasks.abort_all();
+        let mut cut = Vec::new();
+        while let Some(ended) = self.tasks.join_next_with_id().await {
+            match ended {
+                // Answered in this very moment.
+                Ok((id, answer)) => cut.push((id, answer.map_err(Some))),
+                Err(error) if error.is_panic() => cut.push((error.id(), Err(None))),
+                Err(error) => {
+                    let lost: TransportError = "the process has ended".into();
+                    cut.push((error.id(), Err(Some(Unanswered::Failed(lost)))));
+                }
+            }
+        }
+        old.is_killed().await;
+        for (id, answer) in cut {
+            if let Some(sent) = self.under_way.remove(&id) {
+                self.hear(sent, answer, waiting);
+            }
+        }
+        let harness = Harness::new(
+            old.number + 1,
+            old.clock.clone(),
+            old.keys.clone(),
+            Arc::clone(&old.ledger),
+        );
+        self.running = (self.make)(harness)?;
+        Ok(())
+    }
+}
+
+impl Waiting {
+    fn first(planned: Planned) -> Self {
+        Self {
+            planned,
+            attempt: 1,
+        }
+    }
+}
+
+async fn deliver(
+    transport: impl Transport,
+    request: Request<Bytes>,
+    patience: Duration,
+) -> Result<Response<Bytes>, Unanswered> {
+    match timeout(patience, transport.deliver(request)).await {
+        Ok(answered) => answered.map_err(Unanswered::Failed),
+        Err(_) => Err(Unanswered::HungUp(patience)),
+    }
+}

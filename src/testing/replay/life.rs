@@ -1,0 +1,45 @@
+//! The life of a process in a replay: once it has ended, nothing that belongs to it reaches the outside any more.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+/// Shared by all that ends together.
+#[derive(Clone, Default)]
+pub(super) struct Life(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    over: AtomicBool,
+    ends: Notify,
+}
+
+impl Life {
+    pub(super) fn is_over(&self) -> bool {
+        self.0.over.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn end(&self) {
+        self.0.over.store(true, Ordering::SeqCst);
+        self.0.ends.notify_waiters();
+    }
+
+    /// Polls the future for as long as the process lives. `None` once it has ended: the future is polled no more.
+    pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut ends = pin!(self.0.ends.notified());
+        // Listening begins before the flag is read, so that the end can't slip in between.
+        ends.as_mut().enable();
+        poll_fn(|context| {
+            if self.is_over() || ends.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            future.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+}

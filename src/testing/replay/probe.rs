@@ -1,0 +1,103 @@
+//! The probe: a store before the user's own, that sees each claim and each commit.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::harness::Process;
+use crate::dedupe::{
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture, StoreStats,
+};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// Passes everything on for as long as its process lives. Afterwards nothing reaches the store, as from a process that is gone.
+pub(super) struct ProbedStore {
+    pub(super) inner: Arc<dyn DedupeStore>,
+    pub(super) process: Arc<Process>,
+}
+
+impl ProbedStore {
+    async fn ask<'a, T: Unpin>(
+        &'a self,
+        call: impl FnOnce() -> StoreFuture<'a, T>,
+    ) -> Result<T, StoreError> {
+        // A store may do its work as it is called, without a poll.
+        if self.process.life.is_over() {
+            return Err(gone());
+        }
+        let asked = self.process.life.within(call()).await;
+        asked.unwrap_or_else(|| Err(gone()))
+    }
+}
+
+fn gone() -> StoreError {
+    let source = std::io::Error::other("the process has ended");
+    StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
+}
+
+impl DedupeStore for ProbedStore {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        StoreFuture::boxed(async move {
+            let claimed = self.ask(|| self.inner.claim(key, token, lease)).await;
+            let process = &self.process;
+            match &claimed {
+                Ok(Claimed::Fresh) => process.ledger.granted(key, token),
+                Ok(Claimed::Done { by }) => {
+                    let after = process.clock.passed();
+                    process.ledger.found_done(key, *by, process.number, after);
+                }
+                _ => {}
+            }
+            claimed
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(self.ask(move || self.inner.renew(key, token, lease)))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(async move {
+            let committed = self.ask(|| self.inner.commit(key, token, retain)).await;
+            let process = &self.process;
+            match &committed {
+                Ok(Ownership::Held) => {
+                    let after = process.clock.passed();
+                    process.ledger.committed(key, token, process.number, after);
+                }
+                Ok(Ownership::Lost) => process.ledger.commit_lost(key),
+                Err(_) => process.ledger.commit_unanswered(key),
+            }
+            committed
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(self.ask(move || self.inner.release(key, token)))
+    }
+
+    fn observe(&self) -> Option<StoreStats> {
+        self.inner.observe()
+    }
+}
+
+impl fmt::Debug for ProbedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

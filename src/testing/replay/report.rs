@@ -1,0 +1,297 @@
+//! What a replay came to.
+
+use serde::{Deserialize, Serialize};
+
+/// What a replay came to, event by event. Its `Display` is for reading in a failed test, and ends with how to repeat it; as JSON it can
+/// be kept, and [compared](Self::diff) with that of another day.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// The faults, as the expression that makes them.
+    pub faults: String,
+    /// What the receiver's clock said at the beginning, in seconds since 1970.
+    pub began_at: i64,
+    /// The events, in the order in which they first came.
+    pub events: Vec<EventReport>,
+    /// Deliveries that name no event: those that never were authentic, and those without a usable id and type.
+    pub others: Vec<OtherReport>,
+    /// How many processes there were: one, and one more for each restart.
+    pub processes: u32,
+    /// Whether a layer of the harness stood before a handler, so that runs were seen and not only commits.
+    pub runs_were_seen: bool,
+}
+
+/// What became of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EventReport {
+    /// The scope of its subscription's keys.
+    pub scope: String,
+    /// Its id.
+    pub id: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its lines in the log, from 1.
+    pub lines: Vec<usize>,
+    /// Every delivery of it, in the order in which they went out.
+    pub attempts: Vec<AttemptReport>,
+    /// The handler's runs, in the order in which they began.
+    pub runs: Vec<RunReport>,
+    /// The commits that the store has confirmed.
+    pub commits: Vec<CommitReport>,
+    /// How many commits the store answered with *lost*.
+    pub commits_lost: u32,
+    /// How many commits the store did not answer, or not while its process lived.
+    pub commits_unanswered: u32,
+    /// The store remembered it as done, by a claim that is none of this replay.
+    pub done_before: bool,
+    /// Whether a layer of the harness saw the runs.
+    pub runs_were_seen: bool,
+}
+
+/// What became of a delivery that names no event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OtherReport {
+    /// Its line in the log, from 1.
+    pub line: usize,
+    /// Whether its signature is right: then it has no usable id and type. Otherwise it never was authentic, and must stay refused.
+    pub authentic: bool,
+    /// Every delivery of it.
+    pub attempts: Vec<AttemptReport>,
+    /// How many runs it began.
+    pub runs: usize,
+}
+
+/// One delivery and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AttemptReport {
+    /// Its number in the whole replay, from 0.
+    pub number: usize,
+    /// The line of the log that it comes from.
+    pub line: usize,
+    /// As logged, a copy, or a retry.
+    pub origin: Origin,
+    /// When it arrived, in milliseconds from the beginning.
+    pub after_ms: u64,
+    /// The process that it came to.
+    pub process: u32,
+    /// The status that was answered; `None` where no answer was heard.
+    pub status: Option<u16>,
+    /// What became of it: the receiver's outcome by its name, or why no answer was heard.
+    pub outcome: String,
+    /// What was done to it.
+    pub faults: Vec<String>,
+    /// Its timestamp lay outside the receiver's window when it arrived.
+    pub outside_window: bool,
+    /// The status that the log says was answered, where this is the delivery as it was logged.
+    pub logged_status: Option<u16>,
+    /// The outcome that the log says.
+    pub logged_outcome: Option<String>,
+}
+
+/// Where a delivery comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Origin {
+    /// As it stands in the log.
+    Logged,
+    /// A copy of it, by its number from 1.
+    Copy(u32),
+    /// The sender's next attempt, by its number: 2 is the first retry.
+    Retry(u32),
+}
+
+/// A run of the handler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunReport {
+    /// The attempt that began it, where that is known.
+    pub attempt: Option<usize>,
+    /// The process that it ran in.
+    pub process: u32,
+    /// How it ended.
+    pub end: RunEnd,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RunEnd {
+    /// The handler answered 2xx.
+    Succeeded,
+    /// The handler asked for a dead letter.
+    DeadLettered,
+    /// The handler answered this status, which is none of 2xx.
+    Failed(u16),
+    /// The handler panicked.
+    Panicked,
+    /// The plan answered 500 in its place.
+    MadeToFail,
+    /// The plan panicked in its place.
+    MadeToPanic,
+    /// It was dropped before its end: its process ended, or it was aborted.
+    CutOff,
+    /// It had not ended when the replay did.
+    Unended,
+}
+
+/// A commit that the store confirmed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CommitReport {
+    /// The process that committed.
+    pub process: u32,
+    /// When, in milliseconds from the beginning.
+    pub after_ms: u64,
+}
+
+/// What an event came to, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Handled once, and committed once.
+    Once,
+    /// Never handled, or never committed.
+    Never,
+    /// Handled more than once, or committed more than once.
+    Twice,
+}
+
+impl Report {
+    /// Whether each event was handled and committed once, and nothing that never was authentic was let in. False where there is no
+    /// event at all: a test that sees nothing proves nothing.
+    #[must_use]
+    pub fn each_event_committed_once(&self) -> bool {
+        let once = |event: &EventReport| event.verdict() == Verdict::Once;
+        !self.events.is_empty()
+            && self.events.iter().all(once)
+            && self.let_in().next().is_none()
+            && self.let_in_outside_window().next().is_none()
+    }
+
+    /// The events.
+    #[must_use]
+    pub fn events(&self) -> &[EventReport] {
+        &self.events
+    }
+
+    /// The event of this id, in whatever scope it comes first.
+    #[must_use]
+    pub fn event(&self, id: &str) -> Option<&EventReport> {
+        self.events.iter().find(|event| event.id == id)
+    }
+
+    /// The events that were handled and committed once.
+    pub fn once(&self) -> impl Iterator<Item = &EventReport> {
+        self.by(Verdict::Once)
+    }
+
+    /// The events that were never handled or never committed.
+    pub fn never(&self) -> impl Iterator<Item = &EventReport> {
+        self.by(Verdict::Never)
+    }
+
+    /// The events that were handled or committed more than once.
+    pub fn twice(&self) -> impl Iterator<Item = &EventReport> {
+        self.by(Verdict::Twice)
+    }
+
+    /// Deliveries that never were authentic, and got a run or a 2xx all the same. There must be none.
+    pub fn let_in(&self) -> impl Iterator<Item = &OtherReport> {
+        let other = self.others.iter();
+        other.filter(|other| !other.authentic && other.was_let_in())
+    }
+
+    /// Attempts whose timestamp lay outside the window, and that began a run all the same. There must be none.
+    pub fn let_in_outside_window(&self) -> impl Iterator<Item = &AttemptReport> {
+        self.events.iter().flat_map(|event| {
+            let began = |attempt: &AttemptReport| {
+                let mut runs = event.runs.iter();
+                runs.any(|run| run.attempt == Some(attempt.number))
+            };
+            let attempts = event.attempts.iter();
+            attempts.filter(move |attempt| attempt.outside_window && began(attempt))
+        })
+    }
+
+    /// Deliveries as they were logged that are answered otherwise than the log says, and to which the plan did nothing.
+    pub fn answered_otherwise(&self) -> impl Iterator<Item = &AttemptReport> {
+        self.attempts()
+            .filter(|attempt| attempt.is_answered_otherwise())
+    }
+
+    /// How many runs began in all.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        let of_events: usize = self.events.iter().map(|event| event.runs.len()).sum();
+        let of_others: usize = self.others.iter().map(|other| other.runs).sum();
+        of_events + of_others
+    }
+
+    /// Every attempt: those of events, then the others.
+    pub fn attempts(&self) -> impl Iterator<Item = &AttemptReport> {
+        let of_events = self.events.iter().flat_map(|event| &event.attempts);
+        of_events.chain(self.others.iter().flat_map(|other| &other.attempts))
+    }
+
+    fn by(&self, verdict: Verdict) -> impl Iterator<Item = &EventReport> {
+        let events = self.events.iter();
+        events.filter(move |event| event.verdict() == verdict)
+    }
+}
+
+impl EventReport {
+    /// What it came to.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let handled = self.handled();
+        if self.commits.len() > 1 || handled > 1 {
+            Verdict::Twice
+        } else if self.commits.is_empty() || (self.runs_were_seen && handled == 0) {
+            Verdict::Never
+        } else {
+            Verdict::Once
+        }
+    }
+
+    /// How many runs ended well: the handler answered 2xx, or asked for a dead letter that was then committed.
+    #[must_use]
+    pub fn handled(&self) -> usize {
+        let succeeded = self.ended(RunEnd::Succeeded);
+        // A letter that its hook has not taken is a failure, and is released.
+        let letters = self.ended(RunEnd::DeadLettered);
+        succeeded + letters.min(self.commits.len().saturating_sub(succeeded))
+    }
+
+    /// Whether the sender has given it up: no attempt was answered 2xx.
+    #[must_use]
+    pub fn discarded(&self) -> bool {
+        !self.attempts.iter().any(AttemptReport::is_success)
+    }
+
+    fn ended(&self, end: RunEnd) -> usize {
+        self.runs.iter().filter(|run| run.end == end).count()
+    }
+}
+
+impl OtherReport {
+    fn was_let_in(&self) -> bool {
+        self.runs > 0 || self.attempts.iter().any(AttemptReport::is_success)
+    }
+}
+
+impl AttemptReport {
+    /// Whether the answer was 2xx.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status
+            .is_some_and(|status| (200..300).contains(&status))
+    }
+
+    fn is_answered_otherwise(&self) -> bool {
+        let logged = self.logged_status.is_some();
+        logged && self.faults.is_empty() && self.logged_status != self.status
+    }
+}

@@ -1,0 +1,202 @@
+//! Each exit code, and what goes with it. That of a panic stands beside the hook: `src/bin/hookgate/panics.rs`.
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use super::https::{self, AUTHORITY};
+use super::{Ran, SECRET, ends, hookgate};
+
+#[test]
+fn exit_0_and_1_are_the_answer() {
+    let ran = Ran::of(&["doctor"]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    let ran = Ran::of(&["doctor", "--retention", "1h"]);
+    assert_eq!(
+        (ran.code, &*ran.stderr),
+        (Some(1), ""),
+        "told on standard output"
+    );
+}
+
+#[test]
+fn exit_2_is_a_wrong_command_line() {
+    for (wrong, named) in [
+        (&["doctor", "--retention", "48"][..], "unit"),
+        (&["doctor", "--rate=-1"], "above zero"),
+        (&["doctor", "--rate", "nan"], "above zero"),
+        (
+            &["doctor", "--url", "localhost:8080/webhooks"],
+            "http://localhost:8080/webhooks",
+        ),
+        (&["doctor", "--url", "/webhooks"], "http://"),
+        (
+            &["doctor", "--url", "ftp://localhost/"],
+            "neither http nor https",
+        ),
+        (&["doctor", "--url", "http:///webhooks"], "no URL"),
+        (&["doctor", "--url", "two words"], "no URL"),
+    ] {
+        let ran = Ran::of(wrong);
+        assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{ran:?}");
+        assert!(ran.stderr.contains(named), "{named}: {ran:?}");
+    }
+    let ran = Ran::of(&["--json", "doctor", "--url", "https://me:hunter2@localhost/"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    ran.fault();
+}
+
+#[test]
+fn exit_3_is_what_cannot_be_read() {
+    let ran = Ran::of(&["--json", "doctor", "--log", "/nowhere/log.jsonl"]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(3), ""));
+    let error = ran.fault()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("/nowhere/log.jsonl"), "{error}");
+}
+
+/// A port that nobody listens on.
+fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+#[test]
+fn exit_4_is_a_host_that_does_not_answer() {
+    let refused = format!("http://127.0.0.1:{}/webhooks", closed_port());
+    for (url, advice) in [
+        (&*refused, "is the receiver running"),
+        ("http://no-such-host.invalid/", "check the host's name"),
+    ] {
+        let ran = Ran::of(&["--json", "doctor", "--url", url]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(4), ""), "{ran:?}");
+        let fault = ran.fault();
+        assert!(
+            fault["advice"].as_str().unwrap().contains(advice),
+            "{fault}"
+        );
+    }
+    // Text says the same.
+    let ran = Ran::of(&["doctor", "--url", &refused]);
+    assert!(
+        ran.stderr
+            .starts_with("hookgate: no answer from 127.0.0.1:"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stderr.contains("\n  is the receiver running"),
+        "{ran:?}"
+    );
+}
+
+const ANSWER: &str = "HTTP/1.1 405 Method Not Allowed\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_https_an_authority_must_be_trusted_and_one_that_is_named_is() {
+    let port = https::serve(ANSWER).await;
+    let url = format!("https://localhost:{port}/webhooks");
+    let ask = |trusting: &str| {
+        let mut command = hookgate(&["--json", "doctor", "--url", &url]);
+        command.env("SSL_CERT_FILE", trusting);
+        tokio::task::spawn_blocking(move || Ran::to_its_end(&mut command))
+    };
+    // The clock of 1994 is bad, and the certificate good.
+    let ran = ask(AUTHORITY).await.unwrap();
+    assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{ran:?}");
+    assert!(ran.stdout.contains(&format!("localhost:{port}")), "{ran:?}");
+    // An authority that has not signed it.
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/server.pem");
+    let ran = ask(other).await.unwrap();
+    assert_eq!((ran.code, &*ran.stdout), (Some(4), ""), "{ran:?}");
+    assert!(
+        ran.fault()["advice"]
+            .as_str()
+            .unwrap()
+            .contains("SSL_CERT_FILE"),
+        "{ran:?}"
+    );
+    // No certificates at all.
+    let ran = ask("/nowhere/certificates.pem").await.unwrap();
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        ran.fault()["advice"]
+            .as_str()
+            .unwrap()
+            .contains("ca-certificates"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_http_asks_for_no_certificates() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 1_024];
+        let read = stream.read(&mut request).await.unwrap();
+        assert!(request[..read].starts_with(b"HEAD / HTTP/1.1\r\n"));
+        stream.write_all(ANSWER.as_bytes()).await.unwrap();
+    });
+    let mut command = hookgate(&["doctor", "--url", &url]);
+    command
+        .env("SSL_CERT_FILE", "/nowhere/certificates.pem")
+        .env("SSL_CERT_DIR", "/nowhere");
+    let asked = tokio::task::spawn_blocking(move || Ran::to_its_end(&mut command));
+    let ran = asked.await.unwrap();
+    assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{ran:?}");
+}
+
+/// Exit code 5 is what a command without its secret ends with; `doctor` merely says that it has none.
+#[test]
+fn a_secret_on_the_command_line_is_not_understood() {
+    for option in ["--secret", "--key", "--token"] {
+        let ran = Ran::of(&["doctor", option, SECRET]);
+        assert_eq!(ran.code, Some(2), "{option}");
+        assert!(!ran.stderr.contains(SECRET), "{ran:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn exit_130_is_ctrl_c() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let mut child = hookgate(&["doctor", "--url", &url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has asked, and waits for an answer that never comes.
+    let (mut asked, _) = listener.accept().unwrap();
+    let mut request = [0; 16];
+    asked.read_exact(&mut request).unwrap();
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &interrupt])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(ends(&mut child).code(), Some(130));
+    let mut said = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(said, "", "whoever pressed it knows");
+}

@@ -1,0 +1,153 @@
+//! Where secrets come from, and what is said of those that are none: by `doctor`, which says it of each.
+
+use serde_json::Value;
+
+use super::{Ran, SECRET, Scratch, hookgate};
+
+/// The checks of secrets alone.
+fn checked(ran: &Ran) -> Vec<(String, String, String)> {
+    let report = ran.json();
+    let checks = report["checks"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    checks
+        .filter(|check| text(&check["check"]).starts_with("secret"))
+        .map(|check| {
+            let says = format!("{} {}", text(&check["says"]), text(&check["advice"]));
+            (text(&check["check"]), text(&check["verdict"]), says)
+        })
+        .collect()
+}
+
+fn of_environment(value: &str, options: &[&str]) -> (String, String, String) {
+    let mut command = hookgate(&[&["--json", "doctor"], options].concat());
+    let ran = Ran::to_its_end(command.env("WEBHOOK_SECRET", value));
+    if value.trim().len() > 8 {
+        assert!(!format!("{ran:?}").contains(value.trim()), "{ran:?}");
+    }
+    let [check] = &checked(&ran)[..] else {
+        panic!("{ran:?}")
+    };
+    assert_eq!(ran.code, Some(i32::from(check.1 == "bad")), "{ran:?}");
+    check.clone()
+}
+
+#[test]
+fn every_kind_of_unusable_secret_is_named_with_advice() {
+    for (value, says) in [
+        ("", "empty"),
+        ("   ", "only white space"),
+        (" whsec_made_up_for_the_command", "white space around"),
+        ("whsec_made_up for_the_command", "inside"),
+        ("\"whsec_made_up_for_the_command\"", "quotes"),
+        (
+            "tk_live_made_up_for_the_command",
+            "developer settings, webhooks",
+        ),
+        ("made_up_for_the_command", "--any-secret"),
+        ("whsec_whsec_made_up_for_the_command", "twice"),
+        ("whsec_", "ends after its prefix"),
+        ("whsec_short", "too short"),
+    ] {
+        let (check, verdict, said) = of_environment(value, &[]);
+        assert_eq!(
+            (&*check, &*verdict),
+            ("secret WEBHOOK_SECRET", "bad"),
+            "{value:?}"
+        );
+        assert!(said.contains(says), "{value:?}: {said}");
+    }
+    assert_eq!(of_environment(SECRET, &[]).1, "ok");
+    assert_eq!(
+        of_environment("made_up_for_the_command", &["--any-secret"]).1,
+        "ok"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let ran = Ran::of(&[
+        "--json",
+        "doctor",
+        "--secret-env",
+        "HOOKGATE_UNSET",
+        "--secret-file",
+        "/nowhere/secret",
+    ]);
+    let checks = checked(&ran);
+    let named: Vec<_> = checks
+        .iter()
+        .map(|(check, verdict, _)| (&**check, &**verdict))
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("secret HOOKGATE_UNSET", "bad"),
+            ("secret /nowhere/secret", "bad")
+        ]
+    );
+    assert!(checks[0].2.contains("read -rs"), "{checks:?}");
+    assert_eq!(ran.code, Some(1));
+}
+
+#[test]
+fn files_are_read_as_mounted_secrets_are() {
+    for (name, content, verdict) in [
+        ("plain", &b"whsec_made_up_for_the_command"[..], "ok"),
+        ("line", b"whsec_made_up_for_the_command\n", "ok"),
+        ("windows", b"whsec_made_up_for_the_command\r\n", "ok"),
+        ("two-lines", b"whsec_made_up_for_the_command\n\n", "bad"),
+        ("binary", b"\xff\xfe", "bad"),
+        ("endless", &[b'a'; 5_000], "bad"),
+    ] {
+        let file = Scratch::file(name, content);
+        let ran = Ran::of(&["--json", "doctor", "--secret-file", file.path()]);
+        assert_eq!(checked(&ran)[0].1, verdict, "{name}: {ran:?}");
+        assert_eq!(ran.stderr, "", "{name}");
+    }
+}
+
+/// Reading it to its end would take for ever.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let ran = Ran::of(&["--json", "doctor", "--secret-file", "/dev/zero"]);
+    assert!(checked(&ran)[0].2.contains("4096 bytes"), "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_others_can_read_is_warned_of() {
+    let file = Scratch::file("open", SECRET.as_bytes());
+    for (mode, warned) in [(0o600, false), (0o400, false), (0o640, true), (0o644, true)] {
+        Scratch::mode(&file.0, mode);
+        let ran = Ran::of(&["doctor", "--secret-file", file.path()]);
+        assert_eq!(ran.code, Some(0), "{mode:o}");
+        assert_eq!(
+            ran.stderr.contains("warning: others can read"),
+            warned,
+            "{mode:o}: {ran:?}"
+        );
+        assert_eq!(ran.stderr.contains("chmod 600"), warned);
+    }
+}
+
+#[test]
+fn up_to_four_secrets_are_a_ring() {
+    let names = ["A", "B", "C", "D", "E"];
+    let ask = |values: &[&str]| {
+        let mut command = hookgate(&["--json", "doctor"]);
+        for (name, value) in names.iter().zip(values) {
+            command.args(["--secret-env", name]).env(name, value);
+        }
+        let verdicts: Vec<_> = checked(&Ran::to_its_end(&mut command))
+            .into_iter()
+            .map(|(_, verdict, _)| verdict)
+            .collect();
+        verdicts
+    };
+    let values: Vec<_> = names.map(|name| format!("{SECRET}_{name}")).to_vec();
+    let values: Vec<_> = values.iter().map(String::as_str).collect();
+    assert_eq!(ask(&values[..4]), ["ok"; 4]);
+    assert_eq!(ask(&values), ["ok", "ok", "ok", "ok", "bad"], "a fifth");
+    assert_eq!(ask(&[SECRET, SECRET]), ["ok", "bad"], "the same one twice");
+}

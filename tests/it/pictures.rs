@@ -1,0 +1,89 @@
+//! README's pictures: what a real terminal shows, drawn as SVG. Anybody can draw them again with `scripts/pictures`; the tests look
+//! whether they still show what the command prints.
+
+mod svg;
+
+use std::path::PathBuf;
+
+use crate::process::{Reply, row_created, signed};
+use crate::terminal::Terminal;
+use svg::Picture;
+
+const SECRET: &str = "whsec_made_up_for_the_pictures";
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("docs/pictures")
+        .join(name)
+}
+
+/// Compares with the file, or writes it where that is asked for.
+fn check(name: &str, picture: &Picture) {
+    let drawn = picture.svg();
+    assert!(drawn.len() < 60_000, "{name}: {} bytes", drawn.len());
+    if std::env::var_os("HOOKGATE_DRAW_PICTURES").is_some() {
+        std::fs::write(path(name), drawn).unwrap();
+        return;
+    }
+    let file = std::fs::read_to_string(path(name)).unwrap_or_default();
+    assert!(
+        file == drawn,
+        "docs/pictures/{name} shows something else; if this is right, run scripts/pictures:\n{}",
+        picture.text()
+    );
+}
+
+/// Made-up deliveries of every kind, one of them open.
+#[test]
+fn the_picture_of_listen_is_what_it_shows() {
+    let arguments = ["listen", "--addr", "127.0.0.1:0", "--fail-first", "1"];
+    let mut terminal = Terminal::start(&arguments, &[("WEBHOOK_SECRET", SECRET)], (24, 120));
+    let text = terminal.shows(&["Nothing has come yet"]);
+    let address = text
+        .split("http://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    let mut came = 0;
+    let mut send = |path: &str, headers: &[(&str, String)], body: &str| {
+        Reply::to(&address, "POST", path, headers, body);
+        came += 1;
+        terminal.shows(&[&format!("{came} came")]);
+    };
+    let order = row_created("evt_1041", r#"{"Customer":"Ada","Total":12.50}"#);
+    let other = |kind: &str, id: &str| {
+        format!(
+            r#"{{"id":"{id}","type":"{kind}","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{}}}}"#
+        )
+    };
+    let good = |body: &str| signed(SECRET, body, 0);
+    send("/webhooks", &good(&order), &order);
+    send("/webhooks", &good(&order), &order);
+    send("/webhooks", &good(&order), &order);
+    let page = other("page.created", "evt_1042");
+    send("/webhooks", &good(&page), &page);
+    let member = other("member.joined", "evt_1043");
+    send("/", &good(&member), &member);
+    let trimmed = "made_up_for_the_pictures_without_prefix";
+    send("/webhooks", &signed(trimmed, &member, 0), &member);
+    let mut unsigned = good(&page);
+    unsigned.retain(|(name, _)| *name != "X-Service-Signature");
+    send("/webhooks", &unsigned, &page);
+    send("/webhooks", &good(&member), &member);
+    terminal.press("kk\r");
+    terminal.shows(&["#6 evt_1043", "signature is not that of"]);
+
+    let mut picture = Picture::of(terminal.screen(), "hookgate listen");
+    picture.replace(&address, "127.0.0.1:8787");
+    picture.mask_times();
+    picture.mask_column("     ms", "    0.4");
+    picture.mask_behind("took: ", " ms", "0.42");
+    // Of the sixth row.
+    picture.mask_behind("came at: ", "Z", "2026-11-21T09:30:05");
+    check("listen.svg", &picture);
+    terminal.press("\x03");
+    terminal.end();
+}

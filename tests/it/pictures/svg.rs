@@ -1,0 +1,304 @@
+//! A screen as SVG, with its colours; what differs from run to run can be replaced.
+
+use std::fmt::Write as _;
+
+use vt100::{Color, Screen};
+
+/// A column and a row, in pixels.
+const COLUMN: f32 = 8.4;
+const ROW: f32 = 18.0;
+const MARGIN: f32 = 14.0;
+/// Above the first row: the bar of a window.
+const BAR: f32 = 30.0;
+
+const BACKGROUND: &str = "#0d1117";
+const FOREGROUND: &str = "#e6edf3";
+/// Readable on that background: black, red, green, yellow, blue, magenta, cyan, white, and the same brighter.
+const COLOURS: [&str; 16] = [
+    "#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4",
+    "#6e7681", "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#ffffff",
+];
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Style {
+    foreground: Option<&'static str>,
+    background: Option<&'static str>,
+    bold: bool,
+    dim: bool,
+    underline: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    /// Empty where the one before it is wide.
+    text: String,
+    style: Style,
+}
+
+pub(crate) struct Picture {
+    title: String,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Picture {
+    pub(crate) fn of(screen: &Screen, title: &str) -> Self {
+        let (rows, columns) = screen.size();
+        let cell = |row, column| {
+            let cell = screen.cell(row, column).unwrap();
+            let mut text = cell.contents().to_owned();
+            if text.is_empty() && !cell.is_wide_continuation() {
+                text.push(' ');
+            }
+            let (mut foreground, mut background) = (colour(cell.fgcolor()), colour(cell.bgcolor()));
+            if cell.inverse() {
+                let swapped = (
+                    background.or(Some(BACKGROUND)),
+                    foreground.or(Some(FOREGROUND)),
+                );
+                (foreground, background) = swapped;
+            }
+            let (bold, dim, underline) = (cell.bold(), cell.dim(), cell.underline());
+            Cell {
+                text,
+                style: Style {
+                    foreground,
+                    background,
+                    bold,
+                    dim,
+                    underline,
+                },
+            }
+        };
+        let row = |row| (0..columns).map(|column| cell(row, column)).collect();
+        let mut rows: Vec<Vec<Cell>> = (0..rows).map(row).collect();
+        while rows.last().is_some_and(|row| {
+            row.iter()
+                .all(|cell| cell.text == " " && cell.style.background.is_none())
+        }) {
+            rows.pop();
+        }
+        Self {
+            title: title.to_owned(),
+            rows,
+        }
+    }
+
+    /// What it says, a line a row.
+    pub(crate) fn text(&self) -> String {
+        let line = |row: &Vec<Cell>| {
+            row.iter()
+                .map(|cell| &*cell.text)
+                .collect::<String>()
+                .trim_end()
+                .to_owned()
+                + "\n"
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    /// Puts another text in place of this one, wherever it stands. What is behind it moves.
+    pub(crate) fn replace(&mut self, old: &str, new: &str) {
+        let old: Vec<_> = old.chars().map(String::from).collect();
+        for row in &mut self.rows {
+            let mut at = 0;
+            while at + old.len() <= row.len() {
+                if row[at..at + old.len()]
+                    .iter()
+                    .map(|cell| &cell.text)
+                    .eq(&old)
+                {
+                    let (style, width) = (row[at].style.clone(), row.len());
+                    let cells = new.chars().map(|char| Cell {
+                        text: char.into(),
+                        style: style.clone(),
+                    });
+                    row.splice(at..at + old.len(), cells);
+                    let last = row.last().unwrap().style.clone();
+                    row.resize(
+                        width,
+                        Cell {
+                            text: " ".into(),
+                            style: last,
+                        },
+                    );
+                    at += new.chars().count();
+                } else {
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// Every time of the day becomes one of a made-up morning, a second later in each row.
+    pub(crate) fn mask_times(&mut self) {
+        let mut second = 0;
+        let mut known = Vec::new();
+        for at in 0..self.rows.len() {
+            let line: Vec<char> = self.rows[at]
+                .iter()
+                .map(|cell| cell.text.chars().next().unwrap_or(' '))
+                .collect();
+            let is_time = |text: &&[char]| {
+                text.iter().zip("00:00:00".chars()).all(|(char, form)| {
+                    if form == ':' {
+                        *char == ':'
+                    } else {
+                        char.is_ascii_digit()
+                    }
+                })
+            };
+            let times = line
+                .windows(8)
+                .filter(is_time)
+                .map(|time| time.iter().collect::<String>());
+            for time in times.collect::<Vec<_>>() {
+                let masked = format!("09:30:{second:02}");
+                second += 1;
+                known.push(time.clone());
+                let row = std::mem::take(&mut self.rows[at]);
+                let mut one = Self {
+                    title: String::new(),
+                    rows: vec![row],
+                };
+                one.replace(&time, &masked);
+                self.rows[at] = one.rows.remove(0);
+            }
+        }
+        let today = hookgate::testing::iso8601(hookgate::Clock::now(&hookgate::SystemClock));
+        self.replace(today.split('T').next().unwrap(), "2026-11-21");
+    }
+
+    /// Below a head of this text, whatever is written just there in each row becomes this, as far as there is something.
+    pub(crate) fn mask_column(&mut self, head: &str, new: &str) {
+        let text = self.text();
+        let mut from = None;
+        for (line, row) in text.lines().zip(&mut self.rows) {
+            match from {
+                None => from = line.find(head).map(|at| line[..at].chars().count()),
+                Some(from) => {
+                    let cells = &mut row[from..from + head.chars().count()];
+                    let number: String = cells.iter().map(|cell| &*cell.text).collect();
+                    if number.trim().parse::<f64>().is_ok() {
+                        for (cell, char) in cells.iter_mut().zip(new.chars()) {
+                            cell.text = char.into();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What stands between these two becomes this.
+    pub(crate) fn mask_behind(&mut self, before: &str, behind: &str, new: &str) {
+        let text = self.text();
+        for line in text.lines() {
+            if let Some((_, rest)) = line.split_once(before)
+                && let Some((old, _)) = rest.split_once(behind)
+            {
+                self.replace(
+                    &format!("{before}{old}{behind}"),
+                    &format!("{before}{new}{behind}"),
+                );
+            }
+        }
+    }
+
+    pub(crate) fn svg(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        let (width, height) = (
+            columns as f32 * COLUMN + 2.0 * MARGIN,
+            self.rows.len() as f32 * ROW + BAR + MARGIN,
+        );
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" role=\"img\" aria-label=\"{}\">\n\
+             <style>text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;fill:{FOREGROUND};white-space:pre}}</style>\n\
+             <rect width=\"{width:.1}\" height=\"{height:.1}\" rx=\"8\" fill=\"{BACKGROUND}\" stroke=\"#30363d\"/>\n",
+            escaped(&self.title)
+        );
+        for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].iter().enumerate() {
+            let x = 18.0 + 18.0 * at as f32;
+            writeln!(
+                svg,
+                "<circle cx=\"{x}\" cy=\"15\" r=\"5.5\" fill=\"{colour}\"/>"
+            )
+            .unwrap();
+        }
+        for (at, row) in self.rows.iter().enumerate() {
+            let top = BAR + at as f32 * ROW;
+            for (from, until, style) in runs(row) {
+                draw(&mut svg, row, (from, until), &style, top);
+            }
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
+/// Neighbours of one style.
+fn runs(row: &[Cell]) -> Vec<(usize, usize, Style)> {
+    let mut runs: Vec<(usize, usize, Style)> = Vec::new();
+    for (at, cell) in row.iter().enumerate() {
+        match runs.last_mut() {
+            Some((_, until, style)) if *style == cell.style => *until = at + 1,
+            _ => runs.push((at, at + 1, cell.style.clone())),
+        }
+    }
+    runs
+}
+
+fn draw(svg: &mut String, row: &[Cell], (from, until): (usize, usize), style: &Style, top: f32) {
+    let x = |column: usize| MARGIN + column as f32 * COLUMN;
+    if let Some(background) = style.background {
+        let width = (until - from) as f32 * COLUMN;
+        writeln!(svg, "<rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{ROW}\" fill=\"{background}\"/>", x(from)).unwrap();
+    }
+    // Blanks are not drawn; the words between them are told where to begin, so that no font can move a column.
+    let mut at = from;
+    while at < until {
+        let is_blank = |at: &usize| row[*at].text == " ";
+        let Some(begin) = (at..until).find(|at| !is_blank(at)) else {
+            return;
+        };
+        let end = (begin..until)
+            .find(|at| is_blank(at) && (*at + 1 == until || is_blank(&(at + 1))))
+            .unwrap_or(until);
+        let text: String = row[begin..end].iter().map(|cell| &*cell.text).collect();
+        let mut attributes = String::new();
+        if let Some(foreground) = style.foreground {
+            write!(attributes, " style=\"fill:{foreground}\"").unwrap();
+        }
+        if style.bold {
+            attributes.push_str(" font-weight=\"bold\"");
+        }
+        if style.dim {
+            attributes.push_str(" opacity=\"0.65\"");
+        }
+        if style.underline {
+            attributes.push_str(" text-decoration=\"underline\"");
+        }
+        let length = (end - begin) as f32 * COLUMN;
+        writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{length:.1}\"{attributes}>{}</text>",
+            x(begin),
+            top + 13.5,
+            escaped(&text)
+        )
+        .unwrap();
+        at = end;
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn colour(colour: Color) -> Option<&'static str> {
+    match colour {
+        Color::Idx(index) => COLOURS.get(usize::from(index)).copied(),
+        Color::Default | Color::Rgb(..) => None,
+    }
+}

@@ -1,0 +1,311 @@
+//! `hookgate replay`, as somebody runs it: against the receiver that stands among the examples.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::*;
+use crate::process::Example;
+use crate::send::{hookgate, stderr, stdout};
+
+/// A log in a file of its own.
+fn file(name: &str, log: &DeliveryLog) -> PathBuf {
+    let path = format!(
+        "{}/replay-{name}-{}.jsonl",
+        env!("CARGO_TARGET_TMPDIR"),
+        std::process::id()
+    );
+    let lines = log
+        .deliveries()
+        .iter()
+        .map(|logged| logged.to_line() + "\n");
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    path.into()
+}
+
+fn receiver() -> (Example, String) {
+    let example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
+    let url = format!("http://{}/webhooks", example.address);
+    (example, url)
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = hookgate(&["replay"]);
+    command
+        .args(arguments)
+        .env("WEBHOOK_SECRET", SECRET)
+        .output()
+        .unwrap()
+}
+
+fn only_authentic() -> DeliveryLog {
+    let authentic = |logged: &&LoggedDelivery| logged.answer.as_ref().unwrap().status != 401;
+    log(small_log().deliveries().iter().filter(authentic).cloned())
+}
+
+#[test]
+fn a_log_is_signed_again_and_delivered_with_copies_in_another_order() {
+    let (mut example, url) = receiver();
+    let path = file("good", &only_authentic());
+    let path = path.to_str().unwrap();
+    let output = run(&[
+        path,
+        "--to",
+        &url,
+        "--duplicate=2",
+        "--reorder",
+        "--seed=7",
+        "--concurrency=4",
+    ]);
+    let (text, told) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{text}{told}");
+    assert!(text.starts_with("18 of 18 answered 2xx, in "), "{text}");
+    assert!(text.contains(" (13 of them done before)\n"), "{text}");
+    assert!(
+        text.contains("  204  5\n") && text.contains("  200  13\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nanswered after: p50 ") && text.contains(", max "),
+        "{text}"
+    );
+    // The order is named, nothing is drawn where nobody looks, and no secret is told.
+    assert_eq!(told, "note: the same order again: --reorder --seed 7\n");
+    assert!(
+        !text.contains("whsec") && !text.contains("commit"),
+        "{text}"
+    );
+    assert!(example.terminate());
+    assert_eq!(example.count_lines_with("deleted by Ada"), 5);
+}
+
+#[test]
+fn filters_choose_and_json_is_a_line_each() {
+    let (_example, url) = receiver();
+    let path = file("filters", &small_log());
+    let path = path.to_str().unwrap();
+    let lines = |arguments: &[&str]| {
+        let output = run(&[&[path, "--to", &url, "--json"], arguments].concat());
+        let text = stdout(&output);
+        let values: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let (summary, answers) = values.split_last().unwrap();
+        let ids: Vec<_> = answers
+            .iter()
+            .map(|value| value["answer"]["event_id"].as_str().unwrap().to_owned())
+            .collect();
+        (ids, summary["summary"].clone(), output.status.code())
+    };
+    let (ids, summary, code) = lines(&["--id=evt_1", "--id=evt_3"]);
+    assert_eq!((ids, code), (vec!["evt_1".into(), "evt_3".into()], Some(0)));
+    assert_eq!(
+        (&summary["accepted"], &summary["by_status"]["204"]),
+        (&2.into(), &2.into())
+    );
+    assert!(summary["latency"]["p99_us"].as_u64().unwrap() > 0);
+    let (ids, ..) = lines(&["--outcome=replayed"]);
+    assert_eq!(ids, ["evt_2"]);
+    // The forged one stays forged: 401, and the exit code says so.
+    let (ids, summary, code) = lines(&["--outcome=401"]);
+    assert_eq!((ids, code), (vec!["evt_9".into()], Some(1)));
+    assert_eq!(
+        (&summary["refused"], &summary["as_they_came"]),
+        (&1.into(), &1.into())
+    );
+    let (ids, ..) = lines(&["--type=row.*", "--id=evt_4"]);
+    assert_eq!(ids, ["evt_4"]);
+    let nothing = run(&[path, "--to", &url, "--type=page.created"]);
+    assert_eq!(nothing.status.code(), Some(3));
+    assert!(
+        stderr(&nothing).contains("--type, --id and --outcome"),
+        "{}",
+        stderr(&nothing)
+    );
+}
+
+#[test]
+fn raw_deliveries_are_as_old_as_they_are_and_need_no_secret() {
+    let (_example, url) = receiver();
+    let path = file("raw", &only_authentic());
+    let mut command = hookgate(&["replay", path.to_str().unwrap(), "--to", &url, "--raw"]);
+    let output = command.env_remove("WEBHOOK_SECRET").output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}{}", stderr(&output));
+    assert!(
+        text.contains("line 1 evt_1 row.deleted: 401; logged: 204\n"),
+        "{text}"
+    );
+    assert!(text.contains("0 of 6 answered 2xx"), "{text}");
+    assert!(text.contains("\n  401  6\n"), "{text}");
+}
+
+#[test]
+fn a_log_comes_through_a_pipe_too() {
+    let (_example, url) = receiver();
+    let mut child = hookgate(&["replay", "-", "--to", &url, "--rate=50"])
+        .env("WEBHOOK_SECRET", SECRET)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for logged in only_authentic().deliveries() {
+        writeln!(stdin, "{}", logged.to_line()).unwrap();
+    }
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stdout(&output).starts_with("6 of 6 answered 2xx"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let path = file("wrong", &small_log());
+    let path = path.to_str().unwrap();
+    // Nobody listens there.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let output = run(&[path, "--to", &format!("http://{free}/webhooks")]);
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("is the receiver running"),
+        "{}",
+        stderr(&output)
+    );
+    let url = "http://127.0.0.1:1/webhooks";
+    let broken = format!(
+        "{}/replay-broken-{}.jsonl",
+        env!("CARGO_TARGET_TMPDIR"),
+        std::process::id()
+    );
+    fs::write(&broken, "{\"no\":\"delivery\"}\n{}\n").unwrap();
+    for (arguments, code, advice) in [
+        (&["/no/such/log", "--to", url][..], 3, "can't be opened"),
+        (
+            &[&broken, "--to", url],
+            3,
+            "line 1 of the log is no delivery",
+        ),
+        (&[path, "--to", "localhost"], 2, "write it whole"),
+        (&[path], 2, "--to"),
+        (&[path, "--to", url, "--rate=0"], 2, "above 0"),
+        (&[path, "--to", url, "--concurrency=0"], 2, "1.."),
+        (&[path, "--to", url, "--seed=1"], 2, "--reorder"),
+        (
+            &[path, "--to", url, "--raw", "--resign"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            &[path, "--to", url, "--secret-env=NO_SUCH_SECRET"],
+            5,
+            "NO_SUCH_SECRET",
+        ),
+    ] {
+        let output = run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(advice),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+/// A receiver that takes connections and answers nothing.
+fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_gives_the_summary_so_far() {
+    let (listener, url) = silent();
+    let path = file("interrupted", &only_authentic());
+    let child = hookgate(&["replay", path.to_str().unwrap(), "--to", &url])
+        .env("WEBHOOK_SECRET", SECRET)
+        .spawn()
+        .unwrap();
+    // One is answered, the next one waits for ever.
+    let (mut first, _) = listener.accept().unwrap();
+    first
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut request = Vec::new();
+    while !String::from_utf8_lossy(&request).contains("\"Ada\"}}}") {
+        let mut some = [0; 1_024];
+        let read = first.read(&mut some).unwrap();
+        assert!(read > 0);
+        request.extend_from_slice(&some[..read]);
+    }
+    first.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    let mut again = [0; 1];
+    first.read_exact(&mut again).unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(
+        text.starts_with("interrupted: 1 of 6 deliveries sent and answered\n1 of 1 answered 2xx"),
+        "{text}"
+    );
+}
+
+/// The bar is for who looks at it, on standard error; what was found stands below it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_how_far_it_is() {
+    use crate::terminal::Terminal;
+
+    let (_example, url) = receiver();
+    let path = file("bar", &only_authentic());
+    let mut terminal = Terminal::start(
+        &["replay", path.to_str().unwrap(), "--to", &url, "--rate=4"],
+        &[("WEBHOOK_SECRET", SECRET)],
+        (12, 90),
+    );
+    terminal.shows(&["2/6"]);
+    terminal.shows(&["6 of 6 answered 2xx", "answered after: p50"]);
+    assert!(terminal.end().success());
+    terminal.assert_whole();
+}
+
+/// `| head -1`: who reads no more has seen enough.
+#[test]
+fn a_closed_pipe_is_no_fault() {
+    let (_example, url) = receiver();
+    let many = (0..400).map(|number| logged(&format!("evt_{number}"), number));
+    let path = file("closed", &log(many));
+    let mut child = hookgate(&["--json", "replay", path.to_str().unwrap(), "--to", &url])
+        .env("WEBHOOK_SECRET", SECRET)
+        .spawn()
+        .unwrap();
+    let mut some = [0; 10];
+    let mut pipe = child.stdout.take().unwrap();
+    pipe.read_exact(&mut some).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+}

@@ -1,0 +1,376 @@
+//! What the report can't be fooled by: stores, handlers and receivers that lie.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use hookgate::layer::VerifiedBody;
+use hookgate::testing::replay::{Report, Verdict};
+use hookgate::testing::{Faults, Harness, Replay};
+use hookgate::{
+    ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventKey, LocalStore, Ownership,
+    Receiver, ReceiverBuilder, ReplayError, StoreError, StoreErrorKind, StoreFuture, Window,
+};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use tower::{Layer, Service, ServiceExt};
+
+use super::*;
+
+/// Which promise a store breaks.
+#[derive(Clone, Copy, Debug)]
+enum Breach {
+    /// Every claim is fresh, and every commit held.
+    GrantsAll,
+    /// Says that it holds the commit, and releases the claim in its place.
+    ForgetsCommits,
+    /// Says that each claim was lost when it is committed.
+    LosesCommits,
+    /// Fails to answer a commit, which it has not done.
+    FailsCommits,
+    /// Does what it is told, and the reply is lost.
+    LosesReplies,
+    /// Knows everything already.
+    KnowsAll,
+}
+
+struct Broken(Breach, LocalStore);
+
+impl fmt::Debug for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl DedupeStore for Broken {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        match self.0 {
+            Breach::GrantsAll => StoreFuture::ready(Ok(Claimed::Fresh)),
+            Breach::KnowsAll => StoreFuture::ready(Ok(Claimed::Done {
+                by: ClaimToken::new(b"somebody else's"),
+            })),
+            _ => self.1.claim(key, token, lease),
+        }
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.1.renew(key, token, lease)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        let unknown = || StoreError::new(StoreErrorKind::TimedOut);
+        match self.0 {
+            Breach::GrantsAll => StoreFuture::ready(Ok(Ownership::Held)),
+            Breach::ForgetsCommits => self.1.release(key, token),
+            Breach::LosesCommits => StoreFuture::ready(Ok(Ownership::Lost)),
+            Breach::FailsCommits => StoreFuture::ready(Err(unknown())),
+            Breach::LosesReplies => StoreFuture::boxed(async move {
+                self.1.commit(key, token, retain).await?;
+                Err(unknown())
+            }),
+            Breach::KnowsAll => self.1.commit(key, token, retain),
+        }
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.1.release(key, token)
+    }
+}
+
+fn guarded(harness: &Harness, settings: ReceiverBuilder) -> Result<Router, ReplayError> {
+    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+    let guard = harness.layer(settings)?;
+    Ok(Router::new().route("/webhooks", post(handler).layer(guard)))
+}
+
+async fn with_store(breach: Breach, faults: Faults) -> Report {
+    Replay::of(small_log())
+        .secret(secret())
+        .with(faults)
+        .against(|harness| {
+            let inner = LocalStore::default().with_clock(harness.clock());
+            guarded(&harness, Receiver::builder().store(Broken(breach, inner)))
+        })
+        .await
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
+    for breach in [Breach::GrantsAll, Breach::ForgetsCommits] {
+        // Even without a fault: one event has a copy in the log.
+        let report = with_store(breach, Faults::none()).await;
+        let twice: Vec<_> = report.twice().map(|event| &*event.id).collect();
+        assert_eq!(twice, ["evt_2"], "{breach:?}: {report}");
+        assert!(!report.each_event_committed_once());
+        assert!(
+            report.to_string().contains("TWICE: evt_2 row.deleted"),
+            "{report}"
+        );
+        let report = with_store(breach, Faults::seeded(1).share(1.0).duplicate()).await;
+        assert_eq!(report.twice().count(), 5, "{breach:?}: {report}");
+    }
+}
+
+/// Every status says that all is well.
+#[tokio::test(start_paused = true)]
+async fn a_2xx_whose_commit_is_lost_is_no_commit() {
+    for breach in [Breach::LosesCommits, Breach::FailsCommits] {
+        let report = with_store(breach, Faults::none()).await;
+        let of_events = report.events().iter().flat_map(|event| &event.attempts);
+        let firsts = of_events.filter(|attempt| attempt.line != 3);
+        assert!(
+            firsts.clone().count() == 5 && firsts.clone().all(|it| it.status == Some(204)),
+            "{report}"
+        );
+        assert_eq!(report.once().count(), 0, "{breach:?}: {report}");
+        assert!(report.never().count() >= 4, "{breach:?}: {report}");
+        assert!(!report.each_event_committed_once());
+        let event = report.event("evt_1").unwrap();
+        assert_eq!((event.runs.len(), event.commits.len()), (1, 0));
+        assert!(
+            event.commits_lost + event.commits_unanswered >= 1,
+            "{report}"
+        );
+        assert!(
+            report
+                .to_string()
+                .contains("answered 2xx, so the sender does not come again"),
+            "{report}"
+        );
+    }
+}
+
+/// A commit that took effect is one, even if its reply was lost; a copy tells.
+#[tokio::test(start_paused = true)]
+async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
+    let report = with_store(
+        Breach::LosesReplies,
+        Faults::seeded(1).share(1.0).duplicate(),
+    )
+    .await;
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(
+        report
+            .events()
+            .iter()
+            .all(|event| event.commits_unanswered >= 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn done_is_no_commit_where_nothing_ran() {
+    let report = with_store(Breach::KnowsAll, Faults::none()).await;
+    assert!(
+        report
+            .events()
+            .iter()
+            .all(|it| it.attempts[0].status == Some(200))
+    );
+    assert_eq!((report.never().count(), report.runs()), (5, 0), "{report}");
+    assert!(
+        report.to_string().contains("done before the replay"),
+        "{report}"
+    );
+}
+
+/// What a receiver does that was changed for the worse. It stands between the gate and the faults, and works on the walk from there.
+#[derive(Clone)]
+struct Mutant<S> {
+    how: How,
+    inner: S,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    /// Runs the handler twice for one claim.
+    RunsTwice,
+    /// Answers 2xx in the handler's place.
+    RunsNothing,
+}
+
+impl<S> Layer<S> for How {
+    type Service = Mutant<S>;
+
+    fn layer(&self, inner: S) -> Mutant<S> {
+        Mutant { how: *self, inner }
+    }
+}
+
+impl<S, R> Service<Request<VerifiedBody>> for Mutant<S>
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    R: Default + Send,
+{
+    type Response = Response<R>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
+        let (how, inner) = (self.how, self.inner.clone());
+        Box::pin(async move {
+            match how {
+                How::RunsNothing => Ok(Response::new(R::default())),
+                How::RunsTwice => {
+                    let (parts, _) = request.into_parts();
+                    let make = || Request::from_parts(parts.clone(), VerifiedBody::default());
+                    inner.clone().oneshot(make()).await?;
+                    inner.oneshot(make()).await
+                }
+            }
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
+    for (how, verdict) in [
+        (How::RunsTwice, Verdict::Twice),
+        (How::RunsNothing, Verdict::Never),
+    ] {
+        let report = Replay::of(small_log())
+            .secret(secret())
+            .against(|harness| {
+                let store = LocalStore::default().with_clock(harness.clock());
+                let receiver = harness.receiver(Receiver::builder().store(store))?;
+                let handler = tower::service_fn(|_: Request<VerifiedBody>| async {
+                    Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::default()))
+                });
+                let inner = how.layer(harness.faults().layer(handler));
+                Ok::<_, ReplayError>(receiver.layer().layer(inner))
+            })
+            .await
+            .unwrap();
+        for event in report.events() {
+            // One commit each, and 200 to the sender: only the runs tell.
+            assert_eq!(
+                (event.commits.len(), event.attempts[0].status),
+                (1, Some(200)),
+                "{report}"
+            );
+            assert_eq!(event.verdict(), verdict, "{report}");
+        }
+        assert!(!report.each_event_committed_once());
+    }
+}
+
+/// A receiver that knows another secret as well lets in what was refused when the log was made.
+#[tokio::test(start_paused = true)]
+async fn what_never_was_authentic_must_stay_refused() {
+    let report = Replay::of(small_log())
+        .secret(secret())
+        .against(|harness| {
+            // The gate is gone: every request reaches the handler, as a delivery that somebody made up.
+            let store = LocalStore::default().with_clock(harness.clock());
+            harness.receiver(Receiver::builder().store(store))?;
+            let handler = async || StatusCode::NO_CONTENT;
+            Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler)))
+        })
+        .await
+        .unwrap();
+    let let_in: Vec<_> = report.let_in().map(|other| other.line).collect();
+    assert_eq!(let_in, [4], "{report}");
+    assert!(!report.each_event_committed_once());
+    assert!(
+        report
+            .to_string()
+            .contains("answered 2xx though never authentic: line 4"),
+        "{report}"
+    );
+    // And nothing was committed, whatever the statuses say.
+    assert_eq!(report.never().count(), 5, "{report}");
+}
+
+/// A log without an event proves nothing, however well all of it was refused.
+#[tokio::test(start_paused = true)]
+async fn a_report_without_events_is_no_success() {
+    let report = Replay::of(log([forged("evt_1", 0), forged("evt_2", 1)]))
+        .secret(secret())
+        .against(|harness| guarded(&harness, Receiver::builder().store(LocalStore::default())))
+        .await
+        .unwrap();
+    assert_eq!((report.events().len(), report.let_in().count()), (0, 0));
+    assert!(!report.each_event_committed_once());
+}
+
+/// The window is the user's own: what it lets in was not outside of it.
+#[tokio::test(start_paused = true)]
+async fn the_receivers_own_settings_hold() {
+    let window = Window::default().with_past(Duration::from_secs(3_600));
+    let late = logged_at("evt_1", NOW, NOW - 1_000);
+    let faults = Faults::seeded(1).delay_past_window();
+    for (faults, attempts) in [(Faults::none(), 1), (faults, 2)] {
+        let report = Replay::of(log([late.clone()]))
+            .secret(secret())
+            .with(faults)
+            .against(|harness| {
+                let store = LocalStore::default().with_clock(harness.clock());
+                guarded(&harness, Receiver::builder().store(store).window(window))
+            })
+            .await
+            .unwrap();
+        assert!(report.each_event_committed_once(), "{report}");
+        assert_eq!(report.attempts().count(), attempts, "{report}");
+        assert_eq!(
+            report.attempts().next().unwrap().outside_window,
+            attempts == 2
+        );
+    }
+}
+
+/// A letter that its hook takes is handled; one that it does not take is tried again.
+#[tokio::test(start_paused = true)]
+async fn dead_letters_count_once_they_are_committed() {
+    for (taken, verdict) in [(true, Verdict::Once), (false, Verdict::Never)] {
+        let report = Replay::of(log([logged("evt_1", 0)]))
+            .secret(secret())
+            .against(|harness| {
+                let store = LocalStore::default().with_clock(harness.clock());
+                let settings =
+                    Receiver::builder()
+                        .store(store)
+                        .on_dead_letter(move |_| async move {
+                            if taken {
+                                Ok(())
+                            } else {
+                                Err("no room for it".into())
+                            }
+                        });
+                let handler = async |_: Delivery| DeadLetter::new("never");
+                let guard = harness.layer(settings)?;
+                Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
+            })
+            .await
+            .unwrap();
+        let event = report.event("evt_1").unwrap();
+        assert_eq!(event.verdict(), verdict, "{report}");
+        assert_eq!(event.runs.len(), if taken { 1 } else { 6 }, "{report}");
+    }
+}

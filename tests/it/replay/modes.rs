@@ -1,0 +1,450 @@
+//! At the recorded time, signed again, or raw; and what can't be replayed, said before a delivery goes out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use hookgate::testing::{Harness, LoggedDelivery, Replay};
+use hookgate::{
+    Clock, Delivery, KeyRing, Keys, LocalStore, Receiver, ReplayError, ReplayErrorKind as Kind,
+    Secret, SystemClock, UnixSeconds,
+};
+use http::StatusCode;
+
+use super::apps::{Effects, app, forgetful};
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_replayed_as_it_was_recorded() {
+    let effects = Effects::default();
+    let began = std::time::Instant::now();
+    let report = Replay::of(small_log())
+        .secret(secret())
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(effects.each_once(5));
+    assert_eq!((report.events().len(), report.runs()), (5, 5));
+    assert_eq!(report.answered_otherwise().count(), 0, "{report}");
+    let copied = report.event("evt_2").unwrap();
+    let outcomes: Vec<_> = copied.attempts.iter().map(|it| &*it.outcome).collect();
+    assert_eq!(
+        (outcomes, &copied.lines[..]),
+        (vec!["handled", "replayed"], &[2, 3][..])
+    );
+    let [forged] = &report.others[..] else {
+        panic!("{report}");
+    };
+    assert_eq!((forged.line, forged.authentic, forged.runs), (4, false, 0));
+    assert_eq!(forged.attempts[0].status, Some(401));
+    assert_eq!(forged.attempts.len(), 1, "nobody tries a forged one again");
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "two minutes passed really"
+    );
+}
+
+/// The receiver's clock, and a store's, stand at each delivery's own time.
+#[tokio::test(start_paused = true)]
+async fn the_clock_stands_where_each_delivery_was_received() {
+    let (day, seen) = (24 * 3_600, Arc::<Mutex<Vec<i64>>>::default());
+    // The third was logged late, as one that took long to answer.
+    let deliveries = [
+        logged("evt_1", 0),
+        logged("evt_2", 3 * day),
+        logged("evt_3", 2 * day),
+    ];
+    let report = Replay::of(log(deliveries))
+        .secret(secret())
+        .against(|harness| {
+            let (clock, seen) = (harness.clock(), Arc::clone(&seen));
+            let handler = move |delivery: Delivery| {
+                assert_eq!(delivery.received_at(), clock.now());
+                seen.lock().unwrap().push(clock.now().as_i64() - NOW);
+                async { StatusCode::NO_CONTENT }
+            };
+            let store = LocalStore::default().with_clock(harness.clock());
+            let guard = harness.layer(Receiver::builder().store(store))?;
+            Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
+        })
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert_eq!(*seen.lock().unwrap(), [0, 2 * day, 3 * day]);
+}
+
+/// No header and no extension moves a receiver's clock, not even under replay.
+#[tokio::test(start_paused = true)]
+async fn nothing_in_a_request_sets_the_time() {
+    use tower::ServiceExt;
+
+    let clock = hookgate::ManualClock::at(UnixSeconds::new(NOW + 301));
+    let receiver = Receiver::builder()
+        .secret(secret())
+        .store(LocalStore::default())
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+    let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));
+    let stale = || {
+        let signer = Signer::new(secret()).at(UnixSeconds::new(NOW));
+        signer.request("/webhooks", body("evt_1"))
+    };
+    let (then, text) = (UnixSeconds::new(NOW), NOW.to_string());
+    let replay = Replay::of(log([logged("evt_1", 0)])).clock();
+    let mut request = stale();
+    let date = "Fri, 21 Nov 2025 01:53:20 GMT";
+    for (name, value) in [
+        ("date", date),
+        ("x-service-now", &text),
+        ("x-service-time", &text),
+        ("x-service-received-at", &text),
+        ("x-received-at", &text),
+        ("x-hookgate-now", &text),
+        ("x-hookgate-replay", "1"),
+        ("x-replay-at", &text),
+        ("age", "0"),
+        ("x-request-start", &text),
+    ] {
+        request.headers_mut().append(name, value.parse().unwrap());
+    }
+    let extensions = request.extensions_mut();
+    extensions.insert(then);
+    extensions.insert(replay.clone());
+    extensions.insert(hookgate::ManualClock::at(then));
+    extensions.insert(hookgate::testing::TokioClock::starting_at(then));
+    extensions.insert(Arc::new(replay) as Arc<dyn Clock>);
+    extensions.insert(logged("evt_1", 0));
+    let answer = app.clone().oneshot(request.map(axum::body::Body::from));
+    assert_eq!(answer.await.unwrap().status(), 401);
+    // It is the age alone that was wrong with it.
+    clock.set_wall(UnixSeconds::new(NOW + 300));
+    let answer = app.oneshot(stale().map(axum::body::Body::from)).await;
+    assert_eq!(answer.unwrap().status(), 204);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_log_can_be_signed_again() {
+    // Refused as stale when it was recorded, and now by its recorded signature too.
+    let mut late = logged_at("evt_1", NOW, NOW - 1_000);
+    late.answer = Some(answer(401, "not_authentic"));
+    let replay = |late: &LoggedDelivery| {
+        let log = log([late.clone(), forged("evt_2", 1)]);
+        Replay::of(log).secret(secret())
+    };
+    let effects = Effects::default();
+    let report = replay(&late)
+        .schedule(hookgate::RetrySchedule::new([]))
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert_eq!(report.never().count(), 1, "{report}");
+    assert!(report.events[0].attempts[0].outside_window);
+    assert_eq!(effects.of("evt_1"), 0);
+    let report = replay(&late)
+        .resigned()
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    // The forged one is as forged as it was.
+    assert_eq!((report.events().len(), report.others[0].runs), (1, 0));
+    assert_eq!(report.others[0].attempts[0].status, Some(401));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_copied_a_log_gets_nothing_in() {
+    let effects = Effects::default();
+    for at in [None, Some(NOW + 500), Some(NOW - 500)] {
+        let mut replay = Replay::of(small_log()).secret(secret()).raw();
+        if let Some(at) = at {
+            replay = replay.at(UnixSeconds::new(at));
+        }
+        let clock = replay.clock();
+        let report = replay
+            .against(|harness| forgetful(&harness, &effects))
+            .await
+            .unwrap();
+        assert_eq!(report.runs(), 0, "{report}");
+        assert_eq!(report.attempts().count(), 7, "and nobody tries again");
+        assert!(report.attempts().all(|it| it.status == Some(401)));
+        assert_eq!(report.never().count(), 5);
+        if at.is_none() {
+            assert!(clock.now() >= UnixSeconds::new(SystemClock.now().as_i64() - 60));
+        }
+    }
+    // Within the window it is what it was.
+    let report = Replay::of(small_log())
+        .secret(secret())
+        .raw()
+        .at(UnixSeconds::new(NOW + 100))
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn redacted_deliveries_are_named_or_signed_again() {
+    let redacted = |id: &str, after| {
+        let mut redacted = logged(id, after);
+        let body = body(id).replace("Ada", "***");
+        redacted.body = Some(body.into());
+        redacted.unverifiable = true;
+        redacted
+    };
+    let mut refused = redacted("evt_9", 2);
+    refused.answer = Some(answer(401, "not_authentic"));
+    let mut imported = redacted("evt_3", 3);
+    (imported.headers, imported.answer) = (Vec::new(), None);
+    let deliveries = [logged("evt_1", 0), redacted("evt_2", 1), refused, imported];
+    let effects = Effects::default();
+    let replay = || Replay::of(log(deliveries.clone())).secret(secret());
+    let error = replay()
+        .against(|harness| forgetful(&harness, &effects))
+        .await;
+    let error = error.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.lines()),
+        (Kind::Unverifiable, &[2, 3, 4][..])
+    );
+    assert!(error.to_string().ends_with(": line 2, 3, 4"), "{error}");
+    let signed_again = replay()
+        .resign_unverifiable()
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    let all = replay()
+        .resigned()
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    for report in [signed_again, all] {
+        assert!(report.each_event_committed_once(), "{report}");
+        // What was refused as not authentic can't be checked any more, and is not signed.
+        assert_eq!((report.events().len(), report.others.len()), (3, 1));
+        assert_eq!(report.others[0].attempts[0].status, Some(401));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_subscription_is_signed_with_its_own_secret() {
+    let other = || Secret::new("whsec_made_up_for_invoices").unwrap();
+    let of = |id: &str, secret: Secret, event: &str, after: i64| {
+        let at = UnixSeconds::new(NOW + after);
+        let headers = Signer::new(secret)
+            .subscription(id)
+            .at(at)
+            .headers(body(event));
+        let mut logged = LoggedDelivery::new(at, headers, body(event));
+        logged.target = "/webhooks".into();
+        logged
+    };
+    let deliveries = [
+        of("wh_1", secret(), "evt_1", 0),
+        of("wh_2", other(), "evt_1", 1), // the same id under another subscription is another event
+        of("wh_2", secret(), "evt_2", 2),
+    ];
+    let effects = Effects::default();
+    let replay = || {
+        let replay = Replay::of(log(deliveries.clone()));
+        replay
+            .subscription("wh_1", secret())
+            .subscription("wh_2", other())
+    };
+    let recorded = replay().against(|harness| forgetful(&harness, &effects));
+    let recorded = recorded.await.unwrap();
+    let resigned = replay().resigned();
+    let resigned = resigned.against(|harness| forgetful(&harness, &effects));
+    for report in [recorded, resigned.await.unwrap()] {
+        assert!(report.each_event_committed_once(), "{report}");
+        let scopes: Vec<_> = report.events().iter().map(|it| &*it.scope).collect();
+        assert_eq!(scopes, ["wh_1", "wh_2"]);
+        assert_eq!((report.others.len(), report.others[0].runs), (1, 0));
+    }
+    // Keys of one's own verify, the secrets sign.
+    let scoped = KeyRing::new(secret()).with_scope("orders").unwrap();
+    let report = Replay::of(log([logged("evt_1", 0)]))
+        .secret(secret())
+        .keys(Keys::single(scoped))
+        .resigned()
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert_eq!(report.events()[0].scope, "orders");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rotated_log_is_verified_by_the_whole_ring_and_signed_by_the_key_that_had_signed() {
+    let old = || Secret::new("whsec_made_up_old_secret").unwrap();
+    let at = UnixSeconds::new(NOW);
+    let headers = Signer::new(old()).at(at).headers(body("evt_1"));
+    let mut first = LoggedDelivery::new(at, headers, body("evt_1"));
+    first.target = "/webhooks".into();
+    first.answer = Some(answer(204, "handled"));
+    first.answer.as_mut().unwrap().key = Some("2026-05".into());
+    let replay = || {
+        Replay::of(log([first.clone(), logged("evt_2", 1)]))
+            .named_secret("2026-11", secret())
+            .named_secret("2026-05", old())
+    };
+    let effects = Effects::default();
+    let recorded = replay().against(|harness| forgetful(&harness, &effects));
+    assert!(recorded.await.unwrap().each_event_committed_once());
+    let keys = Arc::<Mutex<Vec<String>>>::default();
+    let told = Arc::clone(&keys);
+    let report = replay()
+        .resigned()
+        .against(|harness| {
+            let keys = Arc::clone(&told);
+            let handler = move |delivery: Delivery| {
+                keys.lock()
+                    .unwrap()
+                    .push(delivery.verified().key_name().to_owned());
+                async { StatusCode::NO_CONTENT }
+            };
+            let guard = harness.layer(Receiver::builder().store(LocalStore::default()))?;
+            Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
+        })
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert_eq!(*keys.lock().unwrap(), ["2026-05", "2026-11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
+    let effects = Effects::default();
+    let none = |_: Harness| -> Result<Router, ReplayError> { panic!("no app is needed") };
+    let kind = |error: Result<_, ReplayError>| {
+        error
+            .map(|_: hookgate::testing::replay::Report| ())
+            .unwrap_err()
+            .kind()
+    };
+
+    let empty = Replay::of(log([])).secret(secret()).against(none);
+    assert_eq!(kind(empty.await), Kind::Empty);
+    let nothing = Replay::of(small_log()).secret(secret()).only(|_| false);
+    assert_eq!(kind(nothing.against(none).await), Kind::Empty);
+    assert_eq!(
+        kind(Replay::of(small_log()).against(none).await),
+        Kind::NoSecret
+    );
+    let mixed = Replay::of(small_log()).secret(secret());
+    let mixed = mixed.subscription("wh_1", secret()).against(none);
+    assert_eq!(kind(mixed.await), Kind::Keys);
+    let twice = Replay::of(small_log()).secret(secret()).secret(secret());
+    assert_eq!(kind(twice.against(none).await), Kind::Keys);
+
+    let wrong = Secret::new("whsec_made_up_and_not_the_logs").unwrap();
+    let wrong = Replay::of(small_log()).secret(wrong).against(none).await;
+    let error = wrong.unwrap_err();
+    // The forged one was not authentic then either.
+    assert_eq!(
+        (error.kind(), error.lines()),
+        (Kind::WrongSecret, &[1, 2, 3, 5, 6, 7][..])
+    );
+    assert!(!format!("{error:?}").contains("whsec"), "{error:?}");
+
+    let mut bad = [logged("evt_1", 0), logged("evt_2", 0), logged("evt_3", 0)];
+    bad[0].target = "no path\n".into();
+    bad[1].headers.push(("x-odd".into(), "line\nbreak".into()));
+    bad[2].received_at = UnixSeconds::new(-5);
+    let unsendable = Replay::of(log(bad)).secret(secret()).against(none).await;
+    let error = unsendable.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.lines()),
+        (Kind::Unsendable, &[1, 2, 3][..])
+    );
+
+    let replay = || Replay::of(small_log()).secret(secret());
+    let without = replay().against(|harness: Harness| {
+        let layer = harness.layer(Receiver::builder().without_deduplication())?;
+        let handler = async || StatusCode::NO_CONTENT;
+        Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(layer)))
+    });
+    let error = without.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::NoDeduplication);
+    assert!(
+        error.to_string().contains(".without_deduplication()"),
+        "{error}"
+    );
+    let unset = replay().against(|harness: Harness| {
+        harness.receiver(Receiver::builder())?;
+        forgetful(&harness, &effects)
+    });
+    let error = unset.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Settings);
+    assert!(format!("{error:?}").contains("no store"), "{error:?}");
+    let failed = replay().against(|_| Err::<Router, _>("no database"));
+    let error = failed.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::App);
+    assert!(format!("{error:?}").ends_with("no database"), "{error:?}");
+    let unguarded = replay().against(|_| Ok::<_, ReplayError>(Router::new()));
+    assert_eq!(kind(unguarded.await), Kind::NoReceiver);
+    let unfaulted = replay()
+        .with(hookgate::testing::Faults::seeded(1).handler_fails(1))
+        .against(|harness| {
+            let store = LocalStore::default().with_clock(harness.clock());
+            let receiver = harness.receiver(Receiver::builder().store(store))?;
+            let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+            let route = post(handler).layer(receiver.layer());
+            Ok::<_, ReplayError>(Router::new().route("/webhooks", route))
+        });
+    assert_eq!(kind(unfaulted.await), Kind::NoFaultLayer);
+}
+
+/// With a production app that takes a receiver.
+#[tokio::test(start_paused = true)]
+async fn an_app_that_takes_a_receiver_is_replayed_as_it_is() {
+    fn production(receiver: &Receiver) -> Router {
+        let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+        Router::new().route("/webhooks", post(handler).layer(receiver.layer()))
+    }
+    let report = Replay::of(small_log())
+        .secret(secret())
+        .against(|harness| {
+            let store = LocalStore::default().with_clock(harness.clock());
+            let receiver = harness.receiver(Receiver::builder().store(store))?;
+            Ok::<_, ReplayError>(production(&receiver))
+        })
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(!report.runs_were_seen);
+    assert!(report.to_string().contains("runs were not"), "{report}");
+}
+
+#[tokio::test]
+async fn time_that_runs_is_an_error_that_names_the_mend() {
+    let effects = Effects::default();
+    let replay = || Replay::of(log([logged("evt_1", 0), logged("evt_2", 3_600)])).secret(secret());
+    let running = replay()
+        .against(|harness| forgetful(&harness, &effects))
+        .await;
+    let error = running.unwrap_err();
+    assert_eq!(error.kind(), Kind::TimeRuns);
+    assert!(error.to_string().contains("start_paused = true"), "{error}");
+    // Or on purpose, with the long waits cut short.
+    let began = std::time::Instant::now();
+    let replay = replay().in_real_time(Duration::from_millis(20));
+    let clock = replay.clock();
+    let report = replay
+        .against(|harness| {
+            app(
+                &harness,
+                LocalStore::default().with_clock(harness.clock()),
+                &effects,
+            )
+        })
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(clock.now() >= UnixSeconds::new(NOW + 3_600));
+    assert!(began.elapsed() < Duration::from_secs(60));
+}

@@ -1,0 +1,135 @@
+//! The report as text, as JSON, and beside another.
+
+use hookgate::testing::replay::{Report, Verdict};
+use hookgate::testing::{Faults, Replay};
+
+use super::apps::{Effects, forgetful};
+use super::*;
+
+async fn replayed(faults: Faults) -> Report {
+    let effects = Effects::default();
+    Replay::of(small_log())
+        .secret(secret())
+        .with(faults)
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_reads_well_when_something_went_wrong() {
+    let report = replayed(Faults::seeded(3).share(0.1).handler_fails(6)).await;
+    let text = report.to_string();
+    assert!(
+        text.starts_with("12 deliveries, 5 events: 4 committed once, 1 never, 0 twice\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n1 never were authentic: 0 of them let in\n"),
+        "{text}"
+    );
+    assert!(text.contains("NEVER: evt_"), "{text}");
+    assert!(
+        text.contains("  6 runs, 0 of them handled it, 0 commits\n"),
+        "{text}"
+    );
+    assert!(text.contains(", attempt 6: 500 handler_status"), "{text}");
+    assert!(
+        text.contains("    run: made to fail by the plan\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\nrepeat it with Faults::seeded(3).share(0.1).handler_fails(6)"),
+        "{text}"
+    );
+    // No body and no secret.
+    assert!(!text.contains("Ada") && !text.contains("whsec"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_was_kept_is_the_same_report() {
+    let report = replayed(Faults::seeded(7).duplicate().sender_hangs_up()).await;
+    let json = serde_json::to_string(&report).unwrap();
+    let kept: Report = serde_json::from_str(&json).unwrap();
+    assert_eq!(kept, report);
+    assert!(!json.contains("Ada") && !json.contains("whsec"), "{json}");
+    assert!(kept.diff(&report).is_empty());
+    assert_eq!(kept.diff(&report).to_string(), "no difference");
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_and_after_a_change_are_told_apart() {
+    let before = replayed(Faults::none()).await;
+    let after = replayed(Faults::seeded(1).share(0.1).handler_fails(6)).await;
+    let diff = before.diff(&after);
+    assert!(diff.other_faults && !diff.is_empty());
+    let [event] = &diff.events[..] else {
+        panic!("{diff}");
+    };
+    let verdicts = [&event.before, &event.after].map(|came| came.as_ref().unwrap().verdict);
+    assert_eq!(verdicts, [Verdict::Once, Verdict::Never]);
+    let text = diff.to_string();
+    assert!(
+        text.contains("  - once, 1 runs, 1 commits: 204 handled,"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  + never, 6 runs, 0 commits: 500 handler_status,"),
+        "{text}"
+    );
+    // An event that only one of them has.
+    let effects = Effects::default();
+    let fewer = Replay::of(small_log())
+        .secret(secret())
+        .only(|logged| logged.received_at.as_i64() < NOW + 100)
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    let diff = before.diff(&fewer);
+    assert_eq!(
+        (&*diff.events[0].id, &diff.events[0].after),
+        ("evt_5", &None)
+    );
+    assert!(diff.to_string().contains("  + not there"), "{diff}");
+}
+
+/// A log says what was answered, and a replay what is answered now.
+#[tokio::test(start_paused = true)]
+async fn another_answer_than_the_logs_is_named() {
+    let mut failed = logged("evt_1", 0);
+    failed.answer = Some(answer(500, "panicked"));
+    let effects = Effects::default();
+    let report = Replay::of(log([failed]))
+        .secret(secret())
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    let text = report.to_string();
+    assert!(
+        text.contains("answered otherwise than the log says:\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("line 1: 204 handled; logged: 500 panicked\n"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_can_not_play_tricks_on_a_terminal() {
+    for (id, is_event) in [("evt_\u{202e}1", true), ("evt_\u{9b}31m", false)] {
+        let effects = Effects::default();
+        let report = Replay::of(log([logged(id, 0)]))
+            .secret(secret())
+            .with(Faults::seeded(1).handler_fails(6))
+            .against(|harness| forgetful(&harness, &effects))
+            .await
+            .unwrap();
+        assert_eq!(report.events().len(), usize::from(is_event));
+        assert_eq!(report.never().count(), usize::from(is_event));
+        let text = report.to_string();
+        let tricks = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!text.contains(tricks), "{text:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! A process ends, and another begins: nothing of the first goes on, and what only it remembered is forgotten.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use hookgate::testing::replay::RunEnd;
+use hookgate::testing::{Faults, Replay};
+use hookgate::{Delivery, Receiver, ReplayError};
+use http::StatusCode;
+
+use super::apps::{Effects, app, durable, forgetful, slow_app};
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_durable_store_outlives_processes_and_a_forgetful_one_does_not() {
+    let (mut cut_off, mut twice) = (0, 0);
+    for seed in 0..40 {
+        let faults = Faults::seeded(seed).restarts(2).duplicate();
+        let effects = Effects::default();
+        let replay = Replay::of(small_log())
+            .secret(secret())
+            .with(faults.clone());
+        let store = durable(replay.clock());
+        let report = replay
+            .against(|harness| app(&harness, store.clone(), &effects))
+            .await
+            .unwrap();
+        assert!(report.each_event_committed_once(), "{report}");
+        assert!(effects.each_once(5), "{report}");
+        assert_eq!(report.processes, 3);
+        let runs = report.events().iter().flat_map(|event| &event.runs);
+        cut_off += runs.filter(|run| run.end == RunEnd::CutOff).count();
+
+        let effects = Effects::default();
+        let report = Replay::of(small_log())
+            .secret(secret())
+            .with(faults)
+            .against(|harness| forgetful(&harness, &effects))
+            .await
+            .unwrap();
+        for event in report.events() {
+            // What the report says is what happened.
+            assert_eq!(effects.of(&event.id), event.handled(), "{report}");
+            assert_eq!(event.commits.len(), event.handled(), "{report}");
+        }
+        assert_eq!(report.never().count(), 0, "{report}");
+        twice += report.twice().count();
+    }
+    assert!(cut_off >= 5, "{cut_off} runs cut off");
+    assert!(twice >= 5, "{twice} events twice");
+}
+
+/// Neither the handler, nor a commit, nor a hook of the first process is heard of again.
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_process_that_has_ended_goes_on() {
+    for seed in 0..20 {
+        // Each run takes longer than its request, and so has moved to a task of its own when the process ends.
+        let takes = Duration::from_secs(40);
+        let (effects, told) = (Effects::default(), Arc::new(AtomicUsize::new(0)));
+        let replay = Replay::of(log([logged("evt_1", 0)]))
+            .secret(secret())
+            .with(Faults::seeded(seed).restarts(1));
+        let store = durable(replay.clock());
+        let alive = Arc::new(AtomicUsize::new(0));
+        let report = replay
+            .against(|harness| {
+                let (process, told) = (harness.process() as usize, Arc::clone(&told));
+                alive.store(process, Ordering::SeqCst);
+                let (effects, alive) = (effects.clone(), Arc::clone(&alive));
+                let handler = {
+                    let alive = Arc::clone(&alive);
+                    move |delivery: Delivery| async move {
+                        for _ in 0..takes.as_secs() {
+                            tokio::time::sleep(Duration::from_secs(1)).await;
+                            assert_eq!(alive.load(Ordering::SeqCst), process);
+                        }
+                        effects.add(delivery.event_id());
+                        StatusCode::NO_CONTENT
+                    }
+                };
+                let check = move |told: &AtomicUsize| {
+                    assert_eq!(alive.load(Ordering::SeqCst), process, "told by the dead");
+                    told.fetch_add(1, Ordering::SeqCst);
+                };
+                let (settled, failed, answered) = (check.clone(), check.clone(), check);
+                let tolds = [Arc::clone(&told), Arc::clone(&told), told];
+                let [on_settled, on_failed, on_answer] = tolds;
+                let settings = Receiver::builder()
+                    .store(store.clone())
+                    .on_settled(move |_| settled(&on_settled))
+                    .on_failed(move |_| failed(&on_failed))
+                    .on_answer(move |_| answered(&on_answer));
+                let guard = harness.layer(settings)?;
+                Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
+            })
+            .await
+            .unwrap();
+        assert!(report.each_event_committed_once(), "{report}");
+        assert_eq!(effects.of("evt_1"), 1, "{report}");
+        assert!(told.load(Ordering::SeqCst) >= 2);
+        let event = report.event("evt_1").unwrap();
+        assert_eq!(event.commits.len(), 1);
+        // The lease of the first run ends before the second begins, so none is refused for it for ever.
+        assert!(event.runs.len() <= 2, "{report}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_a_restart_has_cut_off_begins_again_when_its_lease_has_ended() {
+    let effects = Effects::default();
+    let replay = Replay::of(log([logged("evt_1", 0)]))
+        .secret(secret())
+        .with(Faults::seeded(2).restarts(1));
+    let store = durable(replay.clock());
+    let report = replay
+        .against(|harness| slow_app(&harness, store.clone(), &effects, Duration::from_secs(90)))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    let event = report.event("evt_1").unwrap();
+    let ends: Vec<_> = event
+        .runs
+        .iter()
+        .map(|run| (run.process, run.end))
+        .collect();
+    assert_eq!(
+        ends,
+        [(0, RunEnd::CutOff), (1, RunEnd::Succeeded)],
+        "{report}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_process_that_can_not_begin_is_an_error() {
+    let effects = Effects::default();
+    let error = Replay::of(small_log())
+        .secret(secret())
+        .with(Faults::seeded(1).restarts(1))
+        .against(|harness| match harness.process() {
+            0 => forgetful(&harness, &effects).map_err(|error| error.to_string()),
+            _ => Err("the migration failed".to_owned()),
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), hookgate::ReplayErrorKind::App);
+}

@@ -1,9 +1,24 @@
-//! Why a delivery log can't be read.
+//! Why a delivery log can't be read or written.
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 
-/// Why a delivery log can't be read.
+/// Why a delivery log can't be read or written.
+///
+/// It names a line by its number and a place in it by its column, and repeats nothing of what stands there.
+///
+/// ```
+/// use hookgate::LogErrorKind;
+/// use hookgate::testing::DeliveryLog;
+///
+/// let error = DeliveryLog::read("{\"received_at\":\n{}\n".as_bytes()).unwrap_err();
+/// assert_eq!((error.kind(), error.line()), (LogErrorKind::BadLine, Some(1)));
+/// assert_eq!(error.to_string(), "line 1 of the log is no delivery");
+///
+/// let error = DeliveryLog::open("no/such/file.jsonl").unwrap_err();
+/// assert_eq!((error.kind(), error.line()), (LogErrorKind::Unreadable, None));
+/// ```
 #[derive(Debug)]
 pub struct LogError {
     kind: LogErrorKind,
@@ -11,7 +26,7 @@ pub struct LogError {
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// The ways in which a log can't be read.
+/// The ways in which a log can't be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogErrorKind {
@@ -19,6 +34,18 @@ pub enum LogErrorKind {
     Unreadable,
     /// A line is no delivery.
     BadLine,
+    /// What is to be imported is no list of deliveries, or one of them is none.
+    BadImport,
+    /// The file can't be opened for writing, written, closed to others, or moved aside.
+    Unwritable,
+}
+
+/// Where JSON is not what it should be. The parser's own words would repeat what stands there.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{what} at column {column}")]
+struct Misread {
+    what: &'static str,
+    column: usize,
 }
 
 impl LogError {
@@ -28,31 +55,56 @@ impl LogError {
         self.kind
     }
 
-    /// The number of the line, from 1, where one is at fault.
+    /// The number of the line, from 1, where one is at fault; of an import that is no lines, the number of the delivery.
     #[must_use]
     pub fn line(&self) -> Option<u64> {
         self.line
     }
 
-    pub(crate) fn unreadable(source: std::io::Error) -> Self {
-        Self {
-            kind: LogErrorKind::Unreadable,
-            line: None,
-            source: Box::new(source),
-        }
+    pub(crate) fn unreadable(source: io::Error) -> Self {
+        Self::new(LogErrorKind::Unreadable, source)
+    }
+
+    pub(crate) fn unwritable(source: io::Error) -> Self {
+        Self::new(LogErrorKind::Unwritable, source)
     }
 
     pub(crate) fn bad_line(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self {
-            kind: LogErrorKind::BadLine,
-            line: None,
-            source: source.into(),
-        }
+        Self::new(LogErrorKind::BadLine, source)
+    }
+
+    pub(crate) fn bad_import(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(LogErrorKind::BadImport, source)
+    }
+
+    /// Of JSON: where it goes wrong, and not by what.
+    pub(crate) fn of_json(kind: LogErrorKind, error: &serde_json::Error) -> Self {
+        use serde_json::error::Category;
+        let what = match error.classify() {
+            Category::Eof => "it breaks off",
+            Category::Data => "it is JSON of another shape",
+            Category::Io | Category::Syntax => "it is no JSON",
+        };
+        Self::new(
+            kind,
+            Misread {
+                what,
+                column: error.column(),
+            },
+        )
     }
 
     pub(crate) fn at_line(mut self, number: u64) -> Self {
         self.line = Some(number);
         self
+    }
+
+    fn new(kind: LogErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            kind,
+            line: None,
+            source: source.into(),
+        }
     }
 }
 
@@ -60,10 +112,17 @@ impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.kind, self.line) {
             (LogErrorKind::Unreadable, _) => f.write_str("the log can't be read"),
+            (LogErrorKind::Unwritable, _) => f.write_str("the log can't be written"),
             (LogErrorKind::BadLine, Some(line)) => {
                 write!(f, "line {line} of the log is no delivery")
             }
             (LogErrorKind::BadLine, None) => f.write_str("the line is no delivery of a log"),
+            (LogErrorKind::BadImport, Some(number)) => {
+                write!(f, "number {number} of what is imported is no delivery")
+            }
+            (LogErrorKind::BadImport, None) => {
+                f.write_str("what is imported is no list of deliveries")
+            }
         }
     }
 }

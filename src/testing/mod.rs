@@ -28,7 +28,7 @@ pub use event::{delivery, event};
 pub use explain::{Explainer, Explanation};
 pub use factory::{EventFactory, SampleEvent};
 pub use iso8601::iso8601;
-pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+pub use log::{DeliveryLog, LoggedAnswer, LoggedDelivery, Recorder};
 pub use replay::{Faults, Harness, Replay};
 pub use sender::Sender;
 pub use signer::Signer;

@@ -1,16 +1,37 @@
 //! A whole log, read.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 use super::entry::LoggedDelivery;
+use super::lines::LogLines;
+use super::rotated;
 use crate::error::LogError;
 
 /// The deliveries of a log, in the order in which they were logged.
+///
+/// ```
+/// use hookgate::UnixSeconds;
+/// use hookgate::testing::{DeliveryLog, LoggedDelivery};
+///
+/// let no_headers: [(&str, &str); 0] = [];
+/// let at = |second| LoggedDelivery::new(UnixSeconds::new(second), no_headers, "{}");
+/// let log: DeliveryLog = [at(1_763_690_000), at(1_763_690_060)].into_iter().collect();
+///
+/// let mut file = Vec::new();
+/// log.write_to(&mut file)?;
+/// let again = DeliveryLog::read(&*file)?;
+/// assert_eq!(again, log);
+/// assert_eq!(again.deliveries()[1].received_at.as_i64(), 1_763_690_060);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeliveryLog {
     deliveries: Vec<LoggedDelivery>,
+    dropped: u64,
+    torn: u64,
+    ended_torn: bool,
 }
 
 impl DeliveryLog {
@@ -24,18 +45,64 @@ impl DeliveryLog {
             .and_then(|file| Self::read(BufReader::new(file)))
     }
 
+    /// Reads a file and, before it, what a [`Recorder`](super::Recorder) has moved aside: `path.3`, `path.2`, `path.1`, `path`, as far as
+    /// they are there. Lines are counted through.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). `Unreadable` where there is none of them.
+    pub fn open_rotated(path: impl AsRef<Path>) -> Result<Self, LogError> {
+        Self::read(rotated::reader(path.as_ref()).map_err(LogError::unreadable)?)
+    }
+
     /// Reads lines from anywhere.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn read(lines: impl BufRead) -> Result<Self, LogError> {
-        let mut deliveries = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()) {
-            let line = line.map_err(LogError::unreadable)?;
-            deliveries
-                .push(LoggedDelivery::from_line(line).map_err(|error| error.at_line(number))?);
+        let mut lines = Self::lines(lines);
+        let deliveries = lines.by_ref().collect::<Result<_, _>>()?;
+        Ok(Self {
+            deliveries,
+            dropped: lines.dropped(),
+            torn: lines.torn(),
+            ended_torn: lines.ended_torn(),
+        })
+    }
+
+    /// Reads lines from anywhere, one when it is asked for: for logs that are larger than memory.
+    pub fn lines<R: BufRead>(lines: R) -> LogLines<R> {
+        LogLines::new(lines)
+    }
+
+    /// Reads a file, one line when it is asked for.
+    ///
+    /// # Errors
+    /// `Unreadable` where it can't be opened.
+    pub fn lines_of(path: impl AsRef<Path>) -> Result<LogLines<BufReader<File>>, LogError> {
+        let file = File::open(path).map_err(LogError::unreadable)?;
+        Ok(Self::lines(BufReader::new(file)))
+    }
+
+    /// Reads all files that [`open_rotated`](Self::open_rotated) reads, one line when it is asked for.
+    ///
+    /// # Errors
+    /// `Unreadable` where there is none, or one of them can't be opened.
+    pub fn lines_of_rotated(
+        path: impl AsRef<Path>,
+    ) -> Result<LogLines<Box<dyn BufRead + Send>>, LogError> {
+        let reader = rotated::reader(path.as_ref());
+        reader.map(Self::lines).map_err(LogError::unreadable)
+    }
+
+    /// Writes each delivery as a line. What a recorder has dropped is not among them.
+    ///
+    /// # Errors
+    /// Those of `writer`.
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
+        for delivery in self {
+            writeln!(writer, "{}", delivery.to_line())?;
         }
-        Ok(Self { deliveries })
+        writer.flush()
     }
 
     /// The deliveries.
@@ -43,12 +110,67 @@ impl DeliveryLog {
     pub fn deliveries(&self) -> &[LoggedDelivery] {
         &self.deliveries
     }
+
+    /// How many deliveries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.deliveries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.deliveries.is_empty()
+    }
+
+    /// The deliveries, one after another.
+    pub fn iter(&self) -> std::slice::Iter<'_, LoggedDelivery> {
+        self.deliveries.iter()
+    }
+
+    /// How many deliveries are missing, since the recorder had to drop them.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many lines further up were not written to their end, since a recorder was killed or met an error. A delivery may be
+    /// missing for each: after an error, the whole line was written again behind it.
+    #[must_use]
+    pub fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// Whether the last line was not written to its end. The delivery in it is missing.
+    #[must_use]
+    pub fn ended_torn(&self) -> bool {
+        self.ended_torn
+    }
 }
 
 impl FromIterator<LoggedDelivery> for DeliveryLog {
     fn from_iter<I: IntoIterator<Item = LoggedDelivery>>(deliveries: I) -> Self {
         Self {
             deliveries: deliveries.into_iter().collect(),
+            ..Self::default()
         }
+    }
+}
+
+impl IntoIterator for DeliveryLog {
+    type Item = LoggedDelivery;
+    type IntoIter = std::vec::IntoIter<LoggedDelivery>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.deliveries.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a DeliveryLog {
+    type Item = &'a LoggedDelivery;
+    type IntoIter = std::slice::Iter<'a, LoggedDelivery>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }

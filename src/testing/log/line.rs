@@ -1,5 +1,6 @@
 //! A delivery as a line of JSON, and back.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{LoggedAnswer, LoggedDelivery};
 use crate::clock::UnixSeconds;
-use crate::error::LogError;
+use crate::error::{LogError, LogErrorKind};
 
 /// As it stands in the file. Fields are only ever added.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Line<'a> {
     received_at: i64,
-    method: String,
-    target: String,
-    headers: Vec<(String, Text)>,
+    method: Cow<'a, str>,
+    target: Cow<'a, str>,
+    headers: Vec<(Cow<'a, str>, Text<'a>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<Text>,
+    body: Option<Text<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cut_off_at: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer: Option<AnswerLine>,
+    answer: Option<AnswerLine<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hung_up_us: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -33,30 +34,51 @@ struct Line {
 /// Text where it is UTF-8, base64 where it is not.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Text {
-    Utf8(String),
+enum Text<'a> {
+    Utf8(Cow<'a, str>),
     Base64 { base64: String },
 }
 
 #[derive(Serialize, Deserialize)]
-struct AnswerLine {
+struct AnswerLine<'a> {
     status: u16,
-    outcome: String,
+    outcome: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<Cow<'a, str>>,
     elapsed_us: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
+    key: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
+    scope: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
 }
 
-impl Text {
-    fn of(bytes: &Bytes) -> Self {
+/// A line that is no delivery, but says something of those around it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark {
+    /// So many deliveries are missing around here.
+    Dropped(u64),
+    /// The line before this one was not written to its end.
+    Torn(bool),
+}
+
+impl Mark {
+    pub(super) fn to_line(self) -> String {
+        // Numbers alone: nothing of it can fail.
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+
+    pub(super) fn from_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+}
+
+impl<'a> Text<'a> {
+    fn of(bytes: &'a Bytes) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Self::Utf8(text.to_owned()),
+            Ok(text) => Self::Utf8(text.into()),
             Err(_) => Self::Base64 {
                 base64: STANDARD.encode(bytes),
             },
@@ -65,7 +87,7 @@ impl Text {
 
     fn into_bytes(self) -> Result<Bytes, base64::DecodeError> {
         match self {
-            Self::Utf8(text) => Ok(text.into()),
+            Self::Utf8(text) => Ok(text.into_owned().into()),
             Self::Base64 { base64 } => STANDARD.decode(base64).map(Bytes::from),
         }
     }
@@ -73,14 +95,24 @@ impl Text {
 
 impl LoggedDelivery {
     /// One line of JSON, without a line break at its end.
+    ///
+    /// ```text
+    /// {"received_at":1763690000,"method":"POST","target":"/webhooks","headers":[["x-service-timestamp","1763690000"], …],
+    ///  "body":"{\"id\":\"evt_1\", …}","answer":{"status":204,"outcome":"handled","elapsed_us":1234,"key":"current","scope":"default"}}
+    /// ```
+    ///
+    /// `received_at` is in seconds since 1970, times on a `_us` in microseconds. What is no UTF-8 is `{"base64":"…"}`, of a header's
+    /// value as of the body. Whatever there is not is left out: `body`, `cut_off_at`, `answer`, `hung_up_us`, `unverifiable`, and of an
+    /// answer `reason`, `key`, `scope`, `attempt`. Fields that are not known here are passed over.
     #[must_use]
     pub fn to_line(&self) -> String {
-        let text = |(name, value): &(String, Bytes)| (name.clone(), Text::of(value));
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| ((&**name).into(), Text::of(value)));
         let line = Line {
             received_at: self.received_at.as_i64(),
-            method: self.method.clone(),
-            target: self.target.clone(),
-            headers: self.headers.iter().map(text).collect(),
+            method: (&*self.method).into(),
+            target: (&*self.target).into(),
+            headers: headers.collect(),
             body: self.body.as_ref().map(Text::of),
             cut_off_at: self.cut_off_at,
             answer: self.answer.as_ref().map(AnswerLine::of),
@@ -96,16 +128,18 @@ impl LoggedDelivery {
     /// # Errors
     /// `BadLine` where it is no such JSON, or bytes are no base64.
     pub fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError> {
-        let line: Line = serde_json::from_slice(line.as_ref()).map_err(LogError::bad_line)?;
+        let line: Line<'_> = serde_json::from_slice(line.as_ref())
+            .map_err(|error| LogError::of_json(LogErrorKind::BadLine, &error))?;
         let mut headers = Vec::with_capacity(line.headers.len());
         for (name, value) in line.headers {
-            headers.push((name, value.into_bytes().map_err(LogError::bad_line)?));
+            let value = value.into_bytes().map_err(LogError::bad_line)?;
+            headers.push((name.into_owned(), value));
         }
         let body = line.body.map(Text::into_bytes).transpose();
         Ok(Self {
             received_at: UnixSeconds::new(line.received_at),
-            method: line.method,
-            target: line.target,
+            method: line.method.into_owned(),
+            target: line.target.into_owned(),
             headers,
             body: body.map_err(LogError::bad_line)?,
             cut_off_at: line.cut_off_at,
@@ -116,15 +150,15 @@ impl LoggedDelivery {
     }
 }
 
-impl AnswerLine {
-    fn of(answer: &LoggedAnswer) -> Self {
+impl<'a> AnswerLine<'a> {
+    fn of(answer: &'a LoggedAnswer) -> Self {
         Self {
             status: answer.status,
-            outcome: answer.outcome.clone(),
-            reason: answer.reason.clone(),
+            outcome: (&*answer.outcome).into(),
+            reason: answer.reason.as_deref().map(Cow::from),
             elapsed_us: micros(answer.elapsed),
-            key: answer.key.clone(),
-            scope: answer.scope.clone(),
+            key: answer.key.as_deref().map(Cow::from),
+            scope: answer.scope.as_deref().map(Cow::from),
             attempt: answer.attempt,
         }
     }
@@ -132,11 +166,11 @@ impl AnswerLine {
     fn into_answer(self) -> LoggedAnswer {
         LoggedAnswer {
             status: self.status,
-            outcome: self.outcome,
-            reason: self.reason,
+            outcome: self.outcome.into_owned(),
+            reason: self.reason.map(Cow::into_owned),
             elapsed: Duration::from_micros(self.elapsed_us),
-            key: self.key,
-            scope: self.scope,
+            key: self.key.map(Cow::into_owned),
+            scope: self.scope.map(Cow::into_owned),
             attempt: self.attempt,
         }
     }

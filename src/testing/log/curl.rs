@@ -1,0 +1,126 @@
+//! A logged delivery as a command that sends it.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::entry::LoggedDelivery;
+use super::redact::REDACTED;
+
+/// Headers of a connection and not of a delivery, and those that curl writes itself.
+const OF_THE_CONNECTION: [&str; 10] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Headers that curl sends of its own accord, unless it is told not to.
+const OF_CURL: [&str; 4] = ["accept", "content-type", "expect", "user-agent"];
+/// A body longer than this goes through a pipe: the longest argument that Linux takes is 128 KiB.
+const LONGEST_ARGUMENT: usize = 64 << 10;
+
+impl LoggedDelivery {
+    /// A command for sh, bash or zsh that sends the very bytes of the body with the recorded headers to `url`. `None` where there is no
+    /// body.
+    ///
+    /// A body that can be pasted as it stands, quoted, is; one with bytes that no terminal takes, or that can't be seen, goes through
+    /// `base64`. Left out are the headers of the connection, and those whose values were not recorded.
+    ///
+    /// ```
+    /// use hookgate::UnixSeconds;
+    /// use hookgate::testing::LoggedDelivery;
+    ///
+    /// let headers = [("x-service-timestamp", "1763690000"), ("content-length", "15")];
+    /// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), headers, r#"{"id":"it's 1"}"#);
+    /// let curl = logged.to_curl("http://localhost:8080/webhooks").expect("a body");
+    /// assert!(curl.starts_with("curl -i --url 'http://localhost:8080/webhooks'"));
+    /// assert!(curl.contains("-H 'x-service-timestamp: 1763690000'"));
+    /// assert!(curl.ends_with(r#"--data-raw '{"id":"it'\''s 1"}'"#));
+    /// ```
+    ///
+    /// # Security
+    /// It holds the recorded signature. While that is fresh, whoever has the command can send the delivery.
+    #[must_use]
+    pub fn to_curl(&self, url: &str) -> Option<String> {
+        let body = self.body.as_deref()?;
+        let pasted = std::str::from_utf8(body).ok().filter(|text| {
+            text.len() <= LONGEST_ARGUMENT
+                && !text.chars().any(|char| char != '\n' && is_hidden(char))
+        });
+        let mut command = String::new();
+        if pasted.is_none() {
+            let _ = write!(
+                command,
+                "printf %s '{}' | base64 -d | \\\n  ",
+                STANDARD.encode(body)
+            );
+        }
+        let _ = write!(command, "curl -i --url {}", quoted(url.as_bytes()));
+        if url.contains(['[', ']', '{', '}']) {
+            command.push_str(" --globoff");
+        }
+        if self.method != "POST" {
+            let _ = write!(command, " -X {}", quoted(self.method.as_bytes()));
+        }
+        for (name, value) in &self.headers {
+            if OF_THE_CONNECTION.contains(&&**name) || **value == *REDACTED.as_bytes() {
+                continue;
+            }
+            // Without a value curl takes a header out, but for one that ends in a semicolon.
+            let header = match value.is_empty() {
+                true => format!("{name};").into_bytes(),
+                false => [format!("{name}: ").as_bytes(), value].concat(),
+            };
+            let _ = write!(command, " \\\n  -H {}", quoted(&header));
+        }
+        for name in OF_CURL {
+            if name == "expect" || self.header(name).is_none() {
+                let _ = write!(command, " \\\n  -H '{name}:'");
+            }
+        }
+        match pasted {
+            Some(text) => {
+                let _ = write!(command, " \\\n  --data-raw {}", quoted(text.as_bytes()));
+            }
+            None => command.push_str(" \\\n  --data-binary @-"),
+        }
+        Some(command)
+    }
+}
+
+/// One word for a shell. What is no text, or can't be seen, is written in a form that bash and zsh know.
+fn quoted(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && !text.chars().any(|char| char != '\n' && is_hidden(char))
+    {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut word = String::from("$'");
+    for byte in bytes {
+        match byte {
+            b'\'' | b'\\' => {
+                word.push('\\');
+                word.push(char::from(*byte));
+            }
+            b' '..=b'~' => word.push(char::from(*byte)),
+            _ => {
+                let _ = write!(word, "\\x{byte:02x}");
+            }
+        }
+    }
+    word.push('\'');
+    word
+}
+
+/// Controls, and what changes how a text looks without being seen: a terminal or an editor may change it on the way.
+fn is_hidden(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}

@@ -1,0 +1,205 @@
+//! Bare payloads, as the service's own log of recent deliveries shows them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::entry::{LoggedAnswer, LoggedDelivery};
+use super::file::DeliveryLog;
+use crate::clock::UnixSeconds;
+use crate::error::{LogError, LogErrorKind};
+use crate::event::Date;
+
+/// The outcome of what was imported: of it, the status alone is known.
+const IMPORTED: &str = "imported";
+
+/// Names that a field may have, with all but letters left out and in lower case.
+const EVENT_ID: &[&str] = &["eventid", "id"];
+const EVENT_TYPE: &[&str] = &["eventtype", "event", "type"];
+const TIME: &[&str] = &[
+    "requesttime",
+    "requestedat",
+    "sentat",
+    "deliveredat",
+    "time",
+    "timestamp",
+    "createdat",
+];
+const STATUS: &[&str] = &["responsestatus", "responsecode", "statuscode", "status"];
+const RETRIES: &[&str] = &["retrycount", "retries", "retry"];
+const PAYLOAD: &[&str] = &["payload", "requestbody", "body"];
+/// Where a list may stand that is no list itself.
+const LISTS: &[&str] = &["deliveries", "recentdeliveries", "data", "items", "results"];
+
+impl DeliveryLog {
+    /// Takes in payloads without their headers, as the service's log of recent deliveries in the developer settings has them: event id,
+    /// event type, request time, response status, retry count, payload (service specification, *Delivery and retry*, rule 2). Bare
+    /// events will do too.
+    ///
+    /// The specification shows no form of that list, so several are taken: a JSON array, an object with an array in `deliveries`,
+    /// `data`, `items` or `results`, or JSON Lines. Names of fields may be in any case and with `_` or `-` between words: `eventId`,
+    /// `request_time`, `Response Status`. A time is ISO 8601, or seconds or milliseconds since 1970; without one, the event's own `createdAt`
+    /// stands for it. A payload may be a JSON object, whose bytes are taken as they stand there, or a text.
+    ///
+    /// What comes of it has no headers, and so it is [unverifiable](LoggedDelivery::unverifiable): sign it
+    /// [again](LoggedDelivery::resigned). Its bytes need not be those that were sent, since whoever showed them may have formatted them.
+    ///
+    /// ```
+    /// use hookgate::Secret;
+    /// use hookgate::testing::{DeliveryLog, Signer};
+    ///
+    /// let log = DeliveryLog::import(r#"[
+    ///     {"eventId": "evt_1", "eventType": "row.deleted", "requestTime": "2026-11-21T09:30:00Z", "responseStatus": 503,
+    ///      "retryCount": 1, "payload": {"id": "evt_1", "type": "row.deleted", "data": {}}}
+    /// ]"#)?;
+    /// let delivery = &log.deliveries()[0];
+    /// let answer = delivery.answer.as_ref().expect("a status");
+    /// assert_eq!((answer.status, answer.attempt), (503, Some(2)));
+    /// assert!(!delivery.is_verifiable());
+    ///
+    /// let signer = Signer::new(Secret::new("whsec_made_up_for_this_example")?);
+    /// assert!(delivery.resigned(&signer).expect("it has a body").is_verifiable());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `BadImport`: it is no such list, or the delivery of a number has no payload or no time.
+    pub fn import(text: impl AsRef<[u8]>) -> Result<Self, LogError> {
+        let text = text.as_ref();
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+        let entries = entries(text)?;
+        let numbered = (1..).zip(entries);
+        let deliveries = numbered.map(|(number, entry)| {
+            delivery(entry).map_err(|missing| LogError::bad_import(missing).at_line(number))
+        });
+        deliveries.collect()
+    }
+}
+
+/// A record of the list. Fields keep the bytes that they are written with.
+type Record<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+fn entries(text: &[u8]) -> Result<Vec<&RawValue>, LogError> {
+    let bad = |error: &serde_json::Error| LogError::of_json(LogErrorKind::BadImport, error);
+    // One value, or one after another: a line each, as a rule.
+    let values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
+    let values: Vec<_> = values
+        .collect::<Result<_, _>>()
+        .map_err(|error| bad(&error))?;
+    if let [only] = values[..] {
+        if only.get().starts_with('[') {
+            return serde_json::from_str(only.get()).map_err(|error| bad(&error));
+        }
+        let record = record(only).unwrap_or_default();
+        if field(&record, PAYLOAD).is_none()
+            && let Some(list) = field(&record, LISTS).filter(|list| list.get().starts_with('['))
+        {
+            return serde_json::from_str(list.get()).map_err(|error| bad(&error));
+        }
+    }
+    Ok(values)
+}
+
+fn record(entry: &RawValue) -> Option<Record<'_>> {
+    #[derive(Deserialize)]
+    struct Fields<'a>(#[serde(borrow)] BTreeMap<Cow<'a, str>, &'a RawValue>);
+
+    let Fields(fields) = serde_json::from_str(entry.get()).ok()?;
+    let plain = |name: Cow<'_, str>| -> String {
+        let letters = name.chars().filter(char::is_ascii_alphabetic);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let fields = fields.into_iter();
+    Some(
+        fields
+            .map(|(name, value)| (plain(name).into(), value))
+            .collect(),
+    )
+}
+
+/// The first of these that is there and not null.
+fn field<'a>(record: &Record<'a>, names: &[&str]) -> Option<&'a RawValue> {
+    let found = names.iter().filter_map(|name| record.get(*name).copied());
+    found.into_iter().find(|value| value.get() != "null")
+}
+
+fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn number(value: &RawValue) -> Option<i64> {
+    let quoted = text(value);
+    quoted.as_deref().unwrap_or(value.get()).trim().parse().ok()
+}
+
+fn seconds(value: &RawValue) -> Option<UnixSeconds> {
+    /// No service of today had a clock that stood there in seconds: it is the year 5138.
+    const MILLISECONDS: i64 = 100_000_000_000;
+    if let Some(number) = number(value) {
+        let in_millis = number.abs() >= MILLISECONDS;
+        let seconds = if in_millis {
+            number.div_euclid(1_000)
+        } else {
+            number
+        };
+        return Some(UnixSeconds::new(seconds));
+    }
+    // A blank in place of the `T`, as people write it.
+    let date = Date::parse(&text(value)?.trim().replacen(' ', "T", 1)).ok()?;
+    Some(date.unix_seconds())
+}
+
+fn delivery(entry: &RawValue) -> Result<LoggedDelivery, &'static str> {
+    let shown = record(entry).ok_or("it is no JSON object")?;
+    let is_event = field(&shown, PAYLOAD).is_none() && shown.contains_key("data");
+    let payload = match field(&shown, PAYLOAD) {
+        Some(payload) => text(payload).map_or_else(|| copy(payload), Bytes::from),
+        None if is_event => copy(entry),
+        None => return Err("it has no payload"),
+    };
+    let event = serde_json::from_slice::<&RawValue>(&payload)
+        .ok()
+        .and_then(record);
+    let time = field(&shown, TIME).map(|time| seconds(time).ok_or("its time can't be read"));
+    let created = || {
+        event
+            .as_ref()
+            .and_then(|event| seconds(field(event, TIME)?))
+    };
+    let received_at = match time {
+        Some(time) => time?,
+        None => created().ok_or("it has no time, and its payload no createdAt")?,
+    };
+    let no_headers: [(&str, &str); 0] = [];
+    let mut delivery = LoggedDelivery::new(received_at, no_headers, payload.clone());
+    delivery.unverifiable = true;
+    if is_event {
+        return Ok(delivery);
+    }
+    // Hints, as the sender's headers are: there where somebody looks for a payload that says neither.
+    for (header, names) in [
+        (crate::verify::EVENT_ID, EVENT_ID),
+        (crate::verify::EVENT_TYPE, EVENT_TYPE),
+    ] {
+        let hint = field(&shown, names).and_then(text);
+        delivery
+            .headers
+            .extend(hint.map(|hint| (header.to_owned(), hint.into())));
+    }
+    let status = field(&shown, STATUS).and_then(number);
+    if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
+        let mut answer = LoggedAnswer::new(status, IMPORTED);
+        let retries = field(&shown, RETRIES).and_then(number);
+        let attempt = retries.and_then(|retries| u32::try_from(retries).ok());
+        answer.attempt = attempt.map(|retries| retries.saturating_add(1));
+        delivery.answer = Some(answer);
+    }
+    Ok(delivery)
+}
+
+fn copy(value: &RawValue) -> Bytes {
+    Bytes::copy_from_slice(value.get().as_bytes())
+}

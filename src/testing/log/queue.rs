@@ -1,0 +1,201 @@
+//! Between those who record and the thread that writes: bounded, and never waited for by the former.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::entry::LoggedDelivery;
+
+/// The most that may wait to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) entries: usize,
+    pub(super) bytes: usize,
+}
+
+/// What waits to be written, what has been, and what could not be kept.
+#[derive(Debug)]
+pub(super) struct Queue {
+    bounds: Bounds,
+    state: Mutex<State>,
+    /// There is something to do for the writer.
+    filled: Condvar,
+    /// Something was done, or all is over.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    /// Of what waits and of what the writer holds.
+    held: Held,
+    taken_in: u64,
+    /// Written or given up.
+    settled: u64,
+    written: u64,
+    dropped: u64,
+    /// Of these, how many the log does not say yet.
+    unsaid: u64,
+    closing: bool,
+    over: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    entries: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) delivery: LoggedDelivery,
+    pub(super) bytes: usize,
+}
+
+/// What the writer is to do next.
+pub(super) struct Batch {
+    pub(super) waiting: VecDeque<Waiting>,
+    /// To be said in the log behind these.
+    pub(super) unsaid: u64,
+}
+
+impl Queue {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a delivery in, or counts it as dropped. The lock is never held while anything is written, formatted or freed.
+    pub(super) fn push(&self, delivery: LoggedDelivery) {
+        let bytes = weight(&delivery);
+        let mut state = self.lock();
+        let held = Held {
+            entries: state.held.entries + 1,
+            bytes: state.held.bytes.saturating_add(bytes),
+        };
+        if state.over || held.entries > self.bounds.entries || held.bytes > self.bounds.bytes {
+            state.dropped += 1;
+            state.unsaid += 1;
+            // The writer has to say so, and may be asleep if it was larger than the whole queue.
+            let first = state.unsaid == 1 && state.waiting.is_empty();
+            drop(state);
+            if first {
+                self.filled.notify_one();
+            }
+            return;
+        }
+        state.held = held;
+        state.taken_in += 1;
+        // The writer sleeps only where nothing waits.
+        let was_empty = state.waiting.is_empty();
+        state.waiting.push_back(Waiting { delivery, bytes });
+        drop(state);
+        if was_empty {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Waits for something to write. `None` when all is written and no more will come.
+    pub(super) fn take(&self) -> Option<Batch> {
+        let idle =
+            |state: &mut State| state.waiting.is_empty() && state.unsaid == 0 && !state.closing;
+        let state = self.filled.wait_while(self.lock(), idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let batch = Batch {
+            waiting: std::mem::take(&mut state.waiting),
+            unsaid: state.unsaid,
+        };
+        (!batch.waiting.is_empty() || batch.unsaid > 0).then_some(batch)
+    }
+
+    /// A delivery was written, or given up.
+    pub(super) fn settle(&self, bytes: usize, written: bool) {
+        let mut state = self.lock();
+        state.held.entries -= 1;
+        state.held.bytes -= bytes;
+        state.settled += 1;
+        if written {
+            state.written += 1;
+        } else {
+            state.dropped += 1;
+            state.unsaid += 1;
+        }
+        drop(state);
+        self.done.notify_all();
+    }
+
+    /// The log says of so many more that they were dropped.
+    pub(super) fn said(&self, dropped: u64) {
+        self.lock().unsaid -= dropped;
+    }
+
+    /// The writer waits before it tries again. Returns at once when the recorder is closing; says whether it is.
+    pub(super) fn pause(&self, pause: Duration) -> bool {
+        let open = |state: &mut State| !state.closing;
+        let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.closing
+    }
+
+    /// Waits until what was taken in so far is written or given up; says whether it is.
+    pub(super) fn flush(&self, patience: Duration) -> bool {
+        let state = self.lock();
+        let taken_in = state.taken_in;
+        let under_way = |state: &mut State| state.settled < taken_in && !state.over;
+        let waited = self.done.wait_timeout_while(state, patience, under_way);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.settled >= taken_in
+    }
+
+    /// No more will come. Waits until the writer has ended.
+    pub(super) fn close(&self, patience: Duration) {
+        let mut state = self.lock();
+        state.closing = true;
+        self.filled.notify_all();
+        let _ = self
+            .done
+            .wait_timeout_while(state, patience, |state| !state.over);
+    }
+
+    /// The writer ends. What comes later, or was left, is dropped.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.over = true;
+        let left = std::mem::take(&mut state.waiting);
+        state.dropped += left.len() as u64;
+        state.held = Held::default();
+        drop(state);
+        self.done.notify_all();
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.lock().written
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+}
+
+/// What a delivery takes in memory, about.
+fn weight(delivery: &LoggedDelivery) -> usize {
+    const ITSELF: usize = std::mem::size_of::<Waiting>();
+    const HEADER: usize = std::mem::size_of::<(String, bytes::Bytes)>();
+    let headers = delivery.headers.iter();
+    let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
+    let reason = delivery
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.reason.as_ref());
+    let texts = delivery.target.len() + reason.map_or(0, String::len);
+    let body = delivery.body.as_ref().map_or(0, bytes::Bytes::len);
+    ITSELF + texts + body + headers.sum::<usize>()
+}

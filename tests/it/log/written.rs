@@ -1,0 +1,521 @@
+//! The recorder: bounded, rotating, closed to others, and harmless whatever the disk does.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookgate::testing::Signer;
+use hookgate::testing::log::{DeliveryLog, LoggedDelivery, Record, Recorder, Redaction};
+use hookgate::{Delivery, LocalStore, LogErrorKind, Receiver, Secret};
+use http::StatusCode;
+
+use super::{Folder, delivery, delivery_of, ids};
+use crate::harness::SECRET;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn numbered(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| format!("evt_{number}")).collect()
+}
+
+#[test]
+fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    for round in 0..3 {
+        // Opened again, it goes on where it ended.
+        let recorder = Recorder::to(&path).open().unwrap();
+        let clone = recorder.clone();
+        for number in 0..200 {
+            recorder.record(delivery(&format!("evt_{}", round * 200 + number)));
+        }
+        drop(recorder);
+        assert_eq!(clone.dropped(), 0);
+        drop(clone);
+    }
+    let log = DeliveryLog::open(&path).unwrap();
+    assert_eq!(ids(&log), numbered(0..600));
+    assert_eq!((log.dropped(), log.torn(), log.ended_torn()), (0, 0, false));
+}
+
+/// A pipe that nobody reads holds 64 KiB, and then blocks who writes.
+#[cfg(unix)]
+#[test]
+fn a_writer_that_hangs_slows_nobody_and_what_is_dropped_is_counted_and_said() {
+    let folder = Folder::new();
+    let path = folder.path("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut reading = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    let recorder = Recorder::to(&path).queue(50, 1 << 20).open().unwrap();
+    // More than the pipe holds, so that the writer hangs; it has that one in its hand.
+    recorder.record(delivery_of(vec![b'x'; 200_000]));
+    let began = std::time::Instant::now();
+    for number in 0..100_000 {
+        recorder.record(delivery(&format!("evt_{number}")));
+    }
+    // A disk that writes so many takes longer than this; a lock that is not held for long does not.
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!((recorder.dropped(), recorder.written()), (100_000 - 49, 0));
+    assert!(!recorder.flush(Duration::from_millis(50)));
+    // Too large for the queue as a whole.
+    recorder.record(delivery_of(vec![b'x'; 1 << 20]));
+    assert_eq!(recorder.dropped(), 100_000 - 48);
+
+    let done = recorder.clone();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let mut chunk = vec![0; 1 << 16];
+        while !String::from_utf8_lossy(&text).contains("\"dropped\"") || !text.ends_with(b"\n") {
+            let read = reading.read(&mut chunk).unwrap();
+            text.extend_from_slice(&chunk[..read]);
+        }
+        text
+    });
+    assert!(done.flush(PATIENCE));
+    let text = reader.join().unwrap();
+    let log = DeliveryLog::read(&*text).unwrap();
+    assert_eq!((log.len(), log.dropped()), (50, recorder.dropped()));
+    assert_eq!(ids(&log.deliveries()[1..]), numbered(0..49));
+    assert_eq!((recorder.written(), recorder.failures()), (50, 0));
+}
+
+#[test]
+fn memory_is_bounded_by_bytes_as_well() {
+    let folder = Folder::new();
+    let recorder = Recorder::to(folder.path("log.jsonl"))
+        .queue(1_000, 100_000)
+        .open()
+        .unwrap();
+    recorder.record(delivery_of(vec![b'x'; 100_001]));
+    assert!(recorder.flush(PATIENCE));
+    assert_eq!(recorder.dropped(), 1);
+    recorder.record(delivery("evt_1"));
+    drop(recorder);
+    let log = DeliveryLog::open(folder.path("log.jsonl")).unwrap();
+    assert_eq!((ids(&log), log.dropped()), (numbered(1..2), 1));
+}
+
+#[test]
+fn rotation_keeps_so_many_files_and_no_entry_is_torn_or_lost() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let line = delivery("evt_100").to_line().len() as u64 + 1;
+    // One that is somebody else's stays.
+    fs::write(folder.path("log.jsonl.20251121"), "somebody's").unwrap();
+    let recorder = Recorder::to(&path)
+        .max_bytes(4 * line)
+        .keep(3)
+        .open()
+        .unwrap();
+    for number in 100..113 {
+        recorder.record(delivery(&format!("evt_{number}")));
+        assert!(recorder.flush(PATIENCE));
+    }
+    let all = [
+        "log.jsonl",
+        "log.jsonl.1",
+        "log.jsonl.2",
+        "log.jsonl.20251121",
+        "log.jsonl.3",
+    ];
+    assert_eq!(folder.names(), all);
+    for (name, range) in [
+        ("log.jsonl.3", 100..104),
+        ("log.jsonl.2", 104..108),
+        ("log.jsonl.1", 108..112),
+        ("log.jsonl", 112..113),
+    ] {
+        let part = DeliveryLog::open(folder.path(name)).unwrap();
+        assert_eq!(ids(&part), numbered(range), "{name}");
+    }
+    let whole = DeliveryLog::open_rotated(&path).unwrap();
+    assert_eq!(ids(&whole), numbered(100..113));
+    let lines = DeliveryLog::lines_of_rotated(&path).unwrap();
+    assert_eq!(lines.filter_map(Result::ok).count(), 13);
+    // The oldest goes, and one larger than a file may be has a file of its own.
+    recorder.record(delivery_of(format!(
+        r#"{{"id":"evt_113","x":"{}"}}"#,
+        "x".repeat(5 * line as usize)
+    )));
+    recorder.record(delivery("evt_114"));
+    drop(recorder);
+    assert_eq!(folder.names(), all);
+    let whole = DeliveryLog::open_rotated(&path).unwrap();
+    assert_eq!(ids(&whole), numbered(108..115));
+    // Without older ones.
+    let recorder = Recorder::to(&path).max_bytes(1).keep(0).open().unwrap();
+    recorder.record(delivery("evt_115"));
+    drop(recorder);
+    assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(115..116));
+}
+
+#[test]
+fn a_flood_loses_nothing_to_rotation() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let recorder = Recorder::to(&path)
+        .max_bytes(20_000)
+        .keep(900)
+        .queue(1 << 20, 1 << 30)
+        .open()
+        .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let recorder = &recorder;
+            scope.spawn(move || {
+                for number in 0..2_000 {
+                    recorder.record(delivery(&format!("evt_{}", thread * 2_000 + number)));
+                }
+            });
+        }
+    });
+    assert!(recorder.flush(PATIENCE));
+    assert_eq!((recorder.written(), recorder.dropped()), (8_000, 0));
+    let mut all = ids(&DeliveryLog::open_rotated(&path).unwrap());
+    all.sort_by_key(|id| id[4..].parse::<usize>().unwrap());
+    assert_eq!(all, numbered(0..8_000));
+    assert!(folder.names().len() > 50);
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_but_its_owner_may_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let mode = |name: &str| {
+        fs::metadata(folder.path(name))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    // What is there already, and others may read.
+    for name in ["log.jsonl", "log.jsonl.1"] {
+        fs::write(folder.path(name), "").unwrap();
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let recorder = Recorder::to(&path).max_bytes(1).keep(3).open().unwrap();
+    assert_eq!((mode("log.jsonl"), mode("log.jsonl.1")), (0o600, 0o600));
+    for number in 0..3 {
+        recorder.record(delivery(&format!("evt_{number}")));
+    }
+    assert!(recorder.flush(PATIENCE));
+    for name in folder.names() {
+        assert_eq!(mode(&name), 0o600, "{name}");
+    }
+    assert_eq!(folder.names().len(), 4);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("logs")).unwrap();
+    let path = folder.path("logs/log.jsonl");
+    let told = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&told);
+    let recorder = Recorder::to(&path)
+        .queue(10, 1 << 20)
+        .on_error(move |error| {
+            assert_eq!(error.kind(), LogErrorKind::Unwritable);
+            counted.fetch_add(1, Ordering::SeqCst);
+            panic!("in the hook");
+        })
+        .open()
+        .unwrap();
+    recorder.record(delivery("evt_0"));
+    assert!(recorder.flush(PATIENCE));
+    assert!(recorder.last_error().is_none());
+    fs::remove_dir_all(folder.path("logs")).unwrap();
+    for number in 1..15 {
+        recorder.record(delivery(&format!("evt_{number}")));
+    }
+    assert!(!recorder.flush(Duration::from_millis(700)));
+    let error = recorder.last_error().expect("it can't be written");
+    assert_eq!(error.to_string(), "the log can't be written");
+    assert!(recorder.failures() >= 2, "{}", recorder.failures());
+    // Once, and not at each attempt.
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    assert_eq!((recorder.written(), recorder.dropped()), (1, 4));
+    fs::create_dir(folder.path("logs")).unwrap();
+    assert!(recorder.flush(PATIENCE));
+    assert!(recorder.last_error().is_none());
+    drop(recorder);
+    let log = DeliveryLog::open(&path).unwrap();
+    assert_eq!((ids(&log), log.dropped()), (numbered(1..11), 4));
+
+    let missing = Recorder::to(folder.path("nowhere/log.jsonl"))
+        .open()
+        .unwrap_err();
+    assert_eq!(missing.kind(), LogErrorKind::Unwritable);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_and_dropping_the_recorder_ends() {
+    let recorder = Recorder::to("/dev/full").open().unwrap();
+    recorder.record(delivery("evt_1"));
+    assert!(!recorder.flush(Duration::from_millis(100)));
+    let error = recorder.last_error().expect("no room");
+    let source = std::error::Error::source(&*error).unwrap();
+    assert!(source.to_string().contains("No space left"), "{source}");
+    let began = std::time::Instant::now();
+    drop(recorder);
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_moved_away_or_removed_is_opened_anew() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let recorder = Recorder::to(&path).open().unwrap();
+    let record = |number: usize| {
+        recorder.record(delivery(&format!("evt_{number}")));
+        assert!(recorder.flush(PATIENCE));
+    };
+    record(0);
+    fs::rename(&path, folder.path("by-hand")).unwrap();
+    record(1);
+    fs::remove_file(&path).unwrap();
+    record(2);
+    assert_eq!(
+        ids(&DeliveryLog::open(folder.path("by-hand")).unwrap()),
+        numbered(0..1)
+    );
+    assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(2..3));
+}
+
+#[test]
+fn a_line_that_was_torn_by_a_crash_is_closed_off() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let line = delivery("evt_0").to_line();
+    for cut in [1, line.len() / 2, line.len()] {
+        fs::write(&path, format!("{line}\n{}", &line[..cut])).unwrap();
+        let torn = DeliveryLog::open(&path).unwrap();
+        assert_eq!(torn.ended_torn(), cut < line.len(), "{cut}");
+        let recorder = Recorder::to(&path).open().unwrap();
+        recorder.record(delivery("evt_1"));
+        recorder.record(delivery("evt_2"));
+        drop(recorder);
+        let log = DeliveryLog::open(&path).unwrap();
+        let whole = usize::from(cut == line.len());
+        assert_eq!(
+            (log.len(), log.torn()),
+            (3 + whole, 1 - whole as u64),
+            "{cut}"
+        );
+        assert_eq!(ids(&log.deliveries()[1 + whole..]), numbered(1..3));
+        assert!(!log.ended_torn());
+    }
+}
+
+/// The child of the test below: it writes until it is killed.
+#[test]
+#[ignore = "a child of another test"]
+fn writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os("HOOKGATE_TEST_LOG") else {
+        return;
+    };
+    let recorder = Recorder::to(path)
+        .max_bytes(200_000)
+        .keep(900)
+        .open()
+        .unwrap();
+    for number in 0_usize.. {
+        let body = format!(
+            r#"{{"id":"evt_{number}","x":"{}"}}"#,
+            "x".repeat(number % 3_000)
+        );
+        recorder.record(delivery_of(body));
+        while recorder.written() + 100 < number as u64 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_that_is_killed_leaves_whole_lines() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let mut last = 0;
+    for _ in 0..4 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "log::written::writes_until_it_is_killed",
+                "--ignored",
+            ])
+            .env("HOOKGATE_TEST_LOG", &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let before = last;
+        while last < before + 300_000 {
+            std::thread::sleep(Duration::from_millis(5));
+            let files = folder.names();
+            let sizes = files
+                .iter()
+                .map(|name| fs::metadata(folder.path(name)).map_or(0, |file| file.len()));
+            last = sizes.sum();
+        }
+        child.kill().unwrap(); // SIGKILL
+        child.wait().unwrap();
+        // Each file but for the last line, and each delivery but for those that were not written yet, in its order.
+        let log = DeliveryLog::open_rotated(&path).unwrap();
+        let mut expected = 0;
+        for id in ids(&log) {
+            let number: usize = id[4..].parse().unwrap();
+            assert!(
+                number == expected || number == 0,
+                "{id} in place of {expected}"
+            );
+            expected = number + 1;
+        }
+        assert!(expected > 10);
+    }
+}
+
+#[test]
+fn nothing_that_was_taken_out_is_in_the_file() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let redaction = Redaction::people().key("Iban").header("X-Customer");
+    let recorder = Recorder::to(&path).redact(redaction).open().unwrap();
+    let body = r#"{"id":"evt_0","data":{"properties":{"IBAN":"DE02120300000000202051"},"createdBy":{"id":"usr_1","name":"Ada","email":"ada@example.com"}}}"#;
+    let mut personal = delivery_of(body);
+    personal
+        .headers
+        .push(("x-customer".into(), Bytes::from_static(b"cust_made_up")));
+    recorder.record(personal);
+    recorder.record(delivery("evt_1"));
+    recorder.record(delivery_of("Ada, in no JSON"));
+    drop(recorder);
+    let text = fs::read_to_string(&path).unwrap();
+    for taken in ["DE02", "Ada", "ada@", "cust_made_up"] {
+        assert!(!text.contains(taken), "{taken} in {text}");
+    }
+    let log = DeliveryLog::open(&path).unwrap();
+    let [personal, plain, other] = log.deliveries() else {
+        panic!("{log:?}")
+    };
+    assert!(personal.unverifiable && !plain.unverifiable && other.unverifiable);
+    assert_eq!(plain, &delivery("evt_1"));
+    assert_eq!(other.body, None);
+    let expected = body
+        .replace("DE02120300000000202051", "[redacted]")
+        .replace("Ada", "[redacted]")
+        .replace("ada@example.com", "[redacted]");
+    assert_eq!(personal.body.as_deref(), Some(expected.as_bytes()));
+    // Signed again, what is left is as good as any.
+    let signer = Signer::new(Secret::new(SECRET).unwrap());
+    assert!(!personal.is_verifiable());
+    assert!(personal.resigned(&signer).unwrap().is_verifiable());
+    assert_eq!(other.resigned(&signer), None);
+}
+
+#[tokio::test]
+async fn credentials_and_secrets_never_reach_the_file() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let recorder = Recorder::to(&path).open().unwrap();
+    let secret = Secret::new(SECRET).unwrap();
+    let receiver = Receiver::builder()
+        .secret(secret.clone())
+        .store(LocalStore::default())
+        .record(recorder.clone())
+        .build()
+        .unwrap();
+    let body = r#"{"id":"evt_1","type":"page.created"}"#;
+    let mut request = Signer::new(secret).request("/webhooks?token=made_up_1&x=1", body);
+    for (name, value) in [
+        ("authorization", "Bearer made_up_2"),
+        ("proxy-authorization", "Basic made_up_3"),
+        ("cookie", "id=made_up_4"),
+        ("x-api-key", "made_up_5"),
+        ("x-plain", "made_up_6"),
+    ] {
+        let mut value = http::HeaderValue::from_static(value);
+        // As a proxy in the same process may say.
+        value.set_sensitive(name == "x-plain");
+        request.headers_mut().insert(name, value);
+    }
+    let answer = receiver
+        .handle(
+            request.map(http_body_util::Full::new),
+            async |_: Delivery| StatusCode::NO_CONTENT,
+        )
+        .await;
+    assert_eq!(answer.status(), 204);
+    assert!(recorder.flush(PATIENCE));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("made_up"), "{text}");
+    let log = DeliveryLog::open(&path).unwrap();
+    let delivery = &log.deliveries()[0];
+    assert_eq!(delivery.target, "/webhooks?token=[redacted]&x=1");
+    assert_eq!(delivery.header("cookie").unwrap(), "[redacted]");
+    assert!(delivery.is_verifiable());
+    // What is dropped and what is shown of it say nothing of it either.
+    assert!(!format!("{recorder:?} {delivery:?}").contains("evt_1"));
+}
+
+#[test]
+fn two_recorders_on_one_file_do_not_mix_their_lines() {
+    let folder = Folder::new();
+    let path = folder.path("log.jsonl");
+    let recorders = [(); 2].map(|()| Recorder::to(&path).open().unwrap());
+    std::thread::scope(|scope| {
+        for (at, recorder) in recorders.iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..500 {
+                    recorder.record(delivery(&format!("evt_{}", at * 500 + number)));
+                }
+            });
+        }
+    });
+    drop(recorders);
+    let mut all = ids(&DeliveryLog::open(&path).unwrap());
+    all.sort_by_key(|id| id[4..].parse::<usize>().unwrap());
+    assert_eq!(all, numbered(0..1_000));
+}
+
+#[test]
+fn a_torn_write_is_marked_and_the_line_written_again() {
+    // What a recorder leaves on a disk that was full for a while: half a line, half a mark, the mark, and the line.
+    let line = delivery("evt_0").to_line();
+    let mut file = Vec::new();
+    write!(
+        file,
+        "{line}\n{}\n{{\"to\n{{\"torn\":true}}\n{line}\n",
+        &line[..30]
+    )
+    .unwrap();
+    let log = DeliveryLog::read(&*file).unwrap();
+    assert_eq!((log.len(), log.torn()), (2, 1));
+    let _: LoggedDelivery = log.into_iter().next().unwrap();
+}

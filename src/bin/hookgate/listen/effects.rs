@@ -106,7 +106,7 @@ impl Effects {
     fn replay(&self, number: u64, delivery: &LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
         let Some(request) = signed_again(delivery, &self.secret, &to) else {
             let answer = Err("its body was not read, so there is nothing to sign".to_owned());
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
             return;
         };
         let client = self.client.clone();
@@ -116,7 +116,7 @@ impl Effects {
             let answer =
                 answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
             // Nobody listens any more where the user has quit.
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
         });
     }
 }

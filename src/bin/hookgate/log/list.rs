@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::source::{Next, Source};
 use crate::delivery_input::time;
+use crate::durations;
 use crate::fault::Fault;
 use crate::harmless::harmless;
 use crate::out::Out;
-use crate::span::span;
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
 ///
@@ -160,7 +160,7 @@ fn since(text: &str) -> Result<UnixSeconds, String> {
     if let Ok(time) = time(text) {
         return Ok(time);
     }
-    let ago = span(text).map_err(|_| {
+    let ago = durations::parse(text).map_err(|_| {
         "write Unix seconds, 1763690000, ISO 8601 with a zone, 2025-11-21T01:53:20Z, or how long ago, 2h".to_owned()
     })?;
     let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);

@@ -34,6 +34,9 @@ const ROUNDS: usize = 31;
 /// A replay may take so many times what the bare verification takes.
 const MOST: f64 = 25.0;
 
+/// Takes a log, gives nanoseconds a delivery.
+type Contestant = fn(&DeliveryLog) -> f64;
+
 fn main() {
     let arguments = support::Arguments::read();
     let quick = arguments.has("--quick");
@@ -48,7 +51,7 @@ fn main() {
     replay(&log);
     for round in 0..rounds {
         // Which goes first changes from round to round.
-        let order: [(&str, fn(&DeliveryLog) -> f64); 2] = match round % 2 {
+        let order: [(&str, Contestant); 2] = match round % 2 {
             0 => [("bare verification", verify), ("replay in process", replay)],
             _ => [("replay in process", replay), ("bare verification", verify)],
         };
@@ -79,7 +82,6 @@ fn log(deliveries: i64) -> DeliveryLog {
     (0..deliveries).map(logged).collect()
 }
 
-/// Nanoseconds a delivery.
 fn verify(log: &DeliveryLog) -> f64 {
     let verifier = Verifier::new(Secret::new(SECRET).unwrap());
     let began = Instant::now();
@@ -91,7 +93,6 @@ fn verify(log: &DeliveryLog) -> f64 {
     each(began, log)
 }
 
-/// Nanoseconds a delivery.
 fn replay(log: &DeliveryLog) -> f64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -106,7 +106,7 @@ impl Effects {
     fn replay(&self, number: u64, delivery: &LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
         let Some(request) = signed_again(delivery, &self.secret, &to) else {
             let answer = Err("its body was not read, so there is nothing to sign".to_owned());
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
             return;
         };
         let client = self.client.clone();
@@ -116,7 +116,7 @@ impl Effects {
             let answer =
                 answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
             // Nobody listens any more where the user has quit.
-            let _ = done.send(Done { number, to, answer });
+            let _ = done.send(Done::Replayed { number, to, answer });
         });
     }
 }
@@ -132,7 +132,7 @@ fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
 
 /// The delivery as it came, but signed for now.
 fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
-    let body = delivery.body.clone()?;
+    let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
     let mut headers = HeaderMap::new();
     for (name, value) in &delivery.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -140,16 +140,10 @@ fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<
             headers.append(name, value);
         }
     }
-    let mut headers = end_to_end(&headers);
-    for (name, value) in Signer::new(secret.clone()).headers(&body) {
-        if let ("x-service-timestamp" | "x-service-signature", Ok(value)) = (name, value.parse()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    let mut request = Request::new(body);
+    let mut request = Request::new(delivery.body?);
     *request.method_mut() = delivery.method.parse().ok()?;
     *request.uri_mut() = to.clone();
-    *request.headers_mut() = headers;
+    *request.headers_mut() = end_to_end(&headers);
     Some(request)
 }
 

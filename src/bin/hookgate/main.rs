@@ -12,6 +12,7 @@ mod harmless;
 mod http_client;
 mod interrupt;
 mod listen;
+mod log;
 mod out;
 mod panics;
 mod replay;
@@ -51,6 +52,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
     Listen(listen::Listen),
+    Log(log::LogArgs),
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
     Doctor(doctor::Doctor),
@@ -94,6 +96,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Listen(args) => listen::run(args, out),
+        Command::Log(args) => log::run(&args, out),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Replay(args) => replay::run(&args, out),
         Command::Completions { shell } => {

@@ -1,0 +1,89 @@
+//! `hookgate log diff`: in what two deliveries differ, or two logs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use hookgate::testing::log::Difference;
+
+use super::source::{Source, Which, which};
+use crate::fault::{Class, Fault, answer};
+use crate::harmless::harmless;
+use crate::out::Out;
+
+/// Say in what two deliveries differ, or which events two logs have answered differently.
+///
+/// Two of one log: `hookgate log diff LOG 3 7`. The same event in two logs: `hookgate log diff LOG evt_1 --with OTHER`. Two logs as a whole,
+/// event by event, as before and after a change: `hookgate log diff LOG --with OTHER`. Bodies are compared as JSON.
+/// The exit code is 0 where there is no difference, 1 where there is one.
+#[derive(clap::Args)]
+pub(crate) struct DiffArgs {
+    #[command(flatten)]
+    source: Source,
+    /// The first delivery: the number of its line, or its event's id
+    #[arg(value_name = "LINE|ID", value_parser = which)]
+    first: Option<Which>,
+    /// The second one; of the other log, where one is given
+    #[arg(value_name = "LINE|ID", value_parser = which)]
+    second: Option<Which>,
+    /// The other log
+    #[arg(long, value_name = "LOG")]
+    with: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &DiffArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let other = args.with.as_deref().map(Source::of);
+    match (&args.first, &args.second, &other) {
+        (Some(first), Some(second), other) => {
+            let other = other.as_ref().unwrap_or(&args.source);
+            deliveries((&args.source, first), (other, second), out)
+        }
+        (Some(first), None, Some(other)) => deliveries((&args.source, first), (other, first), out),
+        (None, _, Some(other)) => logs(&args.source, other, out),
+        (_, None, None) => Err(Fault::new(Class::Usage, "there is nothing to compare with")
+            .advise("name two deliveries of the log, or another log: --with OTHER")),
+        (None, Some(_), None) => Err(Fault::new(Class::Usage, "the first delivery is missing")),
+    }
+}
+
+fn deliveries(
+    (one_log, one): (&Source, &Which),
+    (other_log, other): (&Source, &Which),
+    out: &mut Out,
+) -> Result<ExitCode, Fault> {
+    let (one, other) = (one_log.find(one)?, other_log.find(other)?);
+    let differences = one.differences(&other);
+    for Difference {
+        path,
+        before,
+        after,
+        ..
+    } in &differences
+    {
+        let value = serde_json::json!({ "path": path, "before": before, "after": after });
+        let mut lines = vec![harmless(path).into_owned()];
+        for (sign, side) in [("-", before), ("+", after)] {
+            lines.extend(
+                side.as_ref()
+                    .map(|text| format!("  {sign} {}", harmless(text))),
+            );
+        }
+        out.say(&lines.join("\n"), &value)?;
+    }
+    Ok(answer(differences.is_empty()))
+}
+
+fn logs(one: &Source, other: &Source, out: &mut Out) -> Result<ExitCode, Fault> {
+    let changed = one.whole()?.changed_events(&other.whole()?);
+    for event in &changed {
+        let value = serde_json::json!({ "eventId": event.event_id, "before": event.before, "after": event.after });
+        let answers = |answers: &[String]| match answers {
+            [] => "not there".to_owned(),
+            answers => answers.join(", "),
+        };
+        let (before, after) = (answers(&event.before), answers(&event.after));
+        let id = harmless(&event.event_id);
+        let text = format!("{id}\n  - {}\n  + {}", harmless(&before), harmless(&after));
+        out.say(&text, &value)?;
+    }
+    Ok(answer(changed.is_empty()))
+}

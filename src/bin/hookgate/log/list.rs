@@ -1,0 +1,170 @@
+//! `hookgate log list`: a line for each delivery.
+
+use std::process::ExitCode;
+
+use hookgate::testing::iso8601;
+use hookgate::testing::log::LoggedDelivery;
+use hookgate::{Clock, SystemClock, UnixSeconds};
+use serde::Serialize;
+
+use super::source::{Next, Source};
+use crate::delivery_input::time;
+use crate::durations;
+use crate::fault::Fault;
+use crate::harmless::harmless;
+use crate::out::Out;
+
+/// List the deliveries: line, time, status, outcome, type, id and reason.
+///
+/// Several values of one option are alternatives; several options have to fit all.
+#[derive(clap::Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    source: Source,
+    /// Only events of this type: `row.created`, or `row.*` for all that begin so
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only what was answered with this outcome: handled, not_authentic, replayed; hung_up where nobody was
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Vec<String>,
+    /// Only what was answered with this status: `204`, or `5xx` for all that begin so
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Vec<String>,
+    /// Only deliveries of this event
+    #[arg(long, value_name = "ID")]
+    id: Vec<String>,
+    /// Only what came at this time or later: Unix seconds, ISO 8601, or so long ago (`2h`, `1d`)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<UnixSeconds>,
+}
+
+pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    if !out.is_json() {
+        out.line(&row(&[
+            "LINE", "TIME", "STATUS", "OUTCOME", "TYPE", "ID", "REASON",
+        ]))?;
+    }
+    args.source.each(|line, delivery| {
+        let listed = Listed::of(line, &delivery);
+        if args.takes(&listed, &delivery) {
+            let text = listed.text();
+            out.say(&text, &listed)?;
+        }
+        Ok(Next::More)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ListArgs {
+    fn takes(&self, listed: &Listed, delivery: &LoggedDelivery) -> bool {
+        let any = |wanted: &[String], is: &dyn Fn(&str) -> bool| {
+            wanted.is_empty() || wanted.iter().any(|wanted| is(wanted))
+        };
+        let of_type = |wanted: &str| {
+            let event_type = listed.event_type.as_deref().unwrap_or_default();
+            match wanted.strip_suffix('*') {
+                Some(begins) => event_type.starts_with(begins),
+                None => event_type == wanted,
+            }
+        };
+        let has_status = |wanted: &str| {
+            let status = listed.status.map(|status| status.to_string());
+            status.is_some_and(|status| status.starts_with(wanted.trim_end_matches('x')))
+        };
+        any(&self.types, &of_type)
+            && any(&self.outcome, &|wanted| {
+                listed.outcome.as_deref() == Some(wanted)
+            })
+            && any(&self.status, &has_status)
+            && any(&self.id, &|wanted| {
+                listed.event_id.as_deref() == Some(wanted)
+            })
+            && self.since.is_none_or(|since| delivery.received_at >= since)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    line: u64,
+    received_at: String,
+    event_type: Option<String>,
+    event_id: Option<String>,
+    status: Option<u16>,
+    outcome: Option<String>,
+    reason: Option<String>,
+    attempt: Option<u32>,
+    elapsed_ms: Option<f64>,
+    body_bytes: Option<usize>,
+    verifiable: bool,
+}
+
+impl Listed {
+    fn of(line: u64, delivery: &LoggedDelivery) -> Self {
+        let answer = delivery.answer.as_ref();
+        let hung_up = delivery.hung_up_after.map(|_| "hung_up".to_owned());
+        let elapsed = answer
+            .map(|answer| answer.elapsed)
+            .or(delivery.hung_up_after);
+        Self {
+            line,
+            received_at: iso8601(delivery.received_at),
+            event_type: delivery.event_type(),
+            event_id: delivery.event_id(),
+            status: answer.map(|answer| answer.status),
+            outcome: answer.map(|answer| answer.outcome.clone()).or(hung_up),
+            reason: answer.and_then(|answer| answer.reason.clone()),
+            attempt: answer.and_then(|answer| answer.attempt),
+            elapsed_ms: elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3),
+            body_bytes: delivery.body.as_ref().map(bytes::Bytes::len),
+            verifiable: delivery.is_verifiable(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+        row(&[
+            &self.line.to_string(),
+            &self.received_at,
+            &or_none(&self.status.map(|status| status.to_string())),
+            &or_none(&self.outcome),
+            &or_none(&self.event_type),
+            &or_none(&self.event_id),
+            self.reason.as_deref().unwrap_or_default(),
+        ])
+    }
+}
+
+/// What is longer than its column pushes the rest aside: nothing is cut off that somebody may have to copy.
+fn row(cells: &[&str; 7]) -> String {
+    const WIDTHS: [usize; 7] = [5, 20, 6, 16, 14, 16, 0];
+    let mut row = String::new();
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        row.push_str(&format!("{:<width$}  ", harmless(cell)));
+    }
+    row.truncate(row.trim_end().len());
+    row
+}
+
+fn status(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches('x');
+    let is_one = text.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_one && !digits.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err("write a status, 204, or a class, 5xx".into())
+    }
+}
+
+fn since(text: &str) -> Result<UnixSeconds, String> {
+    if let Ok(time) = time(text) {
+        return Ok(time);
+    }
+    let ago = durations::parse(text).map_err(|_| {
+        "write Unix seconds, 1763690000, ISO 8601 with a zone, 2025-11-21T01:53:20Z, or how long ago, 2h".to_owned()
+    })?;
+    let ago = i64::try_from(ago.as_secs()).unwrap_or(i64::MAX);
+    Ok(UnixSeconds::new(
+        SystemClock.now().as_i64().saturating_sub(ago),
+    ))
+}

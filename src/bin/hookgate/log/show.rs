@@ -1,0 +1,156 @@
+//! `hookgate log show` and `curl`: one delivery.
+
+use std::process::ExitCode;
+
+use hookgate::testing::iso8601;
+use hookgate::testing::log::LoggedDelivery;
+
+use super::source::{Source, Which, which};
+use crate::durations;
+use crate::fault::{Class, Fault, warn};
+use crate::harmless::{harmless, harmless_bytes};
+use crate::listen::pretty;
+use crate::out::Out;
+
+/// Show one delivery: head, answer and body.
+#[derive(clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    source: Source,
+    /// The number of its line, or its event's id
+    #[arg(value_name = "LINE|ID", value_parser = which)]
+    which: Which,
+    /// Print the body alone, byte for byte
+    #[arg(long)]
+    raw: bool,
+}
+
+/// Print a curl command that sends one delivery again, with the same body byte for byte and the recorded headers.
+///
+/// For sh, bash and zsh. The signature is the recorded one: a receiver refuses it once it is older than 300 s. Signed anew it is
+/// sent by `hookgate replay`.
+#[derive(clap::Args)]
+pub(crate) struct CurlArgs {
+    #[command(flatten)]
+    source: Source,
+    /// The number of its line, or its event's id
+    #[arg(value_name = "LINE|ID", value_parser = which)]
+    which: Which,
+    /// Where to [default: http://localhost:8080 with the recorded path]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+}
+
+pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let delivery = args.source.find(&args.which)?;
+    if args.raw {
+        let body = delivery.body.as_ref().ok_or_else(|| bodiless(&delivery))?;
+        out.bytes(body)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if out.is_json() {
+        // As it stands in the log, but for how it is written.
+        out.line(&delivery.to_line())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.line(&head(&delivery))?;
+    out.line(&answer(&delivery))?;
+    match &delivery.body {
+        Some(body) => {
+            out.line(&format!("body: {} bytes\n", body.len()))?;
+            for line in pretty::lines(body, false) {
+                out.line(&line)?;
+            }
+        }
+        None => out.line(&format!("body: {}", why_no_body(&delivery)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let delivery = args.source.find(&args.which)?;
+    let local = || format!("http://localhost:8080{}", delivery.target);
+    let url = args.to.clone().unwrap_or_else(local);
+    let command = delivery.to_curl(&url).ok_or_else(|| bodiless(&delivery))?;
+    out.say(&command, &serde_json::json!({ "curl": command }))?;
+    if delivery.unverifiable {
+        warn(
+            "what this sends is not what was signed",
+            "something was taken out of it, or it was imported: sign it again with hookgate replay",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn head(delivery: &LoggedDelivery) -> String {
+    let age = delivery.age().map(|age| match age {
+        0.. => format!(", {age} s after it was signed"),
+        _ => format!(", {} s before it was signed", age.unsigned_abs()),
+    });
+    let mut lines = vec![
+        format!(
+            "received {}{}",
+            iso8601(delivery.received_at),
+            age.unwrap_or_default()
+        ),
+        format!(
+            "\n{} {}",
+            harmless(&delivery.method),
+            harmless(&delivery.target)
+        ),
+    ];
+    for (name, value) in &delivery.headers {
+        lines.push(format!("{}: {}", harmless(name), harmless_bytes(value)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn answer(delivery: &LoggedDelivery) -> String {
+    let mut lines = Vec::new();
+    match (&delivery.answer, delivery.hung_up_after) {
+        (Some(answer), _) => {
+            let (outcome, elapsed) = (harmless(&answer.outcome), durations::show(answer.elapsed));
+            lines.push(format!(
+                "answered {} {outcome}, after {elapsed}",
+                answer.status
+            ));
+            if let Some(reason) = &answer.reason {
+                lines.push(format!("  reason: {}", harmless(reason)));
+            }
+            for (name, text) in [("key", &answer.key), ("scope", &answer.scope)] {
+                if let Some(text) = text {
+                    lines.push(format!("  {name}: {}", harmless(text)));
+                }
+            }
+            if let Some(attempt) = answer.attempt {
+                lines.push(format!("  attempt: {attempt}, probably"));
+            }
+        }
+        (None, Some(after)) => {
+            let after = durations::show(after);
+            lines.push(format!(
+                "not answered: the sender hung up after {after}, or the server stopped"
+            ));
+        }
+        (None, None) => lines.push("not answered".into()),
+    }
+    if delivery.unverifiable {
+        lines.push("unverifiable: something was taken out of it, or it was imported".into());
+    }
+    lines.join("\n")
+}
+
+fn why_no_body(delivery: &LoggedDelivery) -> String {
+    match delivery.cut_off_at {
+        Some(bytes) => {
+            format!("not recorded: it did not come to its end; {bytes} bytes were taken")
+        }
+        None if delivery.unverifiable => "not recorded: it was taken out".into(),
+        None => "not recorded: the delivery was refused or given up before it was read".into(),
+    }
+}
+
+fn bodiless(delivery: &LoggedDelivery) -> Fault {
+    let message = format!("the delivery's body is {}", why_no_body(delivery));
+    Fault::new(Class::Input, message).advise("see its head and its answer: hookgate log show")
+}

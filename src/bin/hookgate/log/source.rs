@@ -1,0 +1,191 @@
+//! The log that is looked into, and which of its deliveries.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use hookgate::LogError;
+use hookgate::testing::log::{DeliveryLog, LogLines, LoggedDelivery};
+
+use crate::delivery_input::bytes_of;
+use crate::fault::{Class, Fault, warn};
+
+/// Which log.
+#[derive(clap::Args)]
+pub(super) struct Source {
+    /// The log: a file, or `-` for standard input
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+    /// Read what was moved aside as well, the oldest first: LOG.2, LOG.1, LOG. Lines are counted through
+    #[arg(long)]
+    rotated: bool,
+}
+
+/// The number of a line, or an event's id.
+#[derive(Clone, Debug)]
+pub(super) enum Which {
+    Line(u64),
+    Event(String),
+}
+
+/// As clap wants it, which never fails: whatever is no number is an id.
+#[allow(clippy::unnecessary_wraps)]
+pub(super) fn which(text: &str) -> Result<Which, String> {
+    Ok(match text.parse() {
+        Ok(line) => Which::Line(line),
+        Err(_) => Which::Event(text.to_owned()),
+    })
+}
+
+impl Source {
+    pub(super) fn of(log: &Path) -> Self {
+        Self {
+            log: log.to_owned(),
+            rotated: false,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.log.display().to_string()
+    }
+
+    /// Gives each delivery with the number of its line to `take`, until it has enough; and warns of what is missing.
+    pub(super) fn each(
+        &self,
+        mut take: impl FnMut(u64, LoggedDelivery) -> Result<Next, Fault>,
+    ) -> Result<(), Fault> {
+        let mut lines = self.lines()?;
+        while let Some(delivery) = lines.next() {
+            let delivery = delivery.map_err(|error| self.fault(&error))?;
+            if let Next::Enough = take(lines.line(), delivery)? {
+                return Ok(());
+            }
+        }
+        self.warn(&lines);
+        Ok(())
+    }
+
+    /// The one delivery of that line, or of that event.
+    pub(super) fn find(&self, which: &Which) -> Result<LoggedDelivery, Fault> {
+        let mut found = Vec::new();
+        self.each(|line, delivery| {
+            let is_it = match which {
+                Which::Line(wanted) => *wanted == line,
+                Which::Event(id) => delivery.event_id().as_deref() == Some(id),
+            };
+            if is_it {
+                found.push((line, delivery));
+            }
+            Ok(match which {
+                Which::Line(wanted) if line >= *wanted => Next::Enough,
+                _ => Next::More,
+            })
+        })?;
+        let lines: Vec<_> = found.iter().map(|(line, _)| line.to_string()).collect();
+        match (found.pop(), which) {
+            (Some((_, only)), _) if found.is_empty() => Ok(only),
+            (None, Which::Line(line)) => Err(self.none(&format!("at line {line}"))),
+            (None, Which::Event(id)) => Err(self.none(&format!("of event {id}"))),
+            (Some(_), _) => {
+                let message = format!(
+                    "{} deliveries in {} are of that event",
+                    lines.len(),
+                    self.name()
+                );
+                let advice = format!("say which by its line: {}", lines.join(", "));
+                Err(Fault::new(Class::Input, message).advise(advice))
+            }
+        }
+    }
+
+    /// The whole log.
+    pub(super) fn whole(&self) -> Result<DeliveryLog, Fault> {
+        let mut deliveries = Vec::new();
+        self.each(|_, delivery| {
+            deliveries.push(delivery);
+            Ok(Next::More)
+        })?;
+        Ok(deliveries.into_iter().collect())
+    }
+
+    fn lines(&self) -> Result<LogLines<Box<dyn BufRead + Send>>, Fault> {
+        let unreadable = |error: &LogError| self.fault(error);
+        if self.rotated {
+            return DeliveryLog::lines_of_rotated(&self.log).map_err(|error| unreadable(&error));
+        }
+        let reader: Box<dyn BufRead + Send> = match self.log.to_str() {
+            Some("-") => Box::new(BufReader::new(io::stdin())),
+            _ => Box::new(BufReader::new(File::open(&self.log).map_err(|error| {
+                let message = format!("the log {} can't be read", self.name());
+                Fault::caused_by(Class::Input, &message, &error)
+                    .advise("check the path; `-` is standard input")
+            })?)),
+        };
+        Ok(DeliveryLog::lines(reader))
+    }
+
+    fn none(&self, what: &str) -> Fault {
+        let message = format!("there is no delivery {what} in {}", self.name());
+        Fault::new(Class::Input, message).advise(format!(
+            "see what there is: hookgate log list {}",
+            self.name()
+        ))
+    }
+
+    fn fault(&self, error: &LogError) -> Fault {
+        let fault = Fault::caused_by(Class::Input, &self.name(), error);
+        match error.line() {
+            Some(line) => fault.advise(format!(
+                "take the line out to read the rest: sed '{line}d' {}",
+                self.name()
+            )),
+            None => fault.advise("check the path; `-` is standard input"),
+        }
+    }
+
+    fn warn<R: BufRead>(&self, lines: &LogLines<R>) {
+        let name = self.name();
+        if lines.dropped() > 0 {
+            let message = format!(
+                "{} deliveries are missing in {name}: the recorder dropped them",
+                lines.dropped()
+            );
+            warn(
+                &message,
+                "its queue was full: give it a larger one, or a faster disk",
+            );
+        }
+        if lines.torn() > 0 {
+            let message = format!(
+                "{} lines of {name} were not written to their end",
+                lines.torn()
+            );
+            warn(
+                &message,
+                "a process was killed or its disk full; the rest is whole",
+            );
+        }
+        if lines.ended_torn() {
+            let message = format!("the last line of {name} is not written to its end");
+            warn(
+                &message,
+                "it is being written, or its process was killed; the rest is whole",
+            );
+        }
+    }
+}
+
+/// Whether there is anything more to look for.
+pub(super) enum Next {
+    More,
+    Enough,
+}
+
+pub(super) fn imported(file: &Path) -> Result<DeliveryLog, Fault> {
+    let text = bytes_of("the list", file)?;
+    DeliveryLog::import(text).map_err(|error| {
+        Fault::caused_by(Class::Input, &file.display().to_string(), &error).advise(
+            "give JSON with payload and requestTime for each delivery: an array, or one a line; or bare events",
+        )
+    })
+}

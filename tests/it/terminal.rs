@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -48,25 +49,26 @@ impl Terminal {
         variables: &[(&str, &str)],
         (rows, columns): (u16, u16),
     ) -> Self {
-        let program = env!("CARGO_BIN_EXE_hookgate");
-        Self::start_program(program, arguments, variables, (rows, columns))
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Self::start_in(folder, arguments, variables, (rows, columns))
     }
 
-    pub(crate) fn start_program(
-        program: &str,
+    /// The same in this directory.
+    pub(crate) fn start_in(
+        folder: &Path,
         arguments: &[&str],
         variables: &[(&str, &str)],
         (rows, columns): (u16, u16),
     ) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(Size::new(rows, columns)).unwrap();
-        let child = Command::new(program)
+        let child = Command::new(env!("CARGO_BIN_EXE_hookgate"))
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TERM", "xterm-256color")
             .envs(variables.iter().copied())
-            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .current_dir(folder)
             .spawn(pts)
             .unwrap();
         Self {

@@ -25,13 +25,13 @@ mod view;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::testing::LoggedDelivery;
 use hookgate::testing::explain::Explainer;
+use hookgate::testing::{LoggedDelivery, Recorder};
 use http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Receiver;
@@ -126,6 +126,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
+    let recorder = args.record.as_deref().map(recorder).transpose()?;
     let (reports, deliveries, missed) = Reports::new();
     let answers = Answers {
         status: args.status,
@@ -136,7 +137,14 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
             url,
         }),
     };
-    let server = Server::start(listener, &args.path, ring, answers, reports)?;
+    let server = Server::start(
+        listener,
+        &args.path,
+        ring,
+        answers,
+        reports,
+        recorder.clone(),
+    )?;
     let warning = (!address.ip().is_loopback()).then(|| {
         format!(
             "{address} is reached from other machines; what is not signed is refused, but shown"
@@ -180,6 +188,9 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         // Asked twice, it waits no longer.
         () = &mut again => {}
     }
+    if let Some(recorder) = recorder {
+        written(&recorder, args.record.as_deref());
+    }
     Ok(match end? {
         End::Signalled(Signal::Interrupt) => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
@@ -196,6 +207,30 @@ fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
         explainer = explainer.secret(&name, &*text);
     }
     Ok(Some(explainer))
+}
+
+fn recorder(path: &Path) -> Result<Recorder, Fault> {
+    Recorder::to(path).open().map_err(|error| {
+        let what = format!("{} can't be recorded to", path.display());
+        Fault::caused_by(Class::Input, &what, &error)
+            .advise("give a file of your own, in a directory that is there")
+    })
+}
+
+/// Says what is not in the log although it came.
+fn written(recorder: &Recorder, path: Option<&Path>) {
+    let all = recorder.flush(TO_END);
+    let path = path.map(Path::display);
+    let log = path.map(|path| path.to_string()).unwrap_or_default();
+    if recorder.dropped() > 0 || !all {
+        warn(
+            &format!(
+                "{} deliveries are missing in {log}",
+                recorder.dropped().max(1)
+            ),
+            "look whether its disk is full",
+        );
+    }
 }
 
 async fn bind(address: &str) -> Result<TcpListener, Fault> {

@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hookgate::testing::LoggedDelivery;
+use hookgate::testing::{DeliveryLog, LoggedDelivery};
 use serde_json::Value;
 
 use crate::process::{Reply, row_created, signed};
@@ -356,6 +357,53 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
 }
 
 #[test]
+fn everything_is_recorded_and_can_be_explained() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("recorded-{}.jsonl", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let log = path.to_str().unwrap();
+    let mut listening = Listening::start(&["--record", log]);
+    let body = row_created("evt_1", "{}");
+    listening.deliver(&body);
+    let other = row_created("evt_2", "{}");
+    listening.send(&signed(SECRET, &format!("{other}\n"), 0), &other);
+    let credentials = [("Authorization", "Bearer made-up".to_owned())];
+    Reply::to(&listening.address, "POST", "/elsewhere", &credentials, "");
+    let lines: Vec<_> = (0..3).map(|_| listening.line()).collect();
+    #[cfg(unix)]
+    {
+        listening.signal(rustix::process::Signal::TERM);
+        assert!(listening.end().success());
+    }
+    let recorded = DeliveryLog::open(&path).unwrap();
+    let outcomes: Vec<_> = recorded
+        .deliveries()
+        .iter()
+        .map(|delivery| delivery.answer.as_ref().unwrap().outcome.clone())
+        .collect();
+    assert_eq!(
+        outcomes,
+        ["handled", "not_authentic", "wrong_path"],
+        "{lines:#?}"
+    );
+    assert_eq!(
+        recorded.deliveries()[0].body.as_deref(),
+        Some(body.as_bytes())
+    );
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("made-up"));
+    // As the detail of a refused one says.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+    command
+        .args(["explain", "--log", log, "--id", "evt_2"])
+        .env("WEBHOOK_SECRET", SECRET);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("one mistake"), "{said}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_server_that_hangs_is_a_502() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("http://{}", silent.local_addr().unwrap());
@@ -426,10 +474,16 @@ fn what_can_not_work_is_said_with_a_way_out() {
             "no URL to deliver to",
             "http://localhost:8080/webhooks",
         ),
+        (
+            &["--record", "/no/such/directory/log.jsonl"],
+            3,
+            "can't be recorded to",
+            "a directory that is there",
+        ),
         (&["--path", "webhooks"], 2, "--path", "begins with /"),
         (&["--path", "/a?b"], 2, "--path", "no query"),
         (&["--status", "100"], 2, "--status", "200 to 599"),
-        (&["--delay", "6"], 2, "--delay", "6s"),
+        (&["--delay", "6"], 2, "--delay", "30s"),
         (
             &["--status", "500", "--forward", "http://localhost:1/"],
             2,

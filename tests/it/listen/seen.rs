@@ -1,5 +1,7 @@
 //! The interactive part, in a real pty.
 
+use std::path::Path;
+
 use rustix::process::Signal;
 
 use crate::process::{Reply, row_created, signed};
@@ -9,8 +11,13 @@ const SECRET: &str = "whsec_made_up_for_the_terminal";
 
 /// A listener on a free port, in a terminal of 24 by 110.
 fn listen(arguments: &[&str]) -> (Terminal, String) {
+    listen_in(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments)
+}
+
+fn listen_in(folder: &Path, arguments: &[&str]) -> (Terminal, String) {
     let arguments = [&["listen", "--addr", "127.0.0.1:0"], arguments].concat();
-    let mut terminal = Terminal::start(&arguments, &[("WEBHOOK_SECRET", SECRET)], (24, 110));
+    let variables = [("WEBHOOK_SECRET", SECRET)];
+    let mut terminal = Terminal::start_in(folder, &arguments, &variables, (24, 110));
     let text = terminal.shows(&["http://", "/webhooks", "Nothing has come yet"]);
     let address = text
         .split("http://")
@@ -21,6 +28,12 @@ fn listen(arguments: &[&str]) -> (Terminal, String) {
         .unwrap();
     let address = address.to_owned();
     (terminal, address)
+}
+
+/// Presses Escape and waits for what it closes: one that another key follows at once would be an Alt.
+fn escape(terminal: &mut Terminal, gone: &str) {
+    terminal.press("\x1b");
+    terminal.until(gone, |terminal| !terminal.text().contains(gone));
 }
 
 fn deliver(address: &str, secret: &str, body: &str) -> u16 {
@@ -104,17 +117,13 @@ fn deliveries_are_shown_filtered_opened_copied_and_delivered_again() {
         copied.contains("curl") && copied.contains(&address),
         "{copied}"
     );
-    // An Escape that other keys follow at once would be an Alt.
-    terminal.press("\x1b");
-    terminal.until("the text is gone", |terminal| {
-        !terminal.text().contains("as curl")
-    });
+    escape(&mut terminal, "as curl");
 
     // Again: signed anew, so it is authentic, and known.
     terminal.press("r");
     terminal.shows(&["delivered again", ": 200"]);
-    terminal.press("\x1b");
     terminal.shows(&["4 came"]);
+    escape(&mut terminal, "[Event]");
 
     terminal.press("q");
     assert_eq!(terminal.end().code(), Some(0));
@@ -209,7 +218,7 @@ fn what_was_sent_can_not_act_on_the_screen() {
         &headers,
         "\u{1f9fe}\u{1f469}\u{200d}\u{1f4bb}",
     );
-    terminal.press("\x1b");
+    escape(&mut terminal, "[Event]");
     terminal.shows(&["4 came", "東京東京東京東京東…"]);
     terminal.press("q");
     assert!(terminal.end().success());
@@ -340,15 +349,17 @@ fn a_delivery_goes_again_to_where_it_is_passed_on() {
 
 #[test]
 fn a_curl_command_is_saved_for_its_owner_alone() {
-    let (mut terminal, address) = listen(&[]);
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("listen-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (mut terminal, address) = listen_in(&folder, &[]);
     deliver(&address, SECRET, &row_created("evt_1", "{}"));
     terminal.shows(&["evt_1"]);
     terminal.press("c");
     terminal.shows(&["#1 as curl"]);
     terminal.press("s");
-    terminal.shows(&["saved to delivery-"]);
-    let name = format!("delivery-{}-1.sh", terminal.pid());
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    terminal.shows(&["saved to delivery-1.sh"]);
+    let path = folder.join("delivery-1.sh");
     let saved = std::fs::read_to_string(&path).unwrap();
     assert!(
         saved.starts_with("curl ") && saved.ends_with('\n'),
@@ -359,5 +370,33 @@ fn a_curl_command_is_saved_for_its_owner_alone() {
     assert_eq!(mode & 0o777, 0o600);
     terminal.press("s");
     terminal.shows(&["not saved"]);
-    std::fs::remove_file(path).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_was_refused_is_explained() {
+    let (mut terminal, address) = listen(&[]);
+    // A trailing newline is part of what was signed, and got lost on the way.
+    let body = row_created("evt_1", "{}");
+    let headers = signed(SECRET, &format!("{body}\n"), 0);
+    assert_eq!(
+        Reply::to(&address, "POST", "/webhooks", &headers, &body).status,
+        401
+    );
+    terminal.shows(&["✗ not_authentic"]);
+    terminal.press("e");
+    terminal.shows(&[
+        "#1 explained",
+        "one mistake: with it repaired",
+        "WEBHOOK_SECRET",
+    ]);
+    let right = signed(SECRET, &body, 0)[2].1.clone();
+    assert!(
+        !terminal
+            .text()
+            .contains(right.trim_start_matches("sha256="))
+    );
+    escape(&mut terminal, "explained");
+    terminal.press("q");
+    assert!(terminal.end().success());
 }

@@ -96,6 +96,30 @@ impl Picture {
         self.rows.iter().map(line).collect()
     }
 
+    /// What was typed to get it, in a row of its own.
+    pub(crate) fn put_above(&mut self, typed: &str) {
+        let style = Style {
+            bold: true,
+            ..Style::default()
+        };
+        let width = self.rows.first().map_or(0, Vec::len);
+        let mut row: Vec<Cell> = typed
+            .chars()
+            .map(|char| Cell {
+                text: char.into(),
+                style: style.clone(),
+            })
+            .collect();
+        row.resize(
+            width.max(row.len()),
+            Cell {
+                text: " ".into(),
+                style: Style::default(),
+            },
+        );
+        self.rows.insert(0, row);
+    }
+
     /// Puts another text in place of this one, wherever it stands. What is behind it moves.
     pub(crate) fn replace(&mut self, old: &str, new: &str) {
         let old: Vec<_> = old.chars().map(String::from).collect();

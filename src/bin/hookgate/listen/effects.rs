@@ -132,7 +132,7 @@ fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
 
 /// The delivery as it came, but signed for now.
 fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
-    let body = delivery.body.clone()?;
+    let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
     let mut headers = HeaderMap::new();
     for (name, value) in &delivery.headers {
         let name = HeaderName::from_bytes(name.as_bytes());
@@ -140,16 +140,10 @@ fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<
             headers.append(name, value);
         }
     }
-    let mut headers = end_to_end(&headers);
-    for (name, value) in Signer::new(secret.clone()).headers(&body) {
-        if let ("x-service-timestamp" | "x-service-signature", Ok(value)) = (name, value.parse()) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    let mut request = Request::new(body);
+    let mut request = Request::new(delivery.body?);
     *request.method_mut() = delivery.method.parse().ok()?;
     *request.uri_mut() = to.clone();
-    *request.headers_mut() = headers;
+    *request.headers_mut() = end_to_end(&headers);
     Some(request)
 }
 

@@ -2,7 +2,7 @@
 
 use hookgate::testing::{LoggedDelivery, iso8601};
 
-use crate::harmless::{harmless, harmless_bytes};
+use crate::harmless::harmless;
 
 /// What became of a delivery, in as many ways as there are colours for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,9 @@ impl Item {
             .or(delivery.hung_up_after);
         let time = iso8601(delivery.received_at);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
-        let (event_id, event_type) = named(&delivery);
+        let shown = |text: Option<String>| harmless(&text.unwrap_or_default()).into_owned();
+        let event_id = shown(delivery.event_id());
+        let event_type = shown(delivery.event_type());
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),
@@ -162,27 +164,6 @@ impl Item {
     pub(crate) fn contains(&self, word: &str) -> bool {
         self.haystack.contains(word) || holds(self.body(), word.as_bytes())
     }
-}
-
-/// Id and type as the body says; as the unsigned headers say where there is no such body.
-fn named(delivery: &LoggedDelivery) -> (String, String) {
-    #[derive(Default, serde::Deserialize)]
-    struct Head {
-        id: Option<String>,
-        #[serde(rename = "type")]
-        event_type: Option<String>,
-    }
-    let body = delivery.body.as_deref().unwrap_or_default();
-    let head: Head = serde_json::from_slice(body).unwrap_or_default();
-    let header = |name| delivery.header(name).map(|value| harmless_bytes(value));
-    let shown = |text: Option<String>, name| {
-        let text = text.map(|text| harmless(&text).into_owned());
-        text.or_else(|| header(name)).unwrap_or_default()
-    };
-    (
-        shown(head.id, "x-service-event-id"),
-        shown(head.event_type, "x-service-event-type"),
-    )
 }
 
 /// Whether the bytes hold the word, whatever the case of ASCII letters.

@@ -7,7 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use hookgate::testing::{LoggedAnswer, LoggedDelivery};
+use hookgate::testing::log::Record as _;
+use hookgate::testing::{LoggedAnswer, LoggedDelivery, Recorder};
 use hookgate::{Clock, Delivery, KeyRing, MemoryStore, Receiver, SystemClock};
 use http::{Response, StatusCode};
 use tokio::net::TcpListener;
@@ -29,7 +30,23 @@ struct Shared {
     receiver: Receiver,
     path: String,
     answers: Arc<Answers>,
+    tell: Tell,
+}
+
+/// Tells who shows deliveries and who records them.
+#[derive(Clone)]
+struct Tell {
     reports: Reports,
+    recorder: Option<Recorder>,
+}
+
+impl Tell {
+    fn tell(&self, delivery: LoggedDelivery) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record(delivery.clone());
+        }
+        self.reports.tell(delivery);
+    }
 }
 
 impl Server {
@@ -40,8 +57,10 @@ impl Server {
         ring: KeyRing,
         answers: Answers,
         reports: Reports,
+        recorder: Option<Recorder>,
     ) -> Result<Self, Fault> {
-        let told = reports.clone();
+        let tell = Tell { reports, recorder };
+        let told = tell.clone();
         let receiver = Receiver::builder()
             .secrets(ring)
             .store(MemoryStore::default())
@@ -54,7 +73,7 @@ impl Server {
             receiver: receiver.clone(),
             path: path.to_owned(),
             answers: Arc::new(answers),
-            reports,
+            tell,
         };
         let app = Router::new().fallback(take).with_state(Arc::new(shared));
         let ending = Arc::new(Notify::new());
@@ -96,7 +115,14 @@ async fn take(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
 impl Shared {
     /// A delivery to another path is the first mistake that is made, so it is shown.
     fn stray(&self, request: &Request) -> Response<Bytes> {
-        let headers = request.headers().iter();
+        // Who sends what to another path is unknown, so what lets him in elsewhere may be among his headers.
+        let is_ours = |name: &str| {
+            name.starts_with("x-service-") || ["content-type", "user-agent"].contains(&name)
+        };
+        let headers = request
+            .headers()
+            .iter()
+            .filter(|(name, _)| is_ours(name.as_str()));
         let headers =
             headers.map(|(name, value)| (name.as_str(), Bytes::copy_from_slice(value.as_bytes())));
         let mut delivery = LoggedDelivery::new(SystemClock.now(), headers, "");
@@ -113,7 +139,7 @@ impl Shared {
         );
         answer.reason = Some(reason);
         delivery.answer = Some(answer);
-        self.reports.tell(delivery);
+        self.tell.tell(delivery);
         empty(StatusCode::NOT_FOUND)
     }
 }

@@ -251,13 +251,13 @@ fn bottom(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
             Line::styled(format!("{mark}{}", notice.text), palette.line(kind))
         }
         (Mode::Detail, None) => keys(
-            "Tab part  w raw  n p next  c curl  r replay  Esc back  ? help  q quit",
+            "Tab part  w raw  n p next  e explain  c curl  r replay  Esc back  ? help  q quit",
             palette,
         ),
         (Mode::Text, None) => keys("s save to a file  Esc back", palette),
         (_, None) => {
             let mut line = keys(
-                "Enter open  / filter  c curl  r replay  ? help  q quit",
+                "Enter open  / filter  e explain  c curl  r replay  ? help  q quit",
                 palette,
             );
             if !state.filter_text.is_empty() {
@@ -379,7 +379,7 @@ mod tests {
                 "  01:53:20 401    ✗ not_authentic    page.created   evt_2                    1.2  the signature is not that of these bytes",
                 "› 01:53:20 503    … runs_on          row.created    evt_3                    1.2",
                 "",
-                "Enter open  / filter  c curl  r replay  ? help  q quit  following",
+                "Enter open  / filter  e explain  c curl  r replay  ? help  q quit  following",
             ]
         );
     }

@@ -104,10 +104,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // No connection is left. Runs that outlived their request get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
     #[cfg(feature = "testing")]
-    if let Some(recorder) = recorder {
-        if !recorder.flush(Duration::from_secs(5)) {
-            println!("the log could not be written to its end");
-        }
+    if recorder.is_some_and(|recorder| !recorder.flush(Duration::from_secs(5))) {
+        println!("the log could not be written to its end");
     }
     println!("stopped, {} runs aborted", drained.aborted());
     Ok(())

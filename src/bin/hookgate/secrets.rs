@@ -302,6 +302,8 @@ mod tests {
             let read = terminal.read(&mut some).ok().filter(|read| *read > 0)?;
             seen.extend_from_slice(&some[..read]);
         }
+        // The prompt stands there before the terminal has been told to hide what is typed.
+        std::thread::sleep(std::time::Duration::from_secs(1));
         let mut keyboard = script.stdin.take()?;
         keyboard.write_all(keys.as_bytes()).ok()?;
         terminal.read_to_end(&mut seen).ok()?;

@@ -102,7 +102,7 @@ fn what_takes_a_time_or_a_size_says_in_what() {
             let name = name.to_lowercase();
             measures.iter().any(|measure| name.contains(measure))
         });
-        if !measured {
+        if !measured || !argument.get_action().takes_values() {
             continue;
         }
         let help = argument

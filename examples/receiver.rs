@@ -6,6 +6,8 @@
 //!
 //! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address. README.md
 //! shows deliveries made with `openssl` and `curl`. Ctrl-C or SIGTERM ends it once the runs under way have ended.
+//!
+//! Built with feature `testing` it writes a delivery log where `RECORD` names a file, for `hookgate log` and for tests that replay it.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it
 
@@ -86,11 +88,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address)
         .await
         .map_err(|error| format!("can't listen on {address}: {error}"))?;
-    let receiver = Receiver::builder()
+    let builder = Receiver::builder()
         .secret(secret(&listener)?)
         .store(MemoryStore::default())
-        .on_answer(print_answer)
-        .build()?;
+        .on_answer(print_answer);
+    #[cfg(feature = "testing")]
+    let (builder, recorder) = recorded(builder)?;
+    let receiver = builder.build()?;
     let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
 
     println!("listening on http://{}/webhooks", listener.local_addr()?);
@@ -99,8 +103,32 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     // No connection is left. Runs that outlived their request get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
+    #[cfg(feature = "testing")]
+    if let Some(recorder) = recorder {
+        if !recorder.flush(Duration::from_secs(5)) {
+            println!("the log could not be written to its end");
+        }
+    }
     println!("stopped, {} runs aborted", drained.aborted());
     Ok(())
+}
+
+/// Bodies hold names and e-mail addresses, so nothing is recorded unless a file is named.
+#[cfg(feature = "testing")]
+fn recorded(
+    builder: hookgate::ReceiverBuilder,
+) -> Result<
+    (
+        hookgate::ReceiverBuilder,
+        Option<hookgate::testing::log::Recorder>,
+    ),
+    Box<dyn Error>,
+> {
+    let Some(path) = env::var_os("RECORD") else {
+        return Ok((builder, None));
+    };
+    let recorder = hookgate::testing::log::Recorder::to(path).open()?;
+    Ok((builder.record(recorder.clone()), Some(recorder)))
 }
 
 fn secret(listener: &TcpListener) -> Result<Secret, Box<dyn Error>> {

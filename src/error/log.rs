@@ -40,14 +40,6 @@ pub enum LogErrorKind {
     Unwritable,
 }
 
-/// Where JSON is not what it should be. The parser's own words would repeat what stands there.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{what} at column {column}")]
-struct Misread {
-    what: &'static str,
-    column: usize,
-}
-
 impl LogError {
     /// In which way it failed.
     #[must_use]
@@ -77,29 +69,12 @@ impl LogError {
         Self::new(LogErrorKind::BadImport, source)
     }
 
-    /// Of JSON: where it goes wrong, and not by what.
-    pub(crate) fn of_json(kind: LogErrorKind, error: &serde_json::Error) -> Self {
-        use serde_json::error::Category;
-        let what = match error.classify() {
-            Category::Eof => "it breaks off",
-            Category::Data => "it is JSON of another shape",
-            Category::Io | Category::Syntax => "it is no JSON",
-        };
-        Self::new(
-            kind,
-            Misread {
-                what,
-                column: error.column(),
-            },
-        )
-    }
-
     pub(crate) fn at_line(mut self, number: u64) -> Self {
         self.line = Some(number);
         self
     }
 
-    fn new(kind: LogErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn new(kind: LogErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             kind,
             line: None,

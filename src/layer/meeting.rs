@@ -58,6 +58,8 @@ struct Shared<R, E> {
     phase: Phase,
     /// Whether the request has been answered, or its sender has hung up.
     alone: bool,
+    /// Whether it has heard, or is about to hear, how its delivery ended.
+    heard: bool,
     /// A copy's place among those that wait. Here, so that one that hangs up leaves it, even while it asks a store that
     /// hangs.
     place: Option<Place>,
@@ -90,6 +92,7 @@ impl<R, E> Meeting<R, E> {
                 lease_left: None,
             },
             alone: false,
+            heard: false,
             place: None,
             ended: None,
         }))
@@ -124,6 +127,12 @@ impl<R, E> Meeting<R, E> {
     /// Whether nobody waits for the answer any more.
     pub(super) fn alone(&self) -> bool {
         self.lock().alone
+    }
+
+    /// Whether the sender has hung up on an answer that nobody has been told of: not on a run, which tells its own end.
+    pub(super) fn hung_up(&self) -> bool {
+        let shared = self.lock();
+        shared.alone && !shared.heard
     }
 
     /// Lays the answer down before the store hears of the end, so that a slow store can't keep it.
@@ -165,6 +174,7 @@ impl<R, E> Meeting<R, E> {
     /// What the request is answered now that it can't wait any longer.
     pub(super) fn answer_due(&self) -> Ended<R, E> {
         let mut shared = self.lock();
+        shared.heard = true;
         if let Some(ended) = shared.ended.take() {
             return ended;
         }

@@ -18,7 +18,8 @@ use tower_service::Service;
 
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
-use super::meeting::{Ended, Meeting, Phase};
+use super::hooks::Reason;
+use super::meeting::{End, Ended, Meeting, Phase};
 use super::response::Own;
 use super::settle::{Settling, settle};
 use super::supervise::{Watch, supervise};
@@ -140,6 +141,8 @@ where
         };
         if meeting.alone() {
             // Nobody waits for this copy, and the sender will send another. Late claims are not worth a run.
+            let too_late = Refusal::new(RefusalKind::StoreTooSlow);
+            report_unheard(receiver, delivery, &meeting, too_late);
             let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
             return;
         }
@@ -167,7 +170,34 @@ async fn claim<R, E>(
 ) -> Option<Claim> {
     let claimed = claim_in_turn(receiver, delivery, meeting).await;
     meeting.leave_queue();
-    claimed.map_err(|ended| meeting.end(ended)).ok()
+    match claimed {
+        Ok(claim) => Some(claim),
+        Err(Ended {
+            end: End::Refused(refusal),
+            ..
+        }) if meeting.hung_up() => {
+            report_unheard(receiver, delivery, meeting, refusal);
+            None
+        }
+        Err(ended) => {
+            meeting.end(ended);
+            None
+        }
+    }
+}
+
+/// What a request does with a refusal, where its sender hung up while the claim was at the store. It may have been the last attempt.
+fn report_unheard<R, E>(
+    receiver: &Receiver,
+    delivery: &Delivery,
+    meeting: &Meeting<R, E>,
+    refusal: Refusal,
+) {
+    if meeting.hung_up() {
+        let outcome = Outcome::Refused(refusal.kind());
+        let reason = Some(Arc::new(refusal) as Reason);
+        receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+    }
 }
 
 /// Claims the event, waiting for another copy's run if there is one.

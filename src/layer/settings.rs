@@ -80,7 +80,7 @@ impl ReceiverBuilder {
 
     /// Calls `hook` for each authentic delivery that came to nothing, with its raw bytes, the reason and the probable
     /// number of the attempt: what would have been the last one before the sender discards the event must not go
-    /// unseen. A panic in it harms nothing.
+    /// unseen, also where the sender hung up while the store was asked for the claim. A panic in it harms nothing.
     pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
         self.layer.hooks.failed = Some(Arc::new(hook));
         self

@@ -238,6 +238,94 @@ fn the_clock_is_read_in_one_file() {
     }
 }
 
+/// Lines that take something out of a request's or an answer's extensions, but for what this crate's own code has put there.
+fn foreign_extensions(code: &str) -> Vec<&str> {
+    const OWN: [&str; 4] = [
+        "get::<Delivery>()",
+        "remove::<DeadLetter>()",
+        "remove::<FailureReason>()",
+        // The type is that of the function's result: a `Delivery`.
+        "parts.extensions.get().ok_or(LayerMissing)",
+    ];
+    let takes = |line: &&str| {
+        let line = line.split("//").next().unwrap();
+        line.contains("extensions") && (line.contains(".get") || line.contains(".remove"))
+    };
+    let lines = code.lines().filter(takes);
+    lines
+        .filter(|line| !OWN.iter().any(|own| line.contains(own)))
+        .collect()
+}
+
+/// Lines that choose the clock that something goes by.
+fn chosen_clocks(code: &str) -> Vec<&str> {
+    let code = code.split("#[cfg(test)]\nmod ").next().unwrap();
+    let chooses = |line: &&str| {
+        let line = line.split("//").next().unwrap();
+        line.contains(".clock = ") || line.contains("fn clock(")
+    };
+    code.lines().filter(chooses).collect()
+}
+
+/// A receiver goes by the clock that it was built with, a replayed one too: no header and no extension can say what time it is. The
+/// replay's own name for an attempt is looked at where runs are counted, and nowhere else.
+#[test]
+fn no_request_sets_a_receivers_time() {
+    let tools = |name: &str| {
+        ["testing/", "bin/"]
+            .iter()
+            .any(|folder| name.starts_with(folder))
+    };
+    for source in sources().iter().filter(|source| !tools(&source.name)) {
+        assert_eq!(foreign_extensions(&source.text), [""; 0], "{}", source.name);
+        if source.name != "receiver/builder.rs" {
+            assert_eq!(chosen_clocks(&source.text), [""; 0], "{}", source.name);
+        }
+        for test_code in ["ReplayClock", "TokioClock", "testing::replay", "FaultLayer"] {
+            assert!(
+                !source.names(test_code),
+                "{} names {test_code}",
+                source.name
+            );
+        }
+    }
+    // Where a time is made of a number: the clocks themselves, a timestamp of a header, a row's date, and what was read from a clock.
+    let code = |source: &&Source| {
+        let code = source.text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let mut lines = code.lines().map(|line| line.split("//").next().unwrap());
+        lines.any(|line| line.contains("UnixSeconds::new("))
+    };
+    let mut makers: Vec<_> = sources()
+        .iter()
+        .filter(code)
+        .map(|source| source.name.clone())
+        .filter(|name| !tools(name) && !name.contains("tests") && !name.contains("races"))
+        .collect();
+    makers.sort();
+    let known = ["event/date.rs", "receiver/vitals.rs", "verify/timestamp.rs"];
+    assert_eq!(makers, known);
+    // And in a replay, what the label of an attempt leads to is a place in the ledger.
+    let labelled = who_names(&["get::<Label>"]);
+    assert_eq!(labelled, ["testing/replay/fault_layer.rs"]);
+}
+
+#[test]
+fn a_planted_way_to_set_the_time_is_found() {
+    for planted in [
+        "let now = request.extensions().get::<UnixSeconds>();",
+        "if let Some(now) = parts.extensions.remove::<Moment>() {",
+        "let now: Option<&Now> = parts.extensions.get();",
+    ] {
+        assert_eq!(foreign_extensions(planted), [planted]);
+    }
+    for planted in [
+        "shared.clock = Arc::new(clock);",
+        "pub fn clock(&mut self, clock: impl Clock) {",
+    ] {
+        assert_eq!(chosen_clocks(planted), [planted]);
+    }
+}
+
 #[test]
 fn json_is_parsed_after_verification_only() {
     let parsers = who_names(&["serde_json::"]);

@@ -637,6 +637,7 @@ enum Fault {
     LosesReply(usize),
     /// Takes effect, and answers after so many milliseconds.
     Slow(u64),
+    SlowlyFails(u64),
     Panics,
 }
 
@@ -689,6 +690,10 @@ impl Through for Faulty {
                     let answer = really(&self.inner).await;
                     sleep(Duration::from_millis(millis)).await;
                     answer
+                }
+                Fault::SlowlyFails(millis) => {
+                    sleep(Duration::from_millis(millis)).await;
+                    Err(lost())
                 }
                 Fault::Panics => panic!("made-up panic in the store"),
             }
@@ -745,6 +750,50 @@ async fn a_slow_claim_is_503_after_a_second_and_is_released_when_it_lands() {
     assert_eq!(harness.receiver.runs(), 0);
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     assert_eq!(harness.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_up_during_the_claim_is_told_once_and_an_answer_once() {
+    let (harness, store) = with_faulty_store(|_| OK);
+    let failed = || -> Vec<_> {
+        let failed = harness.told.failed.lock().unwrap();
+        failed.iter().map(|failed| failed.outcome).collect()
+    };
+    let told = |kind| vec![Outcome::Refused(kind)];
+    for (fault, kind) in [
+        (Fault::Slow(500), RefusalKind::StoreTooSlow),
+        // Answered after a second, and told then: not again when the claim comes.
+        (Fault::Slow(3_000), RefusalKind::StoreTooSlow),
+    ] {
+        *store.claim.lock().unwrap() = fault;
+        harness.told.failed.lock().unwrap().clear();
+        let request = harness.begin(&Sent::event("evt_1")).await;
+        pass(if matches!(fault, Fault::Slow(500)) {
+            100
+        } else {
+            1_000
+        })
+        .await;
+        request.abort();
+        pass(5_000).await;
+        assert_eq!(failed(), told(kind), "{fault:?}");
+    }
+    // A store that fails behind the back of a sender that is gone.
+    *store.claim.lock().unwrap() = Fault::SlowlyFails(500);
+    harness.told.failed.lock().unwrap().clear();
+    let request = harness.begin(&Sent::event("evt_1")).await;
+    request.abort();
+    pass(5_000).await;
+    assert_eq!(failed(), told(RefusalKind::StoreUnavailable));
+    // One that is done already is no failure.
+    *store.claim.lock().unwrap() = Fault::None;
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+    *store.claim.lock().unwrap() = Fault::Slow(500);
+    harness.told.failed.lock().unwrap().clear();
+    harness.begin(&Sent::event("evt_1")).await.abort();
+    pass(5_000).await;
+    assert_eq!(failed(), []);
+    assert_eq!((harness.runs(), harness.receiver.runs()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

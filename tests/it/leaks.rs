@@ -33,6 +33,45 @@ fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
     }
 }
 
+/// What explains a delivery knows the secret and tries out what would be right.
+#[cfg(feature = "testing")]
+#[test]
+fn an_explanation_shows_none_of_it_either() {
+    use hookgate::testing::explain::Explainer;
+    use hookgate::testing::log::LoggedDelivery;
+
+    let needles = needles();
+    let mut shown = Shown(Vec::new());
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &timestamp, BODY.as_bytes());
+    let headers = [
+        ("x-service-timestamp", timestamp.to_string()),
+        ("x-service-signature", signature.to_header_value()),
+    ];
+    for (secret, body) in [
+        (SECRET.to_owned(), BODY.to_owned()),
+        (format!("'{SECRET}'"), BODY.replace(':', ": ")),
+        (OLD_SECRET.to_owned(), BODY.to_owned()),
+    ] {
+        let explainer = Explainer::new().secret("a", &secret).limit_bytes(1 << 20);
+        shown.debug(&explainer);
+        let explanation = explainer.explain(&LoggedDelivery::new(NOW, headers.clone(), body));
+        shown.debug(&explanation);
+        shown.debug(&format!("{explanation} {}", explanation.conclusion()));
+    }
+    let read = hookgate::testing::read::http(format!("X-A: 1\n{BODY}"), NOW);
+    shown.error(&read.unwrap_err());
+    let read =
+        hookgate::testing::read::curl(&format!("curl -d '{BODY}' -H"), NOW, |_| Ok(Vec::new()));
+    shown.error(&read.unwrap_err());
+    for text in shown.0 {
+        for needle in &needles {
+            let leaks = text.to_lowercase().contains(&needle.to_lowercase());
+            assert!(!leaks, "{needle:?} shows in {text:?}");
+        }
+    }
+}
+
 /// A body whose every value but ids and type is a needle: those are told to the operator on purpose, the rest is not.
 const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-created","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"LEAKED-model","rowId":"row_1","properties":{"Name":"LEAKED-name"},"createdBy":{"id":"usr_1","name":"LEAKED-actor","email":"LEAKED@example.org"},"x":"LEAKED-extra"}}"#;
 

@@ -146,12 +146,7 @@ async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
         .clock(support::manual())
         .build()
         .unwrap();
-    let never = tower::service_fn(|_| async {
-        panic!("ran");
-        #[allow(unreachable_code)]
-        Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
-    });
-    let service = receiver.layer().layer(never);
+    let service = receiver.layer().layer(support::Never);
     let forged = support::Sent::signed(OTHER, support::NOW, support::event("evt_1"));
     let mut seen = Vec::new();
     // Found, unknown, of another form; looked up first and cached then.
@@ -235,10 +230,7 @@ async fn a_stale_delivery_is_answered_no_differently_when_its_look_up_fails_or_h
 
 #[tokio::test(start_paused = true)]
 async fn copies_at_one_moment_share_one_look_up() {
-    let provider = Provider::new(async |_, _| {
-        sleep(Duration::from_millis(100)).await;
-        found()
-    });
+    let provider = Provider::after(100);
     let harness = guarded(&provider);
     let mut answers = JoinSet::new();
     for number in 0..64 {
@@ -797,10 +789,7 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_up_slower_than_its_share_serves_the_retry() {
-    let provider = Provider::new(async |_, _| {
-        sleep(Duration::from_millis(2_500)).await;
-        found()
-    });
+    let provider = Provider::after(2_500);
     let harness = guarded(&provider);
     let began = Instant::now();
     let first = harness.send(&event_of("wh_1", "evt_1")).await;
@@ -823,10 +812,7 @@ async fn a_look_up_slower_than_its_share_serves_the_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_of_a_look_up_is_not_taken_from_the_body() {
-    let provider = Provider::new(async |_, _| {
-        sleep(Duration::from_millis(900)).await;
-        found()
-    });
+    let provider = Provider::after(900);
     let harness = guarded(&provider);
     let sent = event_of("wh_1", "evt_1");
     let send = |millis| {

@@ -4,9 +4,11 @@
 mod apps;
 #[cfg(feature = "cli")]
 mod command;
+mod cost;
 mod faults;
 mod fooled;
 mod modes;
+mod recorded;
 mod report;
 mod restarts;
 mod seeds;

@@ -416,10 +416,36 @@ fn a_printed_curl_command_delivers_the_same() {
         "--set=data.properties.Customer=O'Neil \"the\\first\" $HOME `id` é",
     ]);
     let command = stdout(&output);
-    assert!(command.starts_with("curl --data-raw "), "{command}");
+    assert!(command.starts_with("curl -i --url "), "{command}");
     assert_eq!(example.count_lines_with("evt_curl"), 0);
     let sent = Command::new("sh").args(["-c", &command]).output().unwrap();
     assert!(sent.status.success(), "{}", stderr(&sent));
+    // Longer than the longest argument of a program.
+    let long = |name: &str| format!("--set=data.properties.{name}={}", "é".repeat(40_000));
+    let (one, other) = (long("One"), long("Other"));
+    let output = run(&[
+        "send",
+        "row.created",
+        "--id=evt_long",
+        "--to",
+        &url,
+        "--dry-run=curl",
+        &one,
+        &other,
+    ]);
+    let mut child = Command::new("sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&output.stdout)
+        .unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    example.line_with("evt_long row.created: Ada Lovelace ordered");
     example.line_with("evt_curl row.created: O'Neil \"the\\first\" $HOME `id` é ordered");
 }
 

@@ -1,6 +1,7 @@
 //! What the tests of requests share: signed deliveries, a server on a free port, a client that writes raw bytes, and
 //! probes that count.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -446,6 +447,24 @@ impl Through for CountingStore {
 }
 
 passes_through!(CountingStore);
+
+/// A service that nothing may reach.
+#[derive(Clone, Debug)]
+pub(crate) struct Never;
+
+impl<R> tower::Service<R> for Never {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: R) -> Self::Future {
+        panic!("ran");
+    }
+}
 
 /// A body that counts how often it is polled, and gives its frames one a poll.
 pub(crate) struct CountedBody {

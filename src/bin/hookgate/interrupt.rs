@@ -39,9 +39,12 @@ pub(crate) fn block_on_to_its_end<T>(
 pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fault> {
     AWAITED.store(true, Ordering::SeqCst);
     tokio::select! {
-        ended = future => Ok(ended),
+        // Ctrl-C is taken over by the first look at it, which comes before anything else is done.
+        // Its first poll takes Ctrl-C over, which has to be before the command does anything.
+        biased;
         // Without a handler there is nothing to wait for: Ctrl-C ends the process as it ends any.
         Ok(()) = ctrl_c() => Err(Fault::interrupted()),
+        ended = future => Ok(ended),
     }
 }
 

@@ -12,7 +12,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use hookgate::testing::factory::SampleEvent;
 use hookgate::testing::replay::{Answered, AnsweredReport, Mode, Portable, Replay};
 use hookgate::testing::{DeliveryLog, LoggedDelivery, Transport, TransportError};
 use hookgate::{ReplayError, ReplayErrorKind};
@@ -179,19 +178,20 @@ impl Transport for ToUrl {
 
 impl ReplayArgs {
     fn asks_for(&self, logged: &LoggedDelivery) -> bool {
-        let body = logged.body.as_deref().unwrap_or_default();
-        let event = SampleEvent::of_json(String::from_utf8_lossy(body));
-        let is = |wanted: &[String], what: Option<String>| {
-            wanted.is_empty() || what.is_some_and(|what| wanted.iter().any(|it| matches(it, &what)))
-        };
+        let is =
+            |wanted: &str, what: Option<&String>| what.is_some_and(|what| matches(wanted, what));
+        let (id, event_type) = (logged.event_id(), logged.event_type());
         let has_outcome = |wanted: &String| {
             logged.answer.as_ref().is_some_and(|answer| {
                 answer.outcome == *wanted || answer.status.to_string() == *wanted
             })
         };
-        is(&self.event_type, event.event_type())
-            && (self.id.is_empty() || event.event_id().is_some_and(|id| self.id.contains(&id)))
-            && (self.outcome.is_empty() || self.outcome.iter().any(has_outcome))
+        let asked = |wanted: &[String], holds: &dyn Fn(&String) -> bool| {
+            wanted.is_empty() || wanted.iter().any(holds)
+        };
+        asked(&self.event_type, &|wanted| is(wanted, event_type.as_ref()))
+            && asked(&self.id, &|wanted| id.as_ref() == Some(wanted))
+            && asked(&self.outcome, &has_outcome)
     }
 }
 

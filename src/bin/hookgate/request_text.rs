@@ -5,7 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Request;
 
-use crate::fault::{Class, Fault};
+use hookgate::UnixSeconds;
+use hookgate::testing::LoggedDelivery;
+
+use crate::fault::Fault;
 use crate::out::Out;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -28,7 +31,7 @@ pub(crate) fn print(form: Form, request: &Request<Bytes>, out: &mut Out) -> Resu
     }
     match form {
         Form::Http => http(request, &headers, out),
-        Form::Curl => Ok(out.line(&curl(request, &headers)?)?),
+        Form::Curl => Ok(out.line(&curl(request))?),
     }
 }
 
@@ -59,22 +62,12 @@ fn http(request: &Request<Bytes>, headers: &[(&str, String)], out: &mut Out) -> 
     Ok(out.line("")?)
 }
 
-fn curl(request: &Request<Bytes>, headers: &[(&str, String)]) -> Result<String, Fault> {
-    let body = std::str::from_utf8(request.body()).ok();
-    let body = body.filter(|body| !body.contains('\0')).ok_or_else(|| {
-        Fault::new(
-            Class::Input,
-            "the body is no text, which a command line can't hold",
-        )
-        .advise("print it with --dry-run=http")
-    })?;
-    let quoted = |text: &str| shell_words::quote(text).into_owned();
-    // `--data-raw` takes the text as it is; `--data` would take one that begins with `@` for the name of a file.
-    let mut words = vec!["curl".to_owned(), "--data-raw".to_owned(), quoted(body)];
-    for (name, value) in headers {
-        words.push("-H".to_owned());
-        words.push(quoted(&format!("{name}: {value}")));
-    }
-    words.push(quoted(&request.uri().to_string()));
-    Ok(words.join(" "))
+fn curl(request: &Request<Bytes>) -> String {
+    let headers = request.headers().iter();
+    let headers =
+        headers.map(|(name, value)| (name.as_str(), Bytes::copy_from_slice(value.as_bytes())));
+    // The time is that of nothing: a command has none.
+    let delivery = LoggedDelivery::new(UnixSeconds::new(0), headers, request.body().clone());
+    let command = delivery.to_curl(&request.uri().to_string());
+    command.unwrap_or_default() // it has a body
 }

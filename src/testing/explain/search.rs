@@ -6,14 +6,11 @@ use std::ops::ControlFlow;
 
 use super::body::Bodies;
 use super::cause::Cause;
-use super::header::Claim;
+use super::header::{Claim, Stamp};
 use super::secret::KeyVariant;
-use super::signed::SignedString;
+use super::signed::{self, FURTHEST, SignedString};
 use crate::clock::UnixSeconds;
 use crate::verify::signature::Signature;
-
-/// The most repairs that are tried together, besides those of the headers.
-const DEEPEST: usize = 4;
 
 /// What was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +43,9 @@ pub(super) struct Fit {
 
 pub(super) struct Search<'s> {
     pub(super) keys: &'s [KeyVariant],
-    pub(super) signed: &'s [SignedString],
+    pub(super) signed: Vec<SignedString>,
+    pub(super) stamps: &'s [Stamp],
+    pub(super) body_bytes: usize,
     pub(super) claims: &'s [Claim],
     pub(super) bodies: &'s Bodies<'s>,
     /// How many bytes may be hashed or written.
@@ -54,7 +53,7 @@ pub(super) struct Search<'s> {
 }
 
 impl Search<'_> {
-    pub(super) fn run(&self) -> (Option<Fit>, Tried) {
+    pub(super) fn run(mut self) -> (Option<Fit>, Tried) {
         let mut tried = Tried {
             secrets: self.keys.len(),
             signed_strings: self.signed.len(),
@@ -68,7 +67,12 @@ impl Search<'_> {
             .collect();
         let mut fit = None;
         if !claimed.is_empty() {
-            for repairs in 0..=DEEPEST {
+            for repairs in 0..=FURTHEST {
+                if repairs == FURTHEST {
+                    let late = signed::milliseconds(self.stamps, self.body_bytes);
+                    self.signed.extend(late);
+                    tried.signed_strings = self.signed.len();
+                }
                 if self.at(repairs, &claimed, &mut tried, &mut fit).is_break() {
                     break;
                 }

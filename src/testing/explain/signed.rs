@@ -4,26 +4,21 @@ use super::cause::{Cause, CauseKind as Kind};
 use super::header::Stamp;
 use crate::clock::UnixSeconds;
 
-const SEPARATORS: [(&str, &str); 16] = [
+const SEPARATORS: [(&str, &str); 9] = [
     ("", "none"),
     (":", "a colon"),
     ("\n", "a line break"),
     ("|", "a bar"),
     (",", "a comma"),
-    ("-", "a hyphen"),
-    (" ", "a space"),
     (";", "a semicolon"),
+    ("-", "a hyphen"),
     ("_", "an underscore"),
-    ("/", "a slash"),
-    ("&", "an ampersand"),
-    ("#", "a hash"),
-    ("\r\n", "CRLF"),
-    ("\t", "a tab"),
-    ("\\n", "a backslash and an n"),
-    ("..", "two dots"),
+    (" ", "a space"),
 ];
 /// Larger bodies are not tried with each of a thousand times.
-pub(super) const FEW_BYTES: usize = 64 << 10;
+const FEW_BYTES: usize = 64 << 10;
+/// The most repairs that are tried together, besides those of the headers.
+pub(super) const FURTHEST: usize = 4;
 
 /// What stands in front of the body and behind it.
 pub(super) struct SignedString {
@@ -38,7 +33,7 @@ pub(super) struct SignedString {
 }
 
 /// Every signed string to try, the right one first.
-pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> Vec<SignedString> {
+pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
     let mut variants = Vec::new();
     for stamp in stamps {
         let mut say = |cause: Option<Cause>, distance: usize, before: Vec<u8>, after: &[u8]| {
@@ -65,7 +60,7 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> 
             say(Some(cause), 1, [time, separator.as_bytes()].concat(), b"");
         }
         for id in ids {
-            for separator in [".", ":", "\n"] {
+            for separator in [".", ":"] {
                 let cause = Cause::new(Kind::SignedWithAnId);
                 let separator = separator.as_bytes();
                 say(
@@ -76,7 +71,7 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> 
                 );
             }
         }
-        for version in ["v0:", "v1:", "v0.", "v1.", "v1,"] {
+        for version in ["v0:", "v1:", "v1."] {
             let separator = version.get(2..).unwrap_or_default();
             let cause = Cause::with(Kind::SignedWithAVersion, format!("`{version}`"));
             say(
@@ -95,17 +90,6 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> 
                 &[separator.as_bytes(), time].concat(),
             );
         }
-        if text.len() == 10 && text.parse::<u64>().is_ok() && body_bytes <= FEW_BYTES {
-            for milliseconds in 1..1_000 {
-                let cause = Cause::with(Kind::SignedInAnotherUnit, "milliseconds were signed");
-                say(
-                    Some(cause),
-                    4,
-                    format!("{text}{milliseconds:03}.").into_bytes(),
-                    b"",
-                );
-            }
-        }
     }
     // Nothing of the header is signed, whatever became of it.
     let header = stamps.iter().find(|stamp| !stamp.guessed);
@@ -122,6 +106,30 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>], body_bytes: usize) -> 
         at: header.and_then(|stamp| stamp.at),
     });
     variants.sort_by_key(|variant| variant.distance);
+    variants
+}
+
+/// Milliseconds that no header holds, as far away as anything is. None for larger bodies.
+pub(super) fn milliseconds(stamps: &[Stamp], body_bytes: usize) -> Vec<SignedString> {
+    let mut variants = Vec::new();
+    let stamps = stamps
+        .iter()
+        .filter(|stamp| !stamp.guessed && body_bytes <= FEW_BYTES);
+    for stamp in stamps {
+        let text = String::from_utf8_lossy(&stamp.text);
+        if text.len() != 10 || text.parse::<u64>().is_err() {
+            continue;
+        }
+        let cause = Cause::with(Kind::SignedInAnotherUnit, "milliseconds were signed");
+        let causes: Vec<_> = stamp.causes.iter().cloned().chain([cause]).collect();
+        variants.extend((1..1_000).map(|milliseconds| SignedString {
+            causes: causes.clone(),
+            distance: FURTHEST,
+            before: format!("{text}{milliseconds:03}.").into_bytes(),
+            after: Vec::new(),
+            at: stamp.at,
+        }));
+    }
     variants
 }
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::entry::{LoggedAnswer, LoggedDelivery};
 use super::file::DeliveryLog;
+use super::misread::misread;
 use crate::clock::UnixSeconds;
 use crate::error::{LogError, LogErrorKind};
 use crate::event::Date;
@@ -83,7 +84,7 @@ impl DeliveryLog {
 type Record<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 fn entries(text: &[u8]) -> Result<Vec<&RawValue>, LogError> {
-    let bad = |error: &serde_json::Error| LogError::of_json(LogErrorKind::BadImport, error);
+    let bad = |error: &serde_json::Error| misread(LogErrorKind::BadImport, error);
     // One value, or one after another: a line each, as a rule.
     let values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     let values: Vec<_> = values

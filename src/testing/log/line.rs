@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{LoggedAnswer, LoggedDelivery};
+use super::misread::misread;
 use crate::clock::UnixSeconds;
 use crate::error::{LogError, LogErrorKind};
 
@@ -129,7 +130,7 @@ impl LoggedDelivery {
     /// `BadLine` where it is no such JSON, or bytes are no base64.
     pub fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError> {
         let line: Line<'_> = serde_json::from_slice(line.as_ref())
-            .map_err(|error| LogError::of_json(LogErrorKind::BadLine, &error))?;
+            .map_err(|error| misread(LogErrorKind::BadLine, &error))?;
         let mut headers = Vec::with_capacity(line.headers.len());
         for (name, value) in line.headers {
             let value = value.into_bytes().map_err(LogError::bad_line)?;

@@ -9,10 +9,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
+use super::attempt::{Heard, Unanswered, deliver};
 use super::clock::ReplayClock;
 use super::entry::Entry;
 use super::harness::{Harness, Process};
@@ -22,7 +23,6 @@ use super::report::{AttemptReport, Origin};
 use crate::clock::UnixSeconds;
 use crate::dedupe::RetrySchedule;
 use crate::error::ReplayError;
-use crate::layer::Answer;
 use crate::testing::transport::{Transport, TransportError};
 use crate::verify::Window;
 
@@ -86,12 +86,6 @@ struct Sent {
     attempt: u32,
     label: Label,
     report: AttemptReport,
-}
-
-/// Why no answer was heard.
-enum Unanswered {
-    HungUp(Duration),
-    Failed(TransportError),
 }
 
 enum Next {
@@ -261,26 +255,9 @@ where
     }
 
     /// Notes an answer, or that there was none, and tries again where the sender would.
-    fn hear(
-        &mut self,
-        sent: Sent,
-        answer: Result<Response<Bytes>, Option<Unanswered>>,
-        waiting: &mut Vec<Waiting>,
-    ) {
+    fn hear(&mut self, sent: Sent, answer: Heard, waiting: &mut Vec<Waiting>) {
         let mut report = sent.report;
-        match answer {
-            Ok(response) => {
-                report.status = Some(response.status().as_u16());
-                let answer = response.extensions().get::<Answer>();
-                let outcome = answer.map_or("unknown", |answer| answer.outcome.name());
-                report.outcome = outcome.to_owned();
-            }
-            Err(Some(Unanswered::HungUp(after))) => {
-                report.outcome = format!("the sender hung up after {} ms", after.as_millis());
-            }
-            Err(Some(Unanswered::Failed(error))) => report.outcome = format!("failed: {error}"),
-            Err(None) => report.outcome = "the app panicked".to_owned(),
-        }
+        report.takes(answer);
         let success = report.is_success();
         self.attempts[sent.label.0] = Some(report);
         if success || !self.stage.retries || !sent.planned.retried {
@@ -341,16 +318,5 @@ impl Waiting {
             planned,
             attempt: 1,
         }
-    }
-}
-
-async fn deliver(
-    transport: impl Transport,
-    request: Request<Bytes>,
-    patience: Duration,
-) -> Result<Response<Bytes>, Unanswered> {
-    match timeout(patience, transport.deliver(request)).await {
-        Ok(answered) => answered.map_err(Unanswered::Failed),
-        Err(_) => Err(Unanswered::HungUp(patience)),
     }
 }

@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fastrand::Rng;
-
+use super::chance::Chance;
 use super::entry::Entry;
 use super::faults::Faults;
 use crate::clock::UnixSeconds;
@@ -71,10 +70,7 @@ impl Plan {
         begin: UnixSeconds,
     ) -> Self {
         let mut plan = Self::without_faults(entries);
-        let chance = Chance {
-            seed: faults.seed,
-            share: faults.share.unwrap_or(0.5),
-        };
+        let chance = Chance::of(faults);
         if faults.reorder {
             plan.reorder(entries, &chance, window, begin);
         }
@@ -303,48 +299,4 @@ pub(super) fn at(begin: UnixSeconds, passed: Duration) -> UnixSeconds {
 
 fn seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
-}
-
-/// Choices that depend on the seed and on what is chosen, and on nothing that was chosen before.
-struct Chance {
-    seed: u64,
-    share: f64,
-}
-
-impl Chance {
-    fn rng(&self, what: &str) -> Rng {
-        self.rng_of(what, 0)
-    }
-
-    fn rng_of(&self, what: &str, index: usize) -> Rng {
-        // FNV-1a over the name: a seed for each purpose.
-        let mut seed = 0xcbf2_9ce4_8422_2325_u64;
-        let index = index as u64;
-        let bytes = [self.seed.to_le_bytes(), index.to_le_bytes()].concat();
-        for byte in bytes.into_iter().chain(what.bytes()) {
-            seed = (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        Rng::with_seed(seed)
-    }
-
-    /// So many of `count` as the share says, and one at least; in ascending order.
-    fn chosen(&self, what: &str, count: usize) -> Vec<usize> {
-        let all: Vec<_> = (0..count).collect();
-        self.chosen_of(what, &all)
-    }
-
-    fn chosen_of(&self, what: &str, of: &[usize]) -> Vec<usize> {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss
-        )]
-        // a share of 0 to 1 of a length
-        let many = (of.len() as f64 * self.share).ceil() as usize;
-        let mut chosen = of.to_vec();
-        self.rng(what).shuffle(&mut chosen);
-        chosen.truncate(many.max(1));
-        chosen.sort_unstable();
-        chosen
-    }
 }

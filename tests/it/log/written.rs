@@ -248,10 +248,12 @@ fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
     for number in 1..15 {
         recorder.record(delivery(&format!("evt_{number}")));
     }
-    assert!(!recorder.flush(Duration::from_millis(700)));
+    // It is tried again, and again.
+    while recorder.failures() < 2 {
+        assert!(!recorder.flush(Duration::from_millis(50)));
+    }
     let error = recorder.last_error().expect("it can't be written");
     assert_eq!(error.to_string(), "the log can't be written");
-    assert!(recorder.failures() >= 2, "{}", recorder.failures());
     // Once, and not at each attempt.
     assert_eq!(told.load(Ordering::SeqCst), 1);
     assert_eq!((recorder.written(), recorder.dropped()), (1, 4));
@@ -301,11 +303,15 @@ fn a_file_that_was_moved_away_or_removed_is_opened_anew() {
     record(1);
     fs::remove_file(&path).unwrap();
     record(2);
+    // Another one is in its place already.
+    fs::rename(&path, folder.path("by-hand.2")).unwrap();
+    fs::write(&path, "").unwrap();
+    record(3);
     assert_eq!(
         ids(&DeliveryLog::open(folder.path("by-hand")).unwrap()),
         numbered(0..1)
     );
-    assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(2..3));
+    assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(3..4));
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hookgate::{KeyRing, LookupError, LookupFuture, Secret, SecretProvider, SubscriptionId};
+use tokio::time::sleep;
 
 pub type Found = Result<Option<KeyRing>, LookupError>;
 
@@ -44,6 +46,14 @@ impl Provider {
     /// Every id has the harness's secret.
     pub fn all() -> Self {
         Self::new(async |_, _| found())
+    }
+
+    /// As [`all`](Self::all), after so many milliseconds.
+    pub fn after(millis: u64) -> Self {
+        Self::new(move |_, _| async move {
+            sleep(Duration::from_millis(millis)).await;
+            found()
+        })
     }
 
     pub fn asked(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! A process ends, and another begins: nothing of the first goes on, and what only it remembered is forgotten.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -59,7 +59,7 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
     for seed in 0..20 {
         // Each run takes longer than its request, and so has moved to a task of its own when the process ends.
         let takes = Duration::from_secs(40);
-        let (effects, told) = (Effects::default(), Arc::new(AtomicUsize::new(0)));
+        let (effects, told) = (Effects::default(), Arc::<Mutex<Vec<&str>>>::default());
         let replay = Replay::of(log([logged("evt_1", 0)]))
             .secret(secret())
             .with(Faults::seeded(seed).restarts(1));
@@ -67,32 +67,23 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
         let alive = Arc::new(AtomicUsize::new(0));
         let report = replay
             .against(|harness| {
-                let (process, told) = (harness.process() as usize, Arc::clone(&told));
+                let process = harness.process() as usize;
                 alive.store(process, Ordering::SeqCst);
                 let (effects, alive) = (effects.clone(), Arc::clone(&alive));
-                let handler = {
-                    let alive = Arc::clone(&alive);
-                    move |delivery: Delivery| async move {
-                        for _ in 0..takes.as_secs() {
-                            tokio::time::sleep(Duration::from_secs(1)).await;
-                            assert_eq!(alive.load(Ordering::SeqCst), process);
-                        }
-                        effects.add(delivery.event_id());
-                        StatusCode::NO_CONTENT
+                let handler = move |delivery: Delivery| async move {
+                    for _ in 0..takes.as_secs() {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        assert_eq!(alive.load(Ordering::SeqCst), process);
                     }
+                    effects.add(delivery.event_id());
+                    StatusCode::NO_CONTENT
                 };
-                let check = move |told: &AtomicUsize| {
-                    assert_eq!(alive.load(Ordering::SeqCst), process, "told by the dead");
-                    told.fetch_add(1, Ordering::SeqCst);
-                };
-                let (settled, failed, answered) = (check.clone(), check.clone(), check);
-                let tolds = [Arc::clone(&told), Arc::clone(&told), told];
-                let [on_settled, on_failed, on_answer] = tolds;
+                let [settled, failed] = [Arc::clone(&told), Arc::clone(&told)];
                 let settings = Receiver::builder()
                     .store(store.clone())
-                    .on_settled(move |_| settled(&on_settled))
-                    .on_failed(move |_| failed(&on_failed))
-                    .on_answer(move |_| answered(&on_answer));
+                    // A killed process drains nothing, and tells nobody.
+                    .on_settled(move |run| settled.lock().unwrap().push(run.outcome.name()))
+                    .on_failed(move |failure| failed.lock().unwrap().push(failure.outcome.name()));
                 let guard = harness.layer(settings)?;
                 Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
             })
@@ -100,9 +91,9 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
             .unwrap();
         assert!(report.each_event_committed_once(), "{report}");
         assert_eq!(effects.of("evt_1"), 1, "{report}");
-        assert!(told.load(Ordering::SeqCst) >= 2);
         let event = report.event("evt_1").unwrap();
         assert_eq!(event.commits.len(), 1);
+        assert_eq!(*told.lock().unwrap(), ["handled"], "{report}");
         // The lease of the first run ends before the second begins, so none is refused for it for ever.
         assert!(event.runs.len() <= 2, "{report}");
     }
@@ -131,6 +122,37 @@ async fn a_run_that_a_restart_has_cut_off_begins_again_when_its_lease_has_ended(
         [(0, RunEnd::CutOff), (1, RunEnd::Succeeded)],
         "{report}"
     );
+}
+
+/// A process that is killed releases nothing: its claim is held until the lease ends, and a copy that comes before that runs nothing.
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_process_has_claimed_stays_claimed() {
+    let mut found = 0;
+    for seed in 0..10 {
+        let effects = Effects::default();
+        let replay = Replay::of(log([logged("evt_1", 0), logged("evt_1", 4)]))
+            .secret(secret())
+            .with(Faults::seeded(seed).restarts(1));
+        let store = durable(replay.clock());
+        let takes = Duration::from_secs(90);
+        let report = replay
+            .against(|harness| slow_app(&harness, store.clone(), &effects, takes))
+            .await
+            .unwrap();
+        assert!(report.each_event_committed_once(), "{report}");
+        let event = report.event("evt_1").unwrap();
+        let copy = &event.attempts[1];
+        if copy.process == 1 {
+            assert_eq!(event.runs[0].end, RunEnd::CutOff);
+            assert_eq!(
+                (copy.status, &*copy.outcome),
+                (Some(503), "still_running"),
+                "{report}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,23 @@
+//! Where JSON is not what it should be.
+
+use serde_json::error::Category;
+
+use crate::error::{LogError, LogErrorKind};
+
+/// Where, and not by what: the parser's own words would repeat what stands there.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{what} at column {column}")]
+struct Misread {
+    what: &'static str,
+    column: usize,
+}
+
+pub(super) fn misread(kind: LogErrorKind, error: &serde_json::Error) -> LogError {
+    let what = match error.classify() {
+        Category::Eof => "it breaks off",
+        Category::Data => "it is JSON of another shape",
+        Category::Io | Category::Syntax => "it is no JSON",
+    };
+    let column = error.column();
+    LogError::new(kind, Misread { what, column })
+}

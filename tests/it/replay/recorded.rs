@@ -1,0 +1,130 @@
+//! The log that stands in the repository, replayed at its recorded time and with each fault, alone and together.
+
+use std::time::Duration;
+
+use hookgate::testing::replay::Report;
+use hookgate::testing::{Faults, Replay};
+
+use super::apps::{Effects, app, durable};
+use super::*;
+
+/// What the `receiver` example says it has made up.
+const RECORDED_WITH: &str = "whsec_made_up_for_local_tries";
+
+/// Adds a kind of fault.
+type Add = fn(Faults) -> Faults;
+
+fn recorded() -> DeliveryLog {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deliveries.jsonl");
+    DeliveryLog::open(path).unwrap()
+}
+
+/// Replayed against an app whose store outlives its processes.
+async fn replayed(faults: Faults) -> (Report, Effects) {
+    let effects = Effects::default();
+    let replay = Replay::of(recorded())
+        .secret(Secret::new(RECORDED_WITH).unwrap())
+        .with(faults);
+    let store = durable(replay.clock());
+    let report = replay.against(|harness| app(&harness, store.clone(), &effects));
+    (report.await.unwrap(), effects)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_recorded_log_is_replayed_at_its_recorded_time() {
+    let (report, effects) = replayed(Faults::none()).await;
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(effects.each_once(report.events().len()), "{report}");
+    assert!(report.events().len() >= 3);
+    // What was refused is refused, what was handled is: only a failure of the recorded handler is none of this one's.
+    for other in report.answered_otherwise() {
+        let failed = other.logged_status.is_some_and(|status| status >= 500);
+        assert!(
+            failed || other.outcome == "handled" || other.outcome == "replayed",
+            "{other}"
+        );
+    }
+    let first = recorded()
+        .deliveries()
+        .iter()
+        .map(|logged| logged.received_at)
+        .min();
+    assert_eq!(report.began_at, first.unwrap().as_i64());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_recorded_log_stands_each_fault_alone_and_all_together() {
+    let slow = Duration::from_secs(12);
+    let kinds: [(&str, Add); 8] = [
+        ("duplicate", Faults::duplicate),
+        ("reorder", Faults::reorder),
+        ("delay", Faults::delay_past_window),
+        ("hang up", Faults::sender_hangs_up),
+        ("fails", |faults| faults.handler_fails(1)),
+        ("panics", |faults| faults.handler_panics(1)),
+        ("slow", |faults| {
+            faults.handler_is_slow(1, Duration::from_secs(12))
+        }),
+        ("restart", |faults| faults.restarts(1)),
+    ];
+    for seed in 0..6 {
+        for (name, add) in kinds {
+            let (report, effects) = replayed(add(Faults::seeded(seed))).await;
+            assert!(report.each_event_committed_once(), "{name}: {report}");
+            assert!(effects.each_once(report.events().len()), "{name}: {report}");
+        }
+        let together = kinds
+            .iter()
+            .fold(Faults::seeded(seed), |faults, (_, add)| add(faults));
+        let (report, effects) = replayed(together.clone()).await;
+        assert!(report.each_event_committed_once(), "{report}");
+        assert!(effects.each_once(report.events().len()), "{report}");
+        assert!(together.to_string().contains(&slow.as_millis().to_string()));
+        assert_eq!(
+            report,
+            replayed(together).await.0,
+            "the same seed is the same replay"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_recorded_log_is_no_use_to_who_copied_it() {
+    let effects = Effects::default();
+    let report = Replay::of(recorded())
+        .secret(Secret::new(RECORDED_WITH).unwrap())
+        .raw()
+        .against(|harness| app(&harness, durable(harness.clock()), &effects))
+        .await
+        .unwrap();
+    assert_eq!(report.runs(), 0, "{report}");
+    assert!(
+        report.attempts().all(|attempt| attempt.status == Some(401)),
+        "{report}"
+    );
+}
+
+/// Made with the signer, for as long as there is no recording: `cargo test … -- --ignored writes_a_log`.
+#[test]
+#[ignore = "writes into the repository"]
+fn writes_a_log_for_development() {
+    let secret = Secret::new(RECORDED_WITH).unwrap();
+    let mut lines = String::new();
+    for (number, after) in [0, 3, 3, 65, 70, 370, 371].into_iter().enumerate() {
+        let event = hookgate::testing::EventFactory::seeded(number as u64).of_type("row.created");
+        let at = UnixSeconds::new(NOW + after);
+        let headers = Signer::new(secret.clone()).at(at).headers(event.body());
+        let mut logged = LoggedDelivery::new(at, headers, event.body());
+        logged.target = "/webhooks".into();
+        logged.answer = Some(answer(204, "handled"));
+        lines += &(logged.to_line() + "\n");
+        if number == 3 {
+            let mut copy = logged.clone();
+            copy.answer = Some(answer(200, "replayed"));
+            lines += &(copy.to_line() + "\n");
+        }
+    }
+    lines += &(forged("evt_forged", 400).to_line() + "\n");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deliveries.jsonl");
+    std::fs::write(path, lines).unwrap();
+}

@@ -32,34 +32,27 @@ fn command(arguments: &[&str]) -> Command {
 /// A listener whose output is read line by line.
 struct Listening {
     child: Child,
-    lines: Option<BufReader<ChildStdout>>,
+    lines: mpsc::Receiver<String>,
     address: String,
 }
 
 impl Listening {
     fn start(arguments: &[&str]) -> Self {
         let mut child = command(arguments).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
+        let lines = read(child.stdout.take().unwrap());
         let mut listening = Self {
             child,
-            lines: Some(lines),
+            lines,
             address: String::new(),
         };
         let first = listening.line();
-        let rest = first
-            .split("http://")
-            .nth(1)
-            .expect("a line that says where it listens");
-        listening.address = rest.split('/').next().unwrap().to_owned();
+        listening.address = address(&first);
         listening
     }
 
     /// The next line, as soon as it was written.
     fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.as_mut().unwrap().read_line(&mut line).unwrap();
-        assert!(line.ends_with('\n'), "no line: {line:?}");
-        line.trim_end().to_owned()
+        self.lines.recv_timeout(PATIENCE).expect("a line in time")
     }
 
     fn json(&mut self) -> Value {
@@ -101,6 +94,23 @@ impl Listening {
             .unwrap();
         text
     }
+}
+
+/// HOST:PORT, as the first line says.
+fn address(first: &str) -> String {
+    let rest = first.split("http://").nth(1);
+    let rest = rest.expect("a line that says where it listens");
+    rest.split('/').next().unwrap().to_owned()
+}
+
+/// Lines as they come, so that waiting for one can end.
+fn read(output: ChildStdout) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let output = BufReader::new(output).lines().map_while(Result::ok);
+        output.for_each(|line| drop(sender.send(line)));
+    });
+    lines
 }
 
 impl Drop for Listening {
@@ -414,8 +424,16 @@ fn a_server_that_hangs_is_a_502() {
 
 #[test]
 fn whoever_reads_no_more_ends_it_quietly() {
-    let mut listening = Listening::start(&[]);
-    drop(listening.lines.take());
+    let mut child = command(&[]).spawn().unwrap();
+    let mut first = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut first).unwrap();
+    drop(output);
+    let mut listening = Listening {
+        child,
+        lines: mpsc::channel().1,
+        address: address(&first),
+    };
     // Its line can't be written, which is how it learns.
     listening.deliver(&row_created("evt_1", "{}"));
     assert!(listening.end().success());

@@ -272,6 +272,7 @@ fn what_is_pasted_is_text_and_no_commands() {
     let (mut terminal, address) = listen(&[]);
     deliver(&address, SECRET, &row_created("evt_1", "{}"));
     terminal.shows(&["evt_1"]);
+    assert!(terminal.screen().bracketed_paste());
     terminal.press("\x1b[200~q\rq\x1b[201~/");
     terminal.press("\x1b[200~evt_q\rq\x1b[201~");
     terminal.shows(&["/evt_qq", "0 shown"]);

@@ -32,10 +32,10 @@ pub(crate) struct VerifyArgs {
 /// The ages that are accepted.
 #[derive(clap::Args)]
 pub(crate) struct WindowArgs {
-    /// The greatest age that is accepted: 300s, 5min
+    /// The greatest age that is accepted, in seconds or another unit: 300s, 5min
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
     past: std::time::Duration,
-    /// The furthest ahead that is accepted: 300s, 5min
+    /// The furthest ahead that is accepted, in seconds or another unit: 300s, 5min
     #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
     ahead: std::time::Duration,
 }

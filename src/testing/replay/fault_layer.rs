@@ -1,7 +1,7 @@
 //! The fault layer, between the gate and the handler: counts runs, and lets some of them go wrong.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ where
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let begun = Begun::by(&request, &self.process);
-        Box::pin(async move {
+        let life = self.process.life.clone();
+        let run = async move {
             let Some((mut begun, does)) = begun else {
                 return inner.call(request).await;
             };
@@ -98,6 +99,13 @@ where
                 Err(_) => RunEnd::Failed(500),
             });
             answered
+        };
+        Box::pin(async move {
+            if let Some(answered) = life.within(run).await {
+                return answered;
+            }
+            // The process has ended, and the handler with it, also where it would have been done in this very moment.
+            pending().await
         })
     }
 }

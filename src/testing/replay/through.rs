@@ -21,6 +21,9 @@ use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::testing::transport::{Transport, TransportError};
 use crate::verify::{EVENT_ID, EVENT_TYPE};
 
+/// No rate is lower than one delivery in this time: far beyond any use, and far from where a point of time would overflow.
+const LONGEST_GAP: Duration = Duration::from_secs(24 * 3_600);
+
 /// A replay through a transport; made by [`Replay::through`]. Nothing happens before [`run`](Self::run).
 #[must_use = "nothing is sent before `run`"]
 pub struct Through<'t, M, T> {
@@ -81,10 +84,10 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         self
     }
 
-    /// Sends no more than so many deliveries a second. Default: as many as are answered.
+    /// Sends no more than so many deliveries a second. Default: as many as are answered. One a day is the least, whatever is set.
     pub fn per_second(mut self, deliveries: f64) -> Self {
         let gap = Duration::try_from_secs_f64(1.0 / deliveries);
-        self.settings.gap = gap.unwrap_or_default();
+        self.settings.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
         self
     }
 
@@ -158,7 +161,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
                 Step::Ends => break true,
                 Step::Sends => {
                     // No burst for what was late: the rate is an upper limit.
-                    next_at = next_at.max(Instant::now() - self.settings.gap) + self.settings.gap;
+                    next_at = next_at.max(Instant::now()) + self.settings.gap;
                     if let Some((entry, copy)) = order.pop_front() {
                         let transport = self.transport.clone();
                         let patience = self.settings.patience;

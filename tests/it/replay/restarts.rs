@@ -155,6 +155,48 @@ async fn what_a_killed_process_has_claimed_stays_claimed() {
     assert!(found > 0);
 }
 
+/// The handler would be done in the very moment in which its process ends: it is not.
+#[tokio::test(start_paused = true)]
+async fn who_is_done_when_the_process_ends_is_not_done() {
+    let mut cut_off = 0;
+    for seed in 0..200 {
+        let effects = Effects::default();
+        let replay = Replay::of(small_log()).secret(secret()).with(
+            Faults::seeded(seed)
+                .handler_is_slow(1, Duration::from_secs(3))
+                .restarts(1),
+        );
+        let store = durable(replay.clock());
+        let report = replay
+            .against(|harness| app(&harness, store.clone(), &effects))
+            .await
+            .unwrap();
+        assert!(report.each_event_committed_once(), "{report}");
+        let runs = report.events().iter().flat_map(|event| &event.runs);
+        cut_off += runs.filter(|run| run.end == RunEnd::CutOff).count();
+    }
+    assert!(cut_off > 20, "{cut_off}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_process_ends_at_the_seed_that_found_it() {
+    let effects = Effects::default();
+    let replay = Replay::of(small_log()).secret(secret()).with(
+        Faults::seeded(2_553_960_611_825_779_574)
+            .handler_is_slow(1, Duration::from_secs(3))
+            .restarts(1),
+    );
+    let store = durable(replay.clock());
+    let report = replay
+        .against(|harness| app(&harness, store.clone(), &effects))
+        .await
+        .unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    assert!(effects.each_once(5), "{report}");
+    let event = report.event("evt_2").unwrap();
+    assert_eq!(event.runs[0].end, RunEnd::CutOff, "{report}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_process_that_can_not_begin_is_an_error() {
     let effects = Effects::default();

@@ -173,11 +173,23 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
         .run()
         .await
         .unwrap();
-    let came = says.came.lock().unwrap();
+    let came = says.came.lock().unwrap().clone();
     for pair in came.windows(2) {
         assert!(pair[1].0 - pair[0].0 >= Duration::from_millis(250));
     }
     assert!(came[9].0 - came[0].0 < Duration::from_millis(2_400));
+
+    // Rates that are none are the least.
+    for rate in [0.0, -1.0, 1e-300, f64::NAN] {
+        let (says, began) = (Says::new(200, 1), Instant::now());
+        through(&says, events(2))
+            .per_second(rate)
+            .run()
+            .await
+            .unwrap();
+        let passed = began.elapsed().as_secs();
+        assert!((86_400..86_402).contains(&passed), "{rate}: {passed} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,6 +12,23 @@ use tower_service::Service;
 /// Why a request got no answer.
 pub type TransportError = Box<dyn Error + Send + Sync>;
 
+/// Whether a header speaks of one connection alone, or is written by whoever sends: what is sent again has its own.
+pub(crate) fn is_of_the_connection(name: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    NAMES.contains(&name)
+}
+
 /// Carries a delivery to a receiver and its answer back.
 ///
 /// Dropping the future is what hanging up is over a wire.

@@ -6,6 +6,7 @@
 mod delivery_input;
 mod doctor;
 mod durations;
+mod event_types;
 mod explain;
 mod fault;
 mod harmless;

@@ -16,6 +16,7 @@ use hookgate::testing::replay::{Answered, AnsweredReport, Mode, Portable, Replay
 use hookgate::testing::{DeliveryLog, LoggedDelivery, Transport, TransportError};
 use hookgate::{ReplayError, ReplayErrorKind};
 
+use crate::event_types::is_of_type;
 use crate::fault::{Class, Fault, INTERRUPTED, answer};
 use crate::harmless::harmless;
 use crate::http_client::{HttpClient, target, unreachable};
@@ -179,7 +180,7 @@ impl Transport for ToUrl {
 impl ReplayArgs {
     fn asks_for(&self, logged: &LoggedDelivery) -> bool {
         let is =
-            |wanted: &str, what: Option<&String>| what.is_some_and(|what| matches(wanted, what));
+            |wanted: &str, what: Option<&String>| what.is_some_and(|what| is_of_type(wanted, what));
         let (id, event_type) = (logged.event_id(), logged.event_type());
         let has_outcome = |wanted: &String| {
             logged.answer.as_ref().is_some_and(|answer| {
@@ -192,14 +193,6 @@ impl ReplayArgs {
         asked(&self.event_type, &|wanted| is(wanted, event_type.as_ref()))
             && asked(&self.id, &|wanted| id.as_ref() == Some(wanted))
             && asked(&self.outcome, &has_outcome)
-    }
-}
-
-/// Whether it is the text, or begins as `row.*` says.
-fn matches(wanted: &str, text: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(beginning) => text.starts_with(beginning),
-        None => wanted == text,
     }
 }
 

@@ -7,20 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::entry::LoggedDelivery;
 use super::redact::REDACTED;
+use crate::testing::transport::is_of_the_connection;
 
-/// Headers of a connection and not of a delivery, and those that curl writes itself.
-const OF_THE_CONNECTION: [&str; 10] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 /// Headers that curl sends of its own accord, unless it is told not to.
 const OF_CURL: [&str; 4] = ["accept", "content-type", "expect", "user-agent"];
 /// A body longer than this goes through a pipe: the longest argument that Linux takes is 128 KiB.
@@ -70,7 +58,7 @@ impl LoggedDelivery {
             let _ = write!(command, " -X {}", quoted(self.method.as_bytes()));
         }
         for (name, value) in &self.headers {
-            if OF_THE_CONNECTION.contains(&&**name) || **value == *REDACTED.as_bytes() {
+            if is_of_the_connection(name) || **value == *REDACTED.as_bytes() {
                 continue;
             }
             // Without a value curl takes a header out, but for one that ends in a semicolon.

@@ -12,24 +12,11 @@ use crate::dedupe::EventKey;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::event::EventHead;
 use crate::testing::log::LoggedDelivery;
+use crate::testing::transport::is_of_the_connection;
 use crate::verify::{DeliveryHeaders, Secret, Timestamp, Verified, Verifier, Window};
 
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";
-
-/// What speaks of one connection alone, and what the transport writes itself.
-const NOT_PASSED_ON: [&str; 10] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// What says whether a delivery was authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -258,7 +245,7 @@ impl Examiner<'_> {
 fn headers(logged: &LoggedDelivery) -> Option<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(logged.headers.len());
     for (name, value) in &logged.headers {
-        if NOT_PASSED_ON.contains(&name.as_str()) {
+        if is_of_the_connection(name) {
             continue;
         }
         let value = HeaderValue::from_maybe_shared(value.clone()).ok()?;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::source::{Next, Source};
 use crate::delivery_input::time;
 use crate::durations;
+use crate::event_types::is_of_type;
 use crate::fault::Fault;
 use crate::harmless::harmless;
 use crate::out::Out;
@@ -62,10 +63,7 @@ impl ListArgs {
         };
         let of_type = |wanted: &str| {
             let event_type = listed.event_type.as_deref().unwrap_or_default();
-            match wanted.strip_suffix('*') {
-                Some(begins) => event_type.starts_with(begins),
-                None => event_type == wanted,
-            }
+            is_of_type(wanted, event_type)
         };
         let has_status = |wanted: &str| {
             let status = listed.status.map(|status| status.to_string());

@@ -1,0 +1,28 @@
+//! Event types as they are asked for.
+
+/// Whether a type is the one that is wanted, or begins as `row.*` says.
+pub(crate) fn is_of_type(wanted: &str, event_type: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(beginning) => event_type.starts_with(beginning),
+        None => event_type == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_whatever_follows() {
+        for (wanted, row_created) in [
+            ("row.created", true),
+            ("row.*", true),
+            ("*", true),
+            ("row", false),
+            ("page.*", false),
+            ("Row.*", false),
+        ] {
+            assert_eq!(is_of_type(wanted, "row.created"), row_created, "{wanted}");
+        }
+    }
+}

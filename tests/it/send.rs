@@ -87,8 +87,10 @@ fn what_it_would_send_is_authentic_and_says_so_in_the_services_headers() {
         assert_eq!(header(&headers, "user-agent"), "Service-Webhook/1.0");
         assert_eq!(header(&headers, "content-type"), "application/json");
     }
-    let (_, one) = dry_run(&["row.created"]);
+    let (headers, one) = dry_run(&["row.created"]);
     let (_, other) = dry_run(&["row.created"]);
+    let id = header(&headers, "x-service-webhook-id");
+    assert_eq!(id, "wh_1", "the service names one on each delivery");
     let id = |body: &str| serde_json::from_str::<Value>(body).unwrap()["id"].clone();
     assert_ne!(id(&one), id(&other), "each has an id of its own");
 }

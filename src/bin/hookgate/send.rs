@@ -53,9 +53,9 @@ pub(crate) struct SendArgs {
     /// Sign as of so long ago: 400s, 5m. A time ahead is negative: -30s.
     #[arg(long, value_name = "SPAN", default_value = "0s", allow_hyphen_values = true, value_parser = age)]
     age: i64,
-    /// Name this subscription in X-Service-Webhook-Id.
-    #[arg(long, value_name = "ID")]
-    subscription: Option<String>,
+    /// The subscription's id, for X-Service-Webhook-Id.
+    #[arg(long, value_name = "ID", default_value = "wh_1")]
+    subscription: String,
     /// Send this header, in place of the service's own of that name. Repeatable; a name given twice is sent twice.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
@@ -192,9 +192,7 @@ impl Line {
 
 fn signer(args: &SendArgs) -> Result<Signer, Fault> {
     let signer = Signer::new(args.secret.first()?);
-    let Some(id) = &args.subscription else {
-        return Ok(signer);
-    };
+    let id = &args.subscription;
     HeaderValue::from_str(id)
         .map_err(|_| Fault::new(Class::Usage, "the subscription's id fits no header"))?;
     Ok(signer.subscription(id))

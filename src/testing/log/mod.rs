@@ -1,6 +1,6 @@
 //! The delivery log: what came, byte for byte, and what was answered. One delivery a line, as JSON.
 //!
-//! A log serves three: a test that [replays](super) it, whoever asks at 3 a.m. why signatures fail, and the command `hookgate`.
+//! A log serves three: a test that [replays](super::replay) it, whoever asks at 3 a.m. why signatures fail, and the command `hookgate`.
 //! So it keeps what decides, exactly as it came: the headers in order, the body's very bytes, the second at which the receiver's clock
 //! stood, and the verdict.
 //!

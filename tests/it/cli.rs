@@ -2,6 +2,7 @@
 
 mod codes;
 mod https;
+mod json;
 mod secrets;
 
 use std::io::{Read, Write};

@@ -320,7 +320,7 @@ fn what_is_not_asked_for_is_not_measured_and_no_fault() {
     for name in not_measured {
         assert_eq!(check_of(&ran, name).0, "not_measured", "{name}");
     }
-    assert_eq!(ran.json()["not_measured"], not_measured.len());
+    assert_eq!(ran.json()["notMeasured"], not_measured.len());
 }
 
 #[test]

@@ -22,6 +22,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds_each).map_err(|_| "this is too long".into())
 }
 
+/// In milliseconds, to the microsecond: finer digits are noise of the clock.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// As a person writes it: `26 h 46 min 30 s`.
 pub(crate) fn show(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
@@ -71,6 +76,20 @@ mod tests {
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn milliseconds_have_no_noise() {
+        for (micros, text) in [
+            (591, "0.591"),
+            (1_909, "1.909"),
+            (4_500_000, "4500"),
+            (0, "0"),
+        ] {
+            assert_eq!(millis(Duration::from_micros(micros)).to_string(), text);
+        }
+        let nanos = Duration::from_nanos(5_672_019);
+        assert_eq!(millis(nanos).to_string(), "5.672");
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// What was answered, delivery by delivery. An answer is no commit: whether a receiver did what it says can only be seen
+/// What was answered, delivery by delivery; as JSON, what `hookgate replay --json` prints. An answer is no commit: whether a receiver did what it says can only be seen
 /// [in process](super::Replay::against).
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AnsweredReport {
     /// The deliveries whose answer was heard or waited for in vain, in the order in which that ended.
@@ -23,6 +24,7 @@ pub struct AnsweredReport {
 
 /// A delivery and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Answered {
     /// Its line in the log, from 1.
@@ -49,6 +51,7 @@ pub struct Answered {
 
 /// The answers, counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Summary {
     /// How many were to be sent.
@@ -79,6 +82,7 @@ pub struct Summary {
 
 /// Time until an answer, in microseconds. A percentile is the nearest rank: a time that one of the answers took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Latency {
     /// Half of the answers took no longer.

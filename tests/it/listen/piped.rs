@@ -180,8 +180,8 @@ fn json_lines_hold_what_a_delivery_log_would() {
         (
             &line["status"],
             &line["outcome"],
-            &line["type"],
-            &line["id"]
+            &line["eventType"],
+            &line["eventId"]
         ),
         (
             &204.into(),

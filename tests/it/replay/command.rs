@@ -99,24 +99,24 @@ fn filters_choose_and_json_is_a_line_each() {
         let (summary, answers) = values.split_last().unwrap();
         let ids: Vec<_> = answers
             .iter()
-            .map(|value| value["answer"]["event_id"].as_str().unwrap().to_owned())
+            .map(|value| value["answer"]["eventId"].as_str().unwrap().to_owned())
             .collect();
         (ids, summary["summary"].clone(), output.status.code())
     };
     let (ids, summary, code) = lines(&["--id=evt_1", "--id=evt_3"]);
     assert_eq!((ids, code), (vec!["evt_1".into(), "evt_3".into()], Some(0)));
     assert_eq!(
-        (&summary["accepted"], &summary["by_status"]["204"]),
+        (&summary["accepted"], &summary["byStatus"]["204"]),
         (&2.into(), &2.into())
     );
-    assert!(summary["latency"]["p99_us"].as_u64().unwrap() > 0);
+    assert!(summary["latency"]["p99Us"].as_u64().unwrap() > 0);
     let (ids, ..) = lines(&["--outcome=replayed"]);
     assert_eq!(ids, ["evt_2"]);
     // The forged one stays forged: 401, and the exit code says so.
     let (ids, summary, code) = lines(&["--outcome=401"]);
     assert_eq!((ids, code), (vec!["evt_9".into()], Some(1)));
     assert_eq!(
-        (&summary["refused"], &summary["as_they_came"]),
+        (&summary["refused"], &summary["asTheyCame"]),
         (&1.into(), &1.into())
     );
     let (ids, ..) = lines(&["--type=row.*", "--id=evt_4"]);

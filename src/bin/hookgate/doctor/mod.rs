@@ -131,6 +131,7 @@ impl Check {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Report<'a> {
     checks: &'a [Check],
     ok: usize,

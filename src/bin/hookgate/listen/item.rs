@@ -2,6 +2,7 @@
 
 use hookgate::testing::{LoggedDelivery, iso8601};
 
+use crate::durations;
 use crate::harmless::harmless;
 
 /// What became of a delivery, in as many ways as there are colours for it.
@@ -119,7 +120,7 @@ impl Item {
             status: answer.map_or(0, |answer| answer.status),
             outcome: harmless(outcome).into_owned(),
             reason: harmless(reason.unwrap_or_default()).into_owned(),
-            elapsed_ms: elapsed.unwrap_or_default().as_secs_f64() * 1_000.0,
+            elapsed_ms: durations::millis(elapsed.unwrap_or_default()),
             authentic: answer.is_some_and(|answer| answer.key.is_some()),
             event_id,
             event_type,

@@ -65,12 +65,13 @@ fn text(item: &Item) -> String {
 
 /// The same, with the line that a delivery log would have: `jq -c .delivery` makes one of it.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Line<'i> {
     received_at: String,
     status: Option<u16>,
     outcome: &'i str,
-    r#type: Option<&'i str>,
-    id: Option<&'i str>,
+    event_type: Option<&'i str>,
+    event_id: Option<&'i str>,
     elapsed_ms: f64,
     reason: Option<&'i str>,
     authentic: bool,
@@ -84,8 +85,8 @@ fn value(item: &Item) -> Line<'_> {
         received_at: iso8601(item.delivery.received_at),
         status: answer.map(|answer| answer.status),
         outcome: &item.outcome,
-        r#type: Some(&*item.event_type).filter(|text| some(text)),
-        id: Some(&*item.event_id).filter(|text| some(text)),
+        event_type: Some(&*item.event_type).filter(|text| some(text)),
+        event_id: Some(&*item.event_id).filter(|text| some(text)),
         elapsed_ms: item.elapsed_ms,
         reason: Some(&*item.reason).filter(|text| some(text)),
         authentic: item.authentic,

@@ -113,7 +113,7 @@ impl Listed {
             outcome: answer.map(|answer| answer.outcome.clone()).or(hung_up),
             reason: answer.and_then(|answer| answer.reason.clone()),
             attempt: answer.and_then(|answer| answer.attempt),
-            elapsed_ms: elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3),
+            elapsed_ms: elapsed.map(durations::millis),
             body_bytes: delivery.body.as_ref().map(bytes::Bytes::len),
             verifiable: delivery.is_verifiable(),
         }

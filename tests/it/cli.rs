@@ -267,14 +267,13 @@ fn a_closed_pipe_is_neither_panic_nor_error() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_that_was_closed_before_is_no_error_either() {
-    let script = r#"exec "$0" "$@" > >(exec <&-; exit 0)"#;
     for arguments in printing() {
-        let ran = Command::new("bash")
-            .args(["-c", script, env!("CARGO_BIN_EXE_hookgate")])
-            .args(&arguments)
-            .stdin(Stdio::null())
-            .output();
-        let Ok(ran) = ran else { return }; // no bash here
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = hookgate(&arguments);
+        let child = command.stdout(writer).stderr(Stdio::piped()).spawn();
+        let ran = child.unwrap().wait_with_output().unwrap();
         assert_eq!(ran.status.code(), Some(0), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.is_empty(), "{ran:?}");
     }

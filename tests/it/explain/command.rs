@@ -501,8 +501,11 @@ fn a_closed_pipe_is_no_fault() {
         [&["explain"], &input[..]].concat(),
         [&["explain", "--json"], &input[..]].concat(),
     ] {
-        let mut child = hookgate(SECRET, &arguments).spawn().unwrap();
-        drop(child.stdout.take());
+        // Closed before it begins: a reader that goes a moment later may have been written to, and then there is an answer.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = hookgate(SECRET, &arguments);
+        let child = command.stdout(writer).spawn().unwrap();
         let (code, _, err) = told(child.wait_with_output().unwrap());
         assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
     }

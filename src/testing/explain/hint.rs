@@ -37,7 +37,7 @@ macro_rules! hints {
 }
 
 hints! {
-    Redacted "redacted": "Something was taken out of the body or the headers when it was logged: its signature can't be verified any more, only made anew.";
+    Redacted "redacted": "Something was taken out of the body or the headers when it was logged, or it was imported without them: its signature can't be verified any more, only made anew.";
     NoBody "no_body": "The body was not recorded: the delivery was refused before it was read.";
     BodyEmpty "body_empty": "The body is empty: often something read it before, and what is read again is nothing.";
     BodyCompressed "body_compressed": "The body is compressed; the service signs it as it is, so something on the way compressed it.";

@@ -45,8 +45,8 @@ impl DeliveryLog {
     /// `request_time`, `Response Status`. A time is ISO 8601, or seconds or milliseconds since 1970; without one, the event's own `createdAt`
     /// stands for it. A payload may be a JSON object, whose bytes are taken as they stand there, or a text.
     ///
-    /// What comes of it has no headers, and so it is [unverifiable](LoggedDelivery::unverifiable): sign it
-    /// [again](LoggedDelivery::resigned). Its bytes need not be those that were sent, since whoever showed them may have formatted them.
+    /// What comes of it has no timestamp and no signature, and so it is [unverifiable](LoggedDelivery::unverifiable): sign it
+    /// [again](LoggedDelivery::resigned). The only headers are the event's id and type, where the list says them. Its bytes need not be those that were sent, since whoever showed them may have formatted them.
     ///
     /// ```
     /// use hookgate::Secret;

@@ -121,3 +121,47 @@ fn what_takes_a_time_or_a_size_says_in_what() {
         );
     }
 }
+
+/// The pieces of code of the documents that are command lines of ours.
+fn documented() -> Vec<&'static str> {
+    let documents = [
+        include_str!("../../../README.md"),
+        include_str!("../../../docs/operations.md"),
+        include_str!("../../../docs/explain.md"),
+    ];
+    let mut found = Vec::new();
+    for document in documents {
+        let code = document
+            .lines()
+            .flat_map(|line| line.split('`'))
+            .map(str::trim);
+        let ours = code.filter(|code| code.starts_with("hookgate "));
+        found.extend(ours.filter(|code| !code.contains("COMMAND")));
+    }
+    found
+}
+
+#[test]
+fn every_command_line_of_the_documents_is_understood() {
+    let documented = documented();
+    assert!(documented.len() >= 15, "{documented:?}");
+    for line in documented {
+        let line = line.split(" #").next().unwrap();
+        let mut command = Cli::command();
+        command.build();
+        let mut command = &command;
+        for word in line.split_whitespace().skip(1) {
+            if let Some(option) = word.strip_prefix("--") {
+                let option = option.split('=').next().unwrap();
+                let is_known = command
+                    .get_arguments()
+                    .any(|known| known.get_long() == Some(option));
+                assert!(is_known, "{line}: --{option}");
+            } else if let Some(below) = command.find_subcommand(word) {
+                command = below;
+            } else {
+                assert!(!command.has_subcommands(), "{line}: {word}");
+            }
+        }
+    }
+}

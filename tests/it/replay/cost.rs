@@ -1,8 +1,8 @@
 //! A replay in process takes at most 25 times what the bare verification of the same bytes takes. `benches/replay.rs` measures it; this
-//! looks that it stays so, with the machine as busy as it is: the best of some rounds in turn.
+//! looks that it stays so, with the machine as busy as it is: by the time of the test's own thread, the best of some rounds in turn.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::Duration;
 
 use hookgate::Verifier;
 use hookgate::testing::Replay;
@@ -10,7 +10,20 @@ use hookgate::testing::Replay;
 use super::apps::{Effects, forgetful};
 use super::*;
 
-const MOST: f64 = 25.0;
+/// A debug build optimises the hash and not the replay, so its limit is only there to notice that the replay has grown.
+const MOST: f64 = if cfg!(debug_assertions) { 50.0 } else { 25.0 };
+
+/// What this thread has worked: the replay runs in no other, and what else the machine does is left out.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
 
 /// 1 KiB each, ten a second.
 fn log_of_a_kibibyte(deliveries: i64) -> DeliveryLog {
@@ -31,20 +44,20 @@ fn a_replay_costs_no_more_than_it_may() {
     let log = log_of_a_kibibyte(400);
     let verify = || {
         let verifier = Verifier::new(secret());
-        let began = Instant::now();
+        let began = cpu_time();
         for logged in log.deliveries() {
             let body: &[u8] = logged.body.as_ref().unwrap();
             let head = logged.head().unwrap();
             black_box(verifier.verify(&head, body, logged.received_at).unwrap());
         }
-        began.elapsed().as_secs_f64()
+        (cpu_time() - began).as_secs_f64()
     };
     let replay = || {
         let effects = Effects::default();
         let replay = Replay::of(log.clone()).secret(secret());
-        let began = Instant::now();
+        let began = cpu_time();
         let report = in_paused_time(replay.against(|harness| forgetful(&harness, &effects)));
-        let took = began.elapsed().as_secs_f64();
+        let took = (cpu_time() - began).as_secs_f64();
         assert!(report.unwrap().each_event_committed_once());
         took
     };

@@ -119,8 +119,8 @@ impl Redaction {
         let Some(last) = path.last() else {
             return false;
         };
-        let same = |wanted: &str, name: &str| wanted == "*" || wanted.eq_ignore_ascii_case(name);
-        self.keys.iter().any(|key| key.eq_ignore_ascii_case(last))
+        let same = |wanted: &str, name: &str| wanted == "*" || same_but_for_case(wanted, name);
+        self.keys.iter().any(|key| same_but_for_case(key, last))
             || self.fields.iter().any(|field| {
                 let mut steps = field.iter().zip(path);
                 field.len() == path.len() && steps.all(|(step, name)| same(step, name))
@@ -160,6 +160,14 @@ impl LoggedDelivery {
     }
 }
 
+/// Whether two names are the same but for case, which languages other than English have too.
+fn same_but_for_case(one: &str, other: &str) -> bool {
+    // Upper case first: some letters have one that is of two, or that goes with another lower case.
+    let folded = |name: &str| name.to_uppercase().to_lowercase();
+    one.eq_ignore_ascii_case(other)
+        || ((!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other))
+}
+
 /// Whether a header of this name, in lower case, carries what lets somebody in elsewhere. None that is signed or checked does.
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|word| name.contains(word))
@@ -175,6 +183,26 @@ pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (Strin
     (name.as_str().to_owned(), value)
 }
 
+/// What a name in a query means to whatever reads it: `%74oken` is `token`.
+fn percent_decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return name.into();
+    }
+    let mut decoded = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| byte == b'%');
+        let of_two = digits.and_then(|digits| hex::decode(digits).ok()?.pop());
+        rest = if of_two.is_some() {
+            &behind[2..]
+        } else {
+            behind
+        };
+        decoded.push(of_two.unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&decoded).into_owned().into()
+}
+
 /// A request's target as it is logged, whatever is set.
 pub(crate) fn target_as_logged(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
@@ -182,7 +210,7 @@ pub(crate) fn target_as_logged(target: &str) -> String {
     };
     let parameters = query.split('&').map(|parameter| {
         let name = parameter.split('=').next().unwrap_or_default();
-        let lower = name.to_ascii_lowercase();
+        let lower = percent_decoded(name).to_ascii_lowercase();
         if name.len() < parameter.len() && (is_credential(&lower) || PARAMETERS.contains(&&*lower))
         {
             format!("{name}={REDACTED}")
@@ -237,6 +265,8 @@ mod tests {
             ("/w?code=s3&x=1", "/w?code=[redacted]&x=1"),
             ("/w?x=1&Access_Token=a=b", "/w?x=1&Access_Token=[redacted]"),
             ("/w?key&token=", "/w?key&token=[redacted]"),
+            ("/w?%74oke%6E=s3", "/w?%74oke%6E=[redacted]"),
+            ("/w?c%6Fd%65=s3&%zz%=1", "/w?c%6Fd%65=[redacted]&%zz%=1"),
         ] {
             assert_eq!(target_as_logged(target), logged);
         }

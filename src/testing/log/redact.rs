@@ -30,6 +30,14 @@ const CREDENTIALS: [&str; 11] = [
 /// Names of parameters that are credentials as a whole.
 const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
 
+/// Outcomes whose reason is in the words of the handler, of the service before it, or of a hook.
+const OF_THE_APP: [&str; 4] = [
+    "handler_status",
+    "service_error",
+    "dead_lettered",
+    "dead_letter_failed",
+];
+
 /// What is to be taken out of deliveries before they are written: values of the body by path or by name, and further headers.
 ///
 /// Whole bytes stay as they came but for the values that are taken out: order, white space, the text of numbers, escapes. A text becomes
@@ -59,13 +67,15 @@ const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
 /// # Security
 /// It takes out what it is told to, and knows nothing of what a customer writes into a note. Property names differ from model to
 /// model, and who renames a property renames what is logged of it: where it has to be sure, use
-/// [`everything`](Self::everything), or log nothing.
+/// [`everything`](Self::everything), or log nothing. What your handler says of a failure is written as it says it, customers' names
+/// included, unless [`reasons`](Self::reasons) are taken out; reasons of this crate hold nothing of a body's values.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Redaction {
     fields: Vec<Vec<String>>,
     keys: Vec<String>,
     headers: Vec<String>,
+    reasons: bool,
 }
 
 impl Redaction {
@@ -85,9 +95,9 @@ impl Redaction {
         redaction
     }
 
-    /// Takes out everything in `data`. Its shape stays, and so do the names of properties.
+    /// Takes out everything in `data`, and [`reasons`](Self::reasons). The shape of `data` stays, and so do the names of properties.
     pub fn everything() -> Self {
-        Self::new().field("data")
+        Self::new().field("data").reasons()
     }
 
     /// Takes out what stands at this path: names with dots between them from the root on, `*` for any name. Case makes no
@@ -111,6 +121,13 @@ impl Redaction {
     /// [`testing::log`](super).
     pub fn header(mut self, name: &str) -> Self {
         self.headers.push(name.to_ascii_lowercase());
+        self
+    }
+
+    /// Takes out the reasons of failures that are in your app's own words: those of the handler, of the service before it and of the
+    /// dead-letter hook. The entry stays verifiable.
+    pub fn reasons(mut self) -> Self {
+        self.reasons = true;
         self
     }
 
@@ -142,6 +159,12 @@ impl LoggedDelivery {
                 let decides = [EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID];
                 self.unverifiable |= decides.contains(&&**name);
             }
+        }
+        if let Some(answer) = self.answer.as_mut().filter(|_| redaction.reasons)
+            && OF_THE_APP.contains(&&*answer.outcome)
+            && let Some(reason) = &mut answer.reason
+        {
+            REDACTED.clone_into(reason);
         }
         if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
             match without(body, redaction) {
@@ -253,6 +276,38 @@ mod tests {
             "traceparent",
         ] {
             assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_apps_own_words_go_with_everything_and_ours_stay() {
+        use crate::outcome::{Failure, Outcome};
+        use crate::testing::log::LoggedAnswer;
+
+        let no_headers: [(&str, &str); 0] = [];
+        let body = r#"{"id":"evt_1","type":"row.created"}"#;
+        let reason_left = |outcome: &str, redaction: &Redaction| {
+            let mut logged = LoggedDelivery::new(crate::UnixSeconds::new(1), no_headers, body);
+            let mut answer = LoggedAnswer::new(500, outcome);
+            answer.reason = Some("no customer Ada Lovelace".into());
+            logged.answer = Some(answer);
+            let redacted = logged.redacted(redaction);
+            assert!(!redacted.unverifiable);
+            redacted.answer.unwrap().reason.unwrap()
+        };
+        let of_the_app = [
+            Outcome::Failed(Failure::Status(500)),
+            Outcome::Failed(Failure::ServiceError),
+            Outcome::Failed(Failure::DeadLetterFailed),
+            Outcome::DeadLettered,
+        ];
+        for outcome in of_the_app.map(|outcome| outcome.name()) {
+            assert_eq!(reason_left(outcome, &Redaction::everything()), REDACTED);
+            assert_eq!(reason_left(outcome, &Redaction::new().reasons()), REDACTED);
+            assert_ne!(reason_left(outcome, &Redaction::people()), REDACTED);
+        }
+        for outcome in [Outcome::Failed(Failure::Misfit).name(), "store_failed"] {
+            assert_ne!(reason_left(outcome, &Redaction::everything()), REDACTED);
         }
     }
 

@@ -43,7 +43,8 @@ prop_compose! {
         unverifiable in any::<bool>(),
     ) -> LoggedDelivery {
         let mut delivery = LoggedDelivery::new(UnixSeconds::new(received_at), [("", ""); 0], text);
-        delivery.headers = headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+        // In lower case, as an entry's names are.
+        delivery.headers = headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect();
         (delivery.method, delivery.target) = (method, target);
         if !is_text {
             delivery.body = body.map(Into::into);

@@ -621,6 +621,20 @@ fn a_search_ends_at_its_limit_and_says_so() {
     assert!(!explanation.tried().capped);
 }
 
+/// Each of them would be tried in every way.
+#[test]
+fn a_heap_of_timestamps_makes_no_heap_of_signed_strings() {
+    let mut delivery = signed_at(NOW, b"{}");
+    let few = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let timestamps = (0..20_000).map(|at| ("x-service-timestamp".into(), at.to_string().into()));
+    delivery.headers.extend(timestamps);
+    delivery.body = Some(Bytes::from_static(b"{ }"));
+    let many = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let (few, many) = (few.tried().signed_strings, many.tried().signed_strings);
+    assert!(many < 20 * few, "{few} and {many}");
+    assert!(few > 10);
+}
+
 #[test]
 fn the_documents_tables_are_the_codes() {
     let document = include_str!("../../docs/explain.md");

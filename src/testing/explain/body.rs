@@ -103,7 +103,9 @@ fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()>
                     if let (Layout::AsIs, false, Some(own)) = (layout, order == Order::AsIs, own) {
                         style.layout = own;
                     }
-                    visit(&causes, &document.write(&style))?;
+                    if let Some(written) = document.write(&style) {
+                        visit(&causes, &written)?;
+                    }
                 }
             }
         }
@@ -118,7 +120,7 @@ fn own_layout(document: &Document<'_>, body: &[u8]) -> Option<Layout> {
             layout,
             ..Style::AS_IS
         };
-        layout != Layout::AsIs && document.write(&style) == body.trim_ascii()
+        layout != Layout::AsIs && document.write(&style).as_deref() == Some(body.trim_ascii())
     })
 }
 

@@ -12,6 +12,8 @@ use crate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID};
 
 /// More signatures than this are not taken out of the headers.
 const MAX_CLAIMS: usize = 16;
+/// Nor more timestamps: each of them is tried in every way.
+const MAX_TIMESTAMPS: usize = 8;
 /// How far from its receipt the time of a delivery without one is looked for, in seconds.
 const GUESSES: i64 = 60;
 
@@ -150,7 +152,7 @@ fn other_prefix(text: &str) -> Option<(&str, &str)> {
 pub(super) fn stamps(delivery: &LoggedDelivery) -> Vec<Stamp> {
     let headers = values(delivery, TIMESTAMP);
     let mut stamps = Vec::new();
-    for value in &headers {
+    for value in headers.iter().take(MAX_TIMESTAMPS) {
         let doubled = (headers.len() > 1).then(|| Cause::with(Kind::HeaderDoubled, TIMESTAMP));
         let at = meant(value);
         let mut push = |malformed: bool, text: Vec<u8>| {

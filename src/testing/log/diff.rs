@@ -7,6 +7,10 @@ use serde_json::Value;
 use super::entry::LoggedDelivery;
 use super::file::DeliveryLog;
 
+/// How many times longer than its body a delivery's paths may be, besides a few bytes, for bodies to be compared path by path.
+const LONGER: usize = 64;
+const FEW_BYTES: usize = 1 << 20;
+
 /// One thing in which two deliveries differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,7 +40,7 @@ impl LoggedDelivery {
     /// difference.
     ///
     /// Bodies are compared as JSON, path by path: neither white space, nor the order of names, nor how a character is escaped makes a
-    /// difference there. But a signature covers the bytes, so where they differ and nothing else does, that is said as `body (bytes)`.
+    /// difference there; one whose paths together are far longer than itself is compared as a text. But a signature covers the bytes, so where they differ and nothing else does, that is said as `body (bytes)`.
     ///
     /// ```
     /// use hookgate::UnixSeconds;
@@ -149,16 +153,39 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
     if delivery.hung_up_after.is_some() {
         put("answer".into(), "none: the sender hung up".into());
     }
-    match delivery
-        .body
-        .as_deref()
-        .map(|body| (body, serde_json::from_slice(body)))
-    {
-        None => {}
-        Some((_, Ok(json))) => walk("body".into(), &json, &mut put),
-        Some((body, Err(_))) => put("body".into(), shown_bytes(body)),
+    let Some(body) = delivery.body.as_deref() else {
+        return parts;
+    };
+    let json = serde_json::from_slice(body).ok().filter(|json| {
+        let most = body.len().saturating_mul(LONGER) + FEW_BYTES;
+        fits(json, "body".len(), &mut { most })
+    });
+    match json {
+        Some(json) => walk("body".into(), &json, &mut put),
+        None => put("body".into(), shown_bytes(body)),
     }
     parts
+}
+
+/// Whether all paths together are no longer than what is left: each leaf has one of its own, and long names above many leaves would
+/// take all memory.
+fn fits(value: &Value, path: usize, left: &mut usize) -> bool {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => fields
+            .iter()
+            .all(|(name, value)| fits(value, path + 1 + name.len(), left)),
+        Value::Array(items) if !items.is_empty() => items.iter().enumerate().all(|(at, item)| {
+            let digits = at.checked_ilog10().map_or(1, |log| log as usize + 1);
+            fits(item, path + 2 + digits, left)
+        }),
+        _ => match left.checked_sub(path) {
+            Some(rest) => {
+                *left = rest;
+                true
+            }
+            None => false,
+        },
+    }
 }
 
 /// Each leaf by its path. serde_json stops at 128 levels, so this does too.

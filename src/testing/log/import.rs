@@ -138,9 +138,9 @@ fn number(value: &RawValue) -> Option<i64> {
 
 fn seconds(value: &RawValue) -> Option<UnixSeconds> {
     /// No service of today had a clock that stood there in seconds: it is the year 5138.
-    const MILLISECONDS: i64 = 100_000_000_000;
+    const MILLISECONDS: u64 = 100_000_000_000;
     if let Some(number) = number(value) {
-        let in_millis = number.abs() >= MILLISECONDS;
+        let in_millis = number.unsigned_abs() >= MILLISECONDS;
         let seconds = if in_millis {
             number.div_euclid(1_000)
         } else {

@@ -134,7 +134,8 @@ impl LoggedDelivery {
         let mut headers = Vec::with_capacity(line.headers.len());
         for (name, value) in line.headers {
             let value = value.into_bytes().map_err(LogError::bad_line)?;
-            headers.push((name.into_owned(), value));
+            // Whoever wrote the line by hand need not know that names are in lower case here.
+            headers.push((name.to_ascii_lowercase(), value));
         }
         let body = line.body.map(Text::into_bytes).transpose();
         Ok(Self {

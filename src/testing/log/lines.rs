@@ -1,10 +1,15 @@
 //! A log read line by line.
 
-use std::io::BufRead;
+use std::fmt;
+use std::io::{self, BufRead, Read as _};
 
 use super::entry::LoggedDelivery;
 use super::line::Mark;
-use crate::error::LogError;
+use crate::error::{LogError, LogErrorKind};
+
+/// The longest line that is read: what lies behind that is no log, and would take all memory. A body of 32 MiB fits, even where every
+/// byte of it is written as six.
+const LONGEST: usize = 256 << 20;
 
 /// The deliveries of a log, one after another: for logs that are larger than memory. Made by
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
@@ -12,7 +17,7 @@ use crate::error::LogError;
 /// A line that is no delivery is an error that names it, and the iterator can go on behind it. Three are none: a last line that was
 /// not written to its end, since a recorder that is killed leaves one; such a line further up that a recorder has found when it opened
 /// the file again, and marked; and what a recorder says of deliveries that it had to drop. What was met of these can be asked for
-/// once the lines are read.
+/// once the lines are read. A line of more than 256 MiB is an error too, and is passed over without being kept.
 ///
 /// Line breaks may be `\n` or `\r\n`. Empty lines are passed over, and so is a byte order mark at the beginning.
 ///
@@ -28,7 +33,6 @@ use crate::error::LogError;
 /// assert_eq!(lines.by_ref().filter_map(Result::ok).count(), 2);
 /// assert_eq!((lines.dropped(), lines.ended_torn()), (2, true));
 /// ```
-#[derive(Debug)]
 pub struct LogLines<R> {
     lines: Numbered<R>,
     /// Read already, to see whether the line before it is to be excused.
@@ -39,24 +43,29 @@ pub struct LogLines<R> {
     ended: bool,
 }
 
-#[derive(Debug)]
 struct Numbered<R> {
     reader: R,
     number: u64,
+    longest: usize,
 }
 
-#[derive(Debug)]
 struct Line {
     number: u64,
     text: Vec<u8>,
     /// Whether there is a line break behind it.
     whole: bool,
+    /// It was longer than is read, and its text is not here.
+    too_long: bool,
 }
 
 impl<R: BufRead> LogLines<R> {
     pub(super) fn new(reader: R) -> Self {
         Self {
-            lines: Numbered { reader, number: 0 },
+            lines: Numbered {
+                reader,
+                number: 0,
+                longest: LONGEST,
+            },
             next: None,
             dropped: 0,
             torn: 0,
@@ -106,7 +115,7 @@ impl<R: BufRead> LogLines<R> {
                 return Ok(true);
             }
             // The mark itself can be torn, and marked behind that. What a delivery begins with as well is none.
-            if line.text.len() < 3 || !mark.as_bytes().starts_with(&line.text) {
+            if line.too_long || line.text.len() < 3 || !mark.as_bytes().starts_with(&line.text) {
                 self.next = Some(line);
                 return Ok(false);
             }
@@ -120,6 +129,10 @@ impl<R: BufRead> LogLines<R> {
 
     fn delivery(&mut self) -> Result<Option<LoggedDelivery>, LogError> {
         while let Some(line) = self.next_line()? {
+            if line.too_long {
+                let error = LogError::new(LogErrorKind::BadLine, "it is too long to be read");
+                return Err(error.at_line(line.number));
+            }
             let error = match LoggedDelivery::from_line(&line.text) {
                 Ok(delivery) => return Ok(Some(delivery)),
                 Err(error) => error,
@@ -159,12 +172,23 @@ impl<R: BufRead> Numbered<R> {
     fn read(&mut self) -> Result<Option<Line>, LogError> {
         loop {
             let mut text = Vec::new();
-            let read = self.reader.read_until(b'\n', &mut text);
+            let mut limited = (&mut self.reader).take(self.longest as u64 + 1);
+            let read = limited.read_until(b'\n', &mut text);
             if read.map_err(LogError::unreadable)? == 0 {
                 return Ok(None);
             }
             self.number += 1;
-            let whole = text.pop_if(|last| *last == b'\n').is_some();
+            let mut whole = text.pop_if(|last| *last == b'\n').is_some();
+            if !whole && text.len() > self.longest {
+                drop(text);
+                whole = skip_line(&mut self.reader).map_err(LogError::unreadable)?;
+                return Ok(Some(Line {
+                    number: self.number,
+                    text: Vec::new(),
+                    whole,
+                    too_long: true,
+                }));
+            }
             text.pop_if(|last| *last == b'\r');
             if self.number == 1 && text.starts_with("\u{feff}".as_bytes()) {
                 text.drain(..3);
@@ -174,8 +198,86 @@ impl<R: BufRead> Numbered<R> {
                     number: self.number,
                     text,
                     whole,
+                    too_long: false,
                 }));
             }
+        }
+    }
+}
+
+/// Reads up to the next line break and keeps nothing. Says whether there was one.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let buffer = match reader.fill_buf() {
+            Ok([]) => return Ok(false),
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let (read, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), false),
+        };
+        reader.consume(read);
+        if ended {
+            return Ok(true);
+        }
+    }
+}
+
+/// Shows nothing of what stands in the lines, nor of where they come from, which may be a text that holds them.
+impl<R> fmt::Debug for LogLines<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogLines")
+            .field("lines_read", &self.lines.number)
+            .field("dropped", &self.dropped)
+            .field("torn", &self.torn)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::UnixSeconds;
+
+    fn line() -> String {
+        let headers = [("x-service-signature", "sha256=0a0b")];
+        LoggedDelivery::new(UnixSeconds::new(7), headers, "Ada Lovelace").to_line()
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_named_and_passed_over() {
+        let line = line();
+        // Behind it comes a whole one, and one that is as long as may be.
+        let log = format!("{line}\n{}\n{line}\r\n", "x".repeat(line.len() * 9));
+        let mut lines = LogLines::new(io::BufReader::with_capacity(16, log.as_bytes()));
+        lines.lines.longest = line.len() + 1;
+        assert!(lines.next().unwrap().is_ok());
+        let error = lines.next().unwrap().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.line()),
+            (LogErrorKind::BadLine, Some(2))
+        );
+        assert!(lines.next().unwrap().is_ok());
+        assert!(lines.next().is_none());
+        // Without an end it is no torn delivery either.
+        let mut lines = LogLines::new(log.as_bytes().split_at(line.len() * 5).0);
+        lines.lines.longest = line.len();
+        let kinds: Vec<_> = lines.by_ref().map(|read| read.is_ok()).collect();
+        assert_eq!((kinds, lines.ended_torn()), (vec![true, false], false));
+    }
+
+    #[test]
+    fn debug_shows_nothing_of_the_lines() {
+        let log = format!("{{}}\n{}\n", line());
+        let mut lines = LogLines::new(log.as_bytes());
+        assert!(lines.next().unwrap().is_err()); // and the line behind it was read to see why
+        assert!(lines.next.is_some());
+        let shown = format!("{lines:?}");
+        for hidden in ["Ada", "sha256", "65, 100, 97"] {
+            assert!(!shown.contains(hidden), "{shown}");
         }
     }
 }

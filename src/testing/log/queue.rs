@@ -191,11 +191,69 @@ fn weight(delivery: &LoggedDelivery) -> usize {
     const HEADER: usize = std::mem::size_of::<(String, bytes::Bytes)>();
     let headers = delivery.headers.iter();
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
-    let reason = delivery
-        .answer
-        .as_ref()
-        .and_then(|answer| answer.reason.as_ref());
-    let texts = delivery.target.len() + reason.map_or(0, String::len);
+    // A method is as long as a sender likes, and what is said of an answer as its error does.
+    let answer = delivery.answer.as_ref().map_or(0, |answer| {
+        let more = [&answer.reason, &answer.key, &answer.scope].into_iter();
+        let more = more.flatten().map(String::len);
+        answer.outcome.len() + more.sum::<usize>()
+    });
+    let texts = delivery.method.len() + delivery.target.len() + answer;
     let body = delivery.body.as_ref().map_or(0, bytes::Bytes::len);
     ITSELF + texts + body + headers.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::UnixSeconds;
+    use crate::testing::log::LoggedAnswer;
+
+    #[test]
+    fn whatever_a_sender_or_an_error_can_lengthen_is_weighed() {
+        const LONG: usize = 100_000;
+        let long = || "x".repeat(LONG);
+        let delivery = LoggedDelivery::new(UnixSeconds::new(1), [("x-a", "1")], "{}");
+        let least = weight(&delivery);
+        let answered = |change: fn(&mut LoggedAnswer, String)| {
+            let mut answer = LoggedAnswer::new(204, "handled");
+            change(&mut answer, "x".repeat(LONG));
+            Some(answer)
+        };
+        for longer in [
+            LoggedDelivery {
+                method: long(),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                target: long(),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                headers: vec![(long(), "".into())],
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                headers: vec![("x-a".into(), long().into())],
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                body: Some(long().into()),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.reason = Some(long)),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.key = Some(long)),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.scope = Some(long)),
+                ..delivery.clone()
+            },
+        ] {
+            assert!(weight(&longer) >= least - 10 + LONG, "{longer:?}");
+        }
+    }
 }

@@ -30,6 +30,14 @@ const CREDENTIALS: [&str; 11] = [
 /// Names of parameters that are credentials as a whole.
 const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
 
+/// Outcomes whose reason is in the words of the handler, of the service before it, or of a hook.
+const OF_THE_APP: [&str; 4] = [
+    "handler_status",
+    "service_error",
+    "dead_lettered",
+    "dead_letter_failed",
+];
+
 /// What is to be taken out of deliveries before they are written: values of the body by path or by name, and further headers.
 ///
 /// Whole bytes stay as they came but for the values that are taken out: order, white space, the text of numbers, escapes. A text becomes
@@ -59,13 +67,15 @@ const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
 /// # Security
 /// It takes out what it is told to, and knows nothing of what a customer writes into a note. Property names differ from model to
 /// model, and who renames a property renames what is logged of it: where it has to be sure, use
-/// [`everything`](Self::everything), or log nothing.
+/// [`everything`](Self::everything), or log nothing. What your handler says of a failure is written as it says it, customers' names
+/// included, unless [`reasons`](Self::reasons) are taken out; reasons of this crate hold nothing of a body's values.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Redaction {
     fields: Vec<Vec<String>>,
     keys: Vec<String>,
     headers: Vec<String>,
+    reasons: bool,
 }
 
 impl Redaction {
@@ -85,9 +95,9 @@ impl Redaction {
         redaction
     }
 
-    /// Takes out everything in `data`. Its shape stays, and so do the names of properties.
+    /// Takes out everything in `data`, and [`reasons`](Self::reasons). The shape of `data` stays, and so do the names of properties.
     pub fn everything() -> Self {
-        Self::new().field("data")
+        Self::new().field("data").reasons()
     }
 
     /// Takes out what stands at this path: names with dots between them from the root on, `*` for any name. Case makes no
@@ -114,13 +124,20 @@ impl Redaction {
         self
     }
 
+    /// Takes out the reasons of failures that are in your app's own words: those of the handler, of the service before it and of the
+    /// dead-letter hook. The entry stays verifiable.
+    pub fn reasons(mut self) -> Self {
+        self.reasons = true;
+        self
+    }
+
     /// Whether a value is taken out, by the names that lead to it. Takes no longer for a long path than for a short one.
     pub(super) fn takes(&self, path: &[Cow<'_, str>]) -> bool {
         let Some(last) = path.last() else {
             return false;
         };
-        let same = |wanted: &str, name: &str| wanted == "*" || wanted.eq_ignore_ascii_case(name);
-        self.keys.iter().any(|key| key.eq_ignore_ascii_case(last))
+        let same = |wanted: &str, name: &str| wanted == "*" || same_but_for_case(wanted, name);
+        self.keys.iter().any(|key| same_but_for_case(key, last))
             || self.fields.iter().any(|field| {
                 let mut steps = field.iter().zip(path);
                 field.len() == path.len() && steps.all(|(step, name)| same(step, name))
@@ -143,6 +160,12 @@ impl LoggedDelivery {
                 self.unverifiable |= decides.contains(&&**name);
             }
         }
+        if let Some(answer) = self.answer.as_mut().filter(|_| redaction.reasons)
+            && OF_THE_APP.contains(&&*answer.outcome)
+            && let Some(reason) = &mut answer.reason
+        {
+            REDACTED.clone_into(reason);
+        }
         if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
             match without(body, redaction) {
                 Scanned::Untouched => {}
@@ -160,6 +183,14 @@ impl LoggedDelivery {
     }
 }
 
+/// Whether two names are the same but for case, which languages other than English have too.
+fn same_but_for_case(one: &str, other: &str) -> bool {
+    // Upper case first: some letters have one that is of two, or that goes with another lower case.
+    let folded = |name: &str| name.to_uppercase().to_lowercase();
+    one.eq_ignore_ascii_case(other)
+        || ((!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other))
+}
+
 /// Whether a header of this name, in lower case, carries what lets somebody in elsewhere. None that is signed or checked does.
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|word| name.contains(word))
@@ -175,6 +206,26 @@ pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (Strin
     (name.as_str().to_owned(), value)
 }
 
+/// What a name in a query means to whatever reads it: `%74oken` is `token`.
+fn percent_decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return name.into();
+    }
+    let mut decoded = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| byte == b'%');
+        let of_two = digits.and_then(|digits| hex::decode(digits).ok()?.pop());
+        rest = if of_two.is_some() {
+            &behind[2..]
+        } else {
+            behind
+        };
+        decoded.push(of_two.unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&decoded).into_owned().into()
+}
+
 /// A request's target as it is logged, whatever is set.
 pub(crate) fn target_as_logged(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
@@ -182,7 +233,7 @@ pub(crate) fn target_as_logged(target: &str) -> String {
     };
     let parameters = query.split('&').map(|parameter| {
         let name = parameter.split('=').next().unwrap_or_default();
-        let lower = name.to_ascii_lowercase();
+        let lower = percent_decoded(name).to_ascii_lowercase();
         if name.len() < parameter.len() && (is_credential(&lower) || PARAMETERS.contains(&&*lower))
         {
             format!("{name}={REDACTED}")
@@ -229,6 +280,38 @@ mod tests {
     }
 
     #[test]
+    fn the_apps_own_words_go_with_everything_and_ours_stay() {
+        use crate::outcome::{Failure, Outcome};
+        use crate::testing::log::LoggedAnswer;
+
+        let no_headers: [(&str, &str); 0] = [];
+        let body = r#"{"id":"evt_1","type":"row.created"}"#;
+        let reason_left = |outcome: &str, redaction: &Redaction| {
+            let mut logged = LoggedDelivery::new(crate::UnixSeconds::new(1), no_headers, body);
+            let mut answer = LoggedAnswer::new(500, outcome);
+            answer.reason = Some("no customer Ada Lovelace".into());
+            logged.answer = Some(answer);
+            let redacted = logged.redacted(redaction);
+            assert!(!redacted.unverifiable);
+            redacted.answer.unwrap().reason.unwrap()
+        };
+        let of_the_app = [
+            Outcome::Failed(Failure::Status(500)),
+            Outcome::Failed(Failure::ServiceError),
+            Outcome::Failed(Failure::DeadLetterFailed),
+            Outcome::DeadLettered,
+        ];
+        for outcome in of_the_app.map(|outcome| outcome.name()) {
+            assert_eq!(reason_left(outcome, &Redaction::everything()), REDACTED);
+            assert_eq!(reason_left(outcome, &Redaction::new().reasons()), REDACTED);
+            assert_ne!(reason_left(outcome, &Redaction::people()), REDACTED);
+        }
+        for outcome in [Outcome::Failed(Failure::Misfit).name(), "store_failed"] {
+            assert_ne!(reason_left(outcome, &Redaction::everything()), REDACTED);
+        }
+    }
+
+    #[test]
     fn parameters_of_a_query_are_known_by_name() {
         for (target, logged) in [
             ("/webhooks", "/webhooks"),
@@ -237,6 +320,8 @@ mod tests {
             ("/w?code=s3&x=1", "/w?code=[redacted]&x=1"),
             ("/w?x=1&Access_Token=a=b", "/w?x=1&Access_Token=[redacted]"),
             ("/w?key&token=", "/w?key&token=[redacted]"),
+            ("/w?%74oke%6E=s3", "/w?%74oke%6E=[redacted]"),
+            ("/w?c%6Fd%65=s3&%zz%=1", "/w?c%6Fd%65=[redacted]&%zz%=1"),
         ] {
             assert_eq!(target_as_logged(target), logged);
         }

@@ -216,6 +216,32 @@ mod tests {
     }
 
     #[test]
+    fn case_makes_no_difference_in_any_language() {
+        let redaction = Redaction::new()
+            .field("DATA.größe")
+            .key("MÜLLER")
+            .key("key");
+        for name in [
+            "\"Müller\"",
+            "\"m\\u00fcller\"",
+            "\"\u{212a}ey\"",
+            "\"\\u212AEY\"",
+        ] {
+            assert_eq!(
+                left(&format!("{{{name}:\"x\"}}"), &redaction).unwrap(),
+                format!("{{{name}:\"[redacted]\"}}")
+            );
+        }
+        for name in ["GRÖßE", "GRÖSSE", "grösse"] {
+            let body = format!(r#"{{"data":{{"{name}":1,"x":1}}}}"#);
+            let expected = format!(r#"{{"data":{{"{name}":0,"x":1}}}}"#);
+            assert_eq!(left(&body, &redaction).unwrap(), expected);
+        }
+        let other = r#"{"Muller":"x","kéy":1}"#;
+        assert_eq!(left(other, &redaction).unwrap(), "untouched");
+    }
+
+    #[test]
     fn any_name_fits_a_star_and_everything_is_everything() {
         let redaction = Redaction::new().field("data.*.total");
         assert_eq!(

@@ -161,3 +161,16 @@ fn what_is_no_such_list_is_an_error_that_names_the_delivery() {
     assert!(DeliveryLog::import("").unwrap().is_empty());
     assert!(DeliveryLog::import("[]").unwrap().is_empty());
 }
+
+#[test]
+fn no_time_is_too_long_ago_to_be_read() {
+    for (time, second) in [
+        ("-9223372036854775808", -9_223_372_036_854_776),
+        ("9223372036854775807", 9_223_372_036_854_775),
+        ("-99999999999", -99_999_999_999),
+    ] {
+        let text = format!(r#"{{"time":{time},"payload":{PAYLOAD}}}"#);
+        let log = DeliveryLog::import(text).unwrap();
+        assert_eq!(log.deliveries()[0].received_at.as_i64(), second, "{time}");
+    }
+}

@@ -43,7 +43,8 @@ prop_compose! {
         unverifiable in any::<bool>(),
     ) -> LoggedDelivery {
         let mut delivery = LoggedDelivery::new(UnixSeconds::new(received_at), [("", ""); 0], text);
-        delivery.headers = headers.into_iter().map(|(name, value)| (name, value.into())).collect();
+        // In lower case, as an entry's names are.
+        delivery.headers = headers.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value.into())).collect();
         (delivery.method, delivery.target) = (method, target);
         if !is_text {
             delivery.body = body.map(Into::into);
@@ -207,4 +208,38 @@ fn bodies_that_differ_in_bytes_alone_are_said_to() {
         Some("application/json, text/plain")
     );
     assert!(one.differences(&one).is_empty());
+}
+
+/// Each leaf would have a path of its own: hundreds of gigabytes for a megabyte of body.
+#[test]
+fn long_names_above_many_leaves_are_no_paths() {
+    let body = |last: u8| {
+        let name = "x".repeat(500_000);
+        format!("{{\"{name}\":[{}{last}]}}", "0,".repeat(200_000))
+    };
+    let (one, other) = (delivery_of(body(1)), delivery_of(body(2)));
+    let differences = one.differences(&other);
+    let paths: Vec<_> = differences.iter().map(|it| &*it.path).collect();
+    assert_eq!(paths, ["body"]);
+    assert!(one.differences(&one).is_empty());
+    // A body as the service sends it is far from that.
+    let many = |last: u8| format!("{{\"data\":[{}{last}]}}", "0,".repeat(20_000));
+    let differences = delivery_of(many(1)).differences(&delivery_of(many(2)));
+    assert_eq!(
+        (differences.len(), &*differences[0].path),
+        (1, "body.data[20000]")
+    );
+}
+
+#[test]
+fn names_of_headers_are_in_lower_case_however_the_line_has_them() {
+    let line = r#"{"received_at":1,"method":"POST","target":"/","headers":[["X-Service-Timestamp","1"],["Content-LENGTH","2"]],"body":"{}"}"#;
+    let read = LoggedDelivery::from_line(line).unwrap();
+    assert_eq!(read.header("x-service-timestamp").unwrap(), "1");
+    assert_eq!(read.age(), Some(0));
+    let curl = read.to_curl("http://127.0.0.1/").unwrap();
+    assert!(
+        !curl.to_ascii_lowercase().contains("content-length"),
+        "{curl}"
+    );
 }

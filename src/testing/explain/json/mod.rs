@@ -14,6 +14,10 @@ pub(super) use order::Order;
 use order::Place;
 use walk::{Ending, Kind, Token, Walk};
 
+/// How many times longer than what came a document is written, at the most, besides a few bytes.
+const LONGER: usize = 16;
+const FEW_BYTES: usize = 64 << 10;
+
 /// How a document is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Style {
@@ -63,7 +67,9 @@ impl<'b> Document<'b> {
         }
     }
 
-    pub(super) fn write(&self, style: &Style) -> Vec<u8> {
+    /// As this style writes it. `None` where indentation makes it so many times longer that no service sends it: deep and empty
+    /// brackets would take all memory.
+    pub(super) fn write(&self, style: &Style) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(self.source.len());
         if style.layout == Layout::AsIs && style.order == Order::AsIs {
             let mut written = 0;
@@ -73,8 +79,9 @@ impl<'b> Document<'b> {
                 written = token.at.end;
             }
             out.extend_from_slice(self.text(written..self.source.len()));
-            return out;
+            return Some(out);
         }
+        let most = self.source.len().saturating_mul(LONGER) + FEW_BYTES;
         let mut page = Page {
             layout: style.layout,
             depth: 0,
@@ -87,8 +94,11 @@ impl<'b> Document<'b> {
                 self.write_token(token, style, &mut page.out);
                 page.after(token.kind);
             }
+            if page.out.len() > most {
+                return None;
+            }
         }
-        page.out
+        Some(page.out)
     }
 
     /// Whether every object has its keys sorted by their text, and some object's keys could be in another order.
@@ -238,7 +248,7 @@ mod tests {
 
     fn written(text: &str, style: Style) -> String {
         let document = Document::parse(text.as_bytes()).unwrap();
-        String::from_utf8(document.write(&style)).unwrap()
+        String::from_utf8(document.write(&style).unwrap()).unwrap()
     }
 
     fn laid_out(layout: Layout) -> String {
@@ -354,5 +364,33 @@ mod tests {
             let missing = missing.map_or("-".into(), |tail| String::from_utf8(tail).unwrap());
             assert_eq!(missing, tail, "{text}");
         }
+    }
+
+    #[test]
+    fn what_indentation_would_blow_up_is_not_written() {
+        let (depth, many) = (120, 50_000);
+        let deep = format!(
+            "{}{}[]{}",
+            "[".repeat(depth),
+            "[],".repeat(many),
+            "]".repeat(depth)
+        );
+        let document = Document::parse(deep.as_bytes()).unwrap();
+        let laid_out = |layout| {
+            document.write(&Style {
+                layout,
+                ..Style::AS_IS
+            })
+        };
+        assert_eq!(laid_out(Layout::Pretty("    ")), None);
+        assert_eq!(laid_out(Layout::Compact).unwrap(), deep.as_bytes());
+        // As deep, and no longer than what is sent.
+        let few = format!("{}1,2{}", "[".repeat(depth), "]".repeat(depth));
+        let few = Document::parse(few.as_bytes()).unwrap();
+        let style = Style {
+            layout: Layout::Pretty("    "),
+            ..Style::AS_IS
+        };
+        assert!(few.write(&style).is_some());
     }
 }

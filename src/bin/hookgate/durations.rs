@@ -22,6 +22,14 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds_each).map_err(|_| "this is too long".into())
 }
 
+/// Reads how many a second: one in eleven days at least, and at most as many as one thread can sign.
+pub(crate) fn per_second(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (0.000_001..=100_000.0).contains(&rate) => Ok(rate),
+        _ => Err("a number from 0.000001 to 100000 is expected: 10, or 0.5".into()),
+    }
+}
+
 /// As a person writes it: `26 h 46 min 30 s`.
 pub(crate) fn show(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
@@ -70,6 +78,14 @@ mod tests {
             "9999999999999999999999d",
         ] {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_one_that_can_be_kept() {
+        assert_eq!(per_second("0.5"), Ok(0.5));
+        for text in ["", "0", "-1", "1e-300", "1e300", "NaN", "inf", "5/s"] {
+            assert!(per_second(text).is_err(), "{text}");
         }
     }
 

@@ -23,8 +23,8 @@ fn exit_0_and_1_are_the_answer() {
 fn exit_2_is_a_wrong_command_line() {
     for (wrong, named) in [
         (&["doctor", "--retention", "48"][..], "unit"),
-        (&["doctor", "--rate=-1"], "above zero"),
-        (&["doctor", "--rate", "nan"], "above zero"),
+        (&["doctor", "--rate=-1"], "0.000001"),
+        (&["doctor", "--rate", "nan"], "0.000001"),
         (
             &["doctor", "--url", "localhost:8080/webhooks"],
             "http://localhost:8080/webhooks",

@@ -39,6 +39,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::http_client::{HttpClient, target};
+use crate::interrupt::looked_after;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use answers::Answers;
@@ -126,6 +127,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
+    looked_after();
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let (reports, deliveries, missed) = Reports::new();
     let answers = Answers {

@@ -1,10 +1,13 @@
 //! A log read line by line.
 
-use std::io::BufRead;
+use std::io::{self, BufRead, Read as _};
 
 use super::entry::LoggedDelivery;
 use super::line::Mark;
 use crate::error::LogError;
+
+/// A line that is longer is no delivery's: a file without an end, such as a device, must not take all memory.
+const LONGEST_LINE: u64 = 256 << 20;
 
 /// The deliveries of a log, one after another: for logs that are larger than memory. Made by
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
@@ -14,7 +17,7 @@ use crate::error::LogError;
 /// the file again, and marked; and what a recorder says of deliveries that it had to drop. What was met of these can be asked for
 /// once the lines are read.
 ///
-/// Line breaks may be `\n` or `\r\n`. Empty lines are passed over, and so is a byte order mark at the beginning.
+/// A line that is longer than 256 MiB ends it with an error. Line breaks may be `\n` or `\r\n`. Empty lines are passed over, and so is a byte order mark at the beginning.
 ///
 /// ```
 /// use hookgate::UnixSeconds;
@@ -159,11 +162,18 @@ impl<R: BufRead> Numbered<R> {
     fn read(&mut self) -> Result<Option<Line>, LogError> {
         loop {
             let mut text = Vec::new();
-            let read = self.reader.read_until(b'\n', &mut text);
+            let mut line = self.reader.by_ref().take(LONGEST_LINE + 1);
+            let read = line.read_until(b'\n', &mut text);
             if read.map_err(LogError::unreadable)? == 0 {
                 return Ok(None);
             }
             self.number += 1;
+            if text.len() as u64 > LONGEST_LINE {
+                let number = self.number;
+                let long = format!("line {number} is longer than {} MiB", LONGEST_LINE >> 20);
+                let error = io::Error::new(io::ErrorKind::InvalidData, long);
+                return Err(LogError::unreadable(error));
+            }
             let whole = text.pop_if(|last| *last == b'\n').is_some();
             text.pop_if(|last| *last == b'\r');
             if self.number == 1 && text.starts_with("\u{feff}".as_bytes()) {

@@ -185,3 +185,24 @@ fn numbers_that_no_machine_can_hold_are_refused_at_once() {
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{ran:?}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_an_end_takes_no_more_memory_than_it_may() {
+    for arguments in [
+        "log list /dev/zero",
+        "verify --log /dev/zero --line 1",
+        "sign --body /dev/zero",
+    ] {
+        // In KiB: without a limit of its own, the command would take all of it.
+        let limited = format!(
+            "ulimit -v 2000000; exec {} --json {arguments}",
+            env!("CARGO_BIN_EXE_hookgate")
+        );
+        let mut shell = std::process::Command::new("sh");
+        let ran = Ran::to_its_end(shell.args(["-c", &limited]).env("WEBHOOK_SECRET", SECRET));
+        assert_eq!((ran.code, &*ran.stdout), (Some(3), ""), "{ran:?}");
+        let error = ran.fault()["error"].to_string();
+        assert!(error.contains("longer than 256 MiB"), "{error}");
+    }
+}

@@ -80,6 +80,7 @@ mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;
+#[cfg(not(feature = "testing"))]
 mod ui;
 mod vectors;
 #[cfg(feature = "axum")]

@@ -93,7 +93,7 @@ fn listening(folder: &Folder) -> (Terminal, String) {
     send("/webhooks", &good(&order), &order);
     let page = other("page.created", "evt_1042");
     send("/webhooks", &good(&page), &page);
-    let member = other("member.joined", "evt_1043");
+    let member = other("member.removed", "evt_1043");
     send("/", &good(&member), &member);
     let value: serde_json::Value = serde_json::from_str(&member).unwrap();
     let in_lines = serde_json::to_string_pretty(&value).unwrap();

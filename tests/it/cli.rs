@@ -1,6 +1,8 @@
 //! What all commands share: help, completions, secrets, standard output, exit codes. Each over real pipes.
 
 mod codes;
+#[cfg(unix)]
+mod harmless;
 mod https;
 mod json;
 mod secrets;

@@ -422,7 +422,7 @@ fn a_wrong_command_line_says_what_to_write() {
     let to = "--to=http://127.0.0.1:1/";
     for (arguments, code, says) in [
         (vec!["simulate"], 2, "--to"),
-        (vec!["simulate", "--to=/hooks"], 2, "write the whole URL"),
+        (vec!["simulate", "--to=/hooks"], 2, "write it whole"),
         (vec!["simulate", to, "--attempts=4"], 2, "5..=6"),
         (vec!["simulate", to, "--rate=0"], 2, "from 0.000001"),
         (vec!["simulate", to, "--rate=nan"], 2, "from 0.000001"),

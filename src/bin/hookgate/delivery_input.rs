@@ -130,12 +130,22 @@ impl DeliveryArgs {
                 &format!("the log {origin} can't be read"),
                 error,
             )
+            .advise("check the path; a log has one delivery a line")
         };
-        let lines = BufReader::new(File::open(path).map_err(|error| cannot(&error))?);
+        let mut lines = BufReader::new(File::open(path).map_err(|error| cannot(&error))?);
         let mut found = Vec::new();
         let mut last = 0;
-        for (number, line) in (1_u64..).zip(lines.split(b'\n')) {
-            let line = line.map_err(|error| cannot(&error))?;
+        for number in 1_u64.. {
+            let mut line = Vec::new();
+            let read = lines
+                .by_ref()
+                .take(LONGEST + 1)
+                .read_until(b'\n', &mut line);
+            let read = read.and_then(|_| not_too_long(&line));
+            read.map_err(|error| cannot(&error))?;
+            if line.is_empty() {
+                break;
+            }
             last = number;
             if self.line.is_some_and(|wanted| wanted != number) || line.trim_ascii().is_empty() {
                 continue;
@@ -145,7 +155,8 @@ impl DeliveryArgs {
                 (Ok(delivery), ..) => found.push((number, delivery)),
                 (Err(error), Some(_), _) => {
                     let what = format!("line {number} of {origin}");
-                    return Err(Fault::caused_by(Class::Input, &what, &error));
+                    return Err(Fault::caused_by(Class::Input, &what, &error)
+                        .advise(format!("see what there is: hookgate log list {origin}")));
                 }
                 (Err(_), None, _) => {}
             }
@@ -201,13 +212,25 @@ fn unreadable(what: &str, path: &Path, error: &ReadError) -> Fault {
     Fault::caused_by(Class::Input, &format!("{what} in {place}"), error)
 }
 
+/// A file without an end, such as a device, must not take all memory.
+const LONGEST: u64 = 256 << 20;
+
+fn not_too_long(bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() as u64 > LONGEST {
+        let long = format!("it is longer than {} MiB", LONGEST >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, long));
+    }
+    Ok(())
+}
+
 /// All of a file, or of standard input.
 pub(crate) fn bytes_of(what: &str, path: &Path) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     let read = match path.to_str() {
-        Some("-") => io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
-        _ => std::fs::read(path).map(|read| bytes = read),
+        Some("-") => io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes),
+        _ => File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
     };
+    let read = read.and_then(|_| not_too_long(&bytes));
     read.map_err(|error| {
         let message = format!("{what} in {} can't be read", path.display());
         Fault::caused_by(Class::Input, &message, &error)

@@ -27,6 +27,14 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
+/// Reads how many a second: one in eleven days at least, and at most as many as one thread can sign.
+pub(crate) fn per_second(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (0.000_001..=100_000.0).contains(&rate) => Ok(rate),
+        _ => Err("a number from 0.000001 to 100000 is expected: 10, or 0.5".into()),
+    }
+}
+
 /// As a person writes it: `26 h 46 min 30 s`.
 pub(crate) fn show(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
@@ -90,6 +98,14 @@ mod tests {
         }
         let nanos = Duration::from_nanos(5_672_019);
         assert_eq!(millis(nanos).to_string(), "5.672");
+    }
+
+    #[test]
+    fn a_rate_is_one_that_can_be_kept() {
+        assert_eq!(per_second("0.5"), Ok(0.5));
+        for text in ["", "0", "-1", "1e-300", "1e300", "NaN", "inf", "5/s"] {
+            assert!(per_second(text).is_err(), "{text}");
+        }
     }
 
     #[test]

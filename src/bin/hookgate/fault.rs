@@ -4,6 +4,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::harmless::{harmless, harmless_json};
 
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
@@ -16,6 +19,13 @@ Exit codes:
   101  a bug of hookgate itself, which says so and asks for a report
   130  interrupted by Ctrl-C
 Nobody reading any more what is printed, as behind `| head`, is no fault: 0.";
+
+/// Whether what is said on standard error is JSON too.
+static IN_JSON: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn speak_json() {
+    IN_JSON.store(true, Ordering::Relaxed);
+}
 
 /// By convention 128 and the number of the signal.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -58,13 +68,7 @@ impl Fault {
 
     /// With an error and all that lies below it.
     pub(crate) fn caused_by(class: Class, message: &str, error: &dyn Error) -> Self {
-        let mut text = message.to_owned();
-        let mut next = Some(error);
-        while let Some(error) = next {
-            let _ = write!(text, ": {error}");
-            next = error.source();
-        }
-        Self::new(class, text)
+        Self::new(class, format!("{message}: {}", chain(error)))
     }
 
     pub(crate) fn interrupted() -> Self {
@@ -82,35 +86,73 @@ impl Fault {
         self.class as u8
     }
 
-    pub(crate) fn report(self, json: bool) -> ExitCode {
+    pub(crate) fn report(self) -> ExitCode {
         if !matches!(self.class, Class::ClosedPipe | Class::Interrupted) {
             // What can't be told is not worth a panic.
-            let _ = self.write(json);
+            let _ = self.write();
         }
         ExitCode::from(self.code())
     }
 
-    fn write(&self, json: bool) -> io::Result<()> {
-        let mut stderr = io::stderr().lock();
-        if json {
-            let error = serde_json::json!({ "error": self.message, "advice": self.advice });
-            return writeln!(stderr, "{error}");
-        }
-        writeln!(stderr, "hookgate: {}", self.message)?;
-        match &self.advice {
-            Some(advice) => writeln!(stderr, "  {advice}"),
-            None => Ok(()),
-        }
+    fn write(&self) -> io::Result<()> {
+        let advice = self.advice.as_deref();
+        say("error", "hookgate: ", &self.message, advice)
     }
+}
+
+/// An error and all that lies below it.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        let _ = write!(text, ": {error}");
+        below = error.source();
+    }
+    text
 }
 
 /// Says what is no fault, but should be known. To standard error, as faults are.
 pub(crate) fn warn(message: &str, advice: &str) {
     // What can't be told is not worth a panic.
-    let _ = writeln!(
-        io::stderr().lock(),
-        "hookgate: warning: {message}\n  {advice}"
-    );
+    let _ = say("warning", "hookgate: warning: ", message, Some(advice));
+}
+
+/// Says what is good to know. To standard error, where it stands in nobody's way.
+pub(crate) fn note(message: &str) {
+    let _ = say("note", "note: ", message, None);
+}
+
+/// Paths, names and what the other side has answered may stand in it, so nothing of it gets to a terminal as it is.
+fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    let (message, advice) = (without_secrets(message), advice.map(without_secrets));
+    if IN_JSON.load(Ordering::Relaxed) {
+        let said = serde_json::json!({ kind: message, "advice": advice }).to_string();
+        return writeln!(stderr, "{}", harmless_json(&said));
+    }
+    let mut text = format!("{before}{}\n", harmless(&message));
+    if let Some(advice) = advice {
+        let _ = writeln!(text, "  {}", harmless(&advice));
+    }
+    stderr.write_all(text.as_bytes())
+}
+
+/// A secret in the place of its variable's name or its file's, or of any argument, is a mistake that is soon made.
+pub(crate) fn without_secrets(text: &str) -> String {
+    const PREFIX: &str = "whsec_";
+    let mut parts = text.split(PREFIX);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|char: char| !char.is_ascii_alphanumeric() && !"+/=_-".contains(char));
+        let rest = &part[end.unwrap_or(part.len())..];
+        shown.push_str(PREFIX);
+        // In a sentence, nothing follows the prefix.
+        if rest.len() < part.len() {
+            shown.push('…');
+        }
+        shown.push_str(rest);
+    }
+    shown
 }
 
 /// Of writing to standard output, which is the one place where errors are passed on as they are.
@@ -120,5 +162,23 @@ impl From<io::Error> for Fault {
             return Self::new(Class::ClosedPipe, "");
         }
         Self::caused_by(Class::Input, "standard output can't be written", &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn what_looks_like_a_secret_is_not_repeated() {
+        for (text, shown) in [
+            ("whsec_made_up+/=: not set", "whsec_…: not set"),
+            ("'whsec_a' or 'whsec_b-c'", "'whsec_…' or 'whsec_…'"),
+            ("whsec_ and what follows", "whsec_ and what follows"),
+            ("the whole whsec_… text", "the whole whsec_… text"),
+            ("nothing of it", "nothing of it"),
+        ] {
+            assert_eq!(without_secrets(text), shown);
+        }
     }
 }

@@ -37,6 +37,41 @@ pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
     shown
 }
 
+/// The same of several lines: the ends of lines stay.
+pub(crate) fn harmless_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(harmless).collect();
+    lines.join("\n")
+}
+
+/// The same of JSON in one line, which says the same afterwards: what stands there as it is, stands there in a text.
+pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(is_harmful) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len() + 8);
+    for char in json.chars() {
+        if is_harmful(char) {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(char);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a terminal would act on these bytes, or show them as what they are not. Ends of lines and tabs are what text is made of.
+pub(crate) fn would_act(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text
+            .replace("\r\n", "\n")
+            .chars()
+            .any(|char| is_harmful(char) && !matches!(char, '\n' | '\t')),
+        Err(_) => true,
+    }
+}
+
 /// Controls, and what Unicode calls format characters: joiners, marks of direction, tags, and the separators of lines.
 fn is_harmful(char: char) -> bool {
     char.is_control()
@@ -70,6 +105,40 @@ mod tests {
             assert_eq!(harmless_bytes(text.as_bytes()), shown);
         }
         assert!(matches!(harmless("plain"), Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn json_says_the_same_and_acts_on_nothing() {
+        let value =
+            serde_json::json!({ "\u{9b}31m": ["\u{7f}\u{1b}[2J", "\u{202e}\u{e0041}", "東京"] });
+        let written = value.to_string();
+        let shown = harmless_json(&written);
+        assert!(
+            shown.contains("東京") && !shown.chars().any(is_harmful),
+            "{shown}"
+        );
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
+        assert!(matches!(harmless_json("{}"), Cow::Borrowed("{}")));
+    }
+
+    #[test]
+    fn text_may_be_shown_as_it_is_and_the_rest_may_not() {
+        for text in ["", "{\"a\":\r\n\t\"東京\"}\n"] {
+            assert!(!would_act(text.as_bytes()), "{text:?}");
+        }
+        for bytes in [
+            &b"\x1b[2J"[..],
+            b"a\rb",
+            b"\xff",
+            "\u{9b}".as_bytes(),
+            "\u{202e}".as_bytes(),
+        ] {
+            assert!(would_act(bytes), "{bytes:?}");
+        }
+        assert_eq!(harmless_lines("a\x1b\nb\n"), "a\\u{1b}\nb\n");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::Scheme;
 use http::{Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -69,7 +69,11 @@ impl HttpClient {
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, LONGEST_ANSWER)
             .collect()
-            .await?
+            .await
+            .map_err(|error| match error.downcast::<LengthLimitError>() {
+                Ok(_) => TransportError::from(TooLong),
+                Err(error) => error,
+            })?
             .to_bytes();
         Ok(Response::from_parts(parts, body))
     }
@@ -104,6 +108,10 @@ fn secure_client() -> io::Result<SecureClient> {
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", .0.as_secs_f64())]
 struct NoAnswer(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is longer than {} MiB", LONGEST_ANSWER >> 20)]
+struct TooLong;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the certificates that the system trusts can't be read")]
@@ -152,6 +160,7 @@ pub(crate) fn unreachable(target: &Uri, error: &TransportError) -> Fault {
             "install the system's certificates (Debian: ca-certificates), or name a file of them: SSL_CERT_FILE=ca.pem".into()
         }
         Cause::TooSlow => "is the receiver overloaded, or does a firewall drop what you send?".into(),
+        Cause::TooLong => "is it a receiver? an answer to a delivery needs no body".into(),
         Cause::Other => "is it the right port, and the right one of http and https?".into(),
     })
 }
@@ -162,6 +171,7 @@ enum Cause {
     Certificate,
     NoCertificates,
     TooSlow,
+    TooLong,
     Other,
 }
 
@@ -170,6 +180,9 @@ fn causes(error: &(dyn Error + 'static)) -> Cause {
     while let Some(error) = next {
         if error.is::<NoAnswer>() {
             return Cause::TooSlow;
+        }
+        if error.is::<TooLong>() {
+            return Cause::TooLong;
         }
         if error.is::<NoCertificates>() {
             return Cause::NoCertificates;

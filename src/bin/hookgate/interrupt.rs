@@ -47,6 +47,11 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
+/// Says that somebody looks after Ctrl-C from now on, in his own way: after a secret was asked for, it would end the process else.
+pub(crate) fn looked_after() {
+    AWAITED.store(true, Ordering::SeqCst);
+}
+
 /// Calls what has to tidy up by itself when it is interrupted, such as a prompt that has switched the terminal's echo off: there,
 /// Ctrl-C no longer ends the process. Afterwards it does again.
 pub(crate) fn held_back<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {

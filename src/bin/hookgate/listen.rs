@@ -39,6 +39,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::http_client::{HttpClient, target};
+use crate::interrupt::looked_after;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use answers::Answers;
@@ -63,7 +64,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "URL", conflicts_with = "status")]
     forward: Option<String>,
     /// How long the server behind --forward may take, such as 10s or 500ms. The sender is answered 503 after 4.5 s; what is answered later still counts
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = durations::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
     forward_timeout: Duration,
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
@@ -72,7 +73,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
     status: StatusCode,
     /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
     /// Answer 500 to so many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -126,6 +127,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
+    looked_after();
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let (reports, deliveries, missed) = Reports::new();
     let answers = Answers {

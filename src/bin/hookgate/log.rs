@@ -53,7 +53,7 @@ pub(crate) fn run(args: &LogArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 
 fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     for delivery in source::imported(&args.file)? {
-        out.line(&delivery.to_line())?;
+        out.json_text(&delivery.to_line())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,11 +26,13 @@ mod simulate;
 mod tests;
 mod verify;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use fault::{Class, Fault};
+use fault::{Class, Fault, without_secrets};
+use harmless::{harmless, harmless_lines};
 use out::Out;
 
 /// Receives, signs, replays and explains the webhooks of the Workspace Data Service.
@@ -48,17 +50,17 @@ struct Cli {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
+    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
+    Listen(listen::Listen),
+    Send(Box<send::SendArgs>),
+    Simulate(Box<simulate::SimulateArgs>),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
-    Listen(listen::Listen),
     Log(log::LogArgs),
-    Send(Box<send::SendArgs>),
-    Simulate(Box<simulate::SimulateArgs>),
-    Doctor(doctor::Doctor),
     Replay(Box<replay::ReplayArgs>),
-    /// Print the completions for a shell.
+    Doctor(doctor::Doctor),
+    /// Print the completions for a shell
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
     #[command(verbatim_doc_comment)]
@@ -74,6 +76,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(told) => return not_a_command(&told),
     };
+    if cli.json {
+        fault::speak_json();
+    }
     let mut out = Out::new(cli.json);
     let ended = run(cli.command, &mut out).and_then(|code| {
         out.flush()?;
@@ -84,22 +89,22 @@ fn main() -> ExitCode {
         Err(fault) => {
             // What was printed before counts, also where it can't be printed any more.
             let _ = out.flush();
-            fault.report(cli.json)
+            fault.report()
         }
     }
 }
 
 fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
     match command {
+        Command::Listen(args) => listen::run(args, out),
         Command::Send(args) => send::run(&args, out),
         Command::Simulate(args) => simulate::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
-        Command::Listen(args) => listen::run(args, out),
         Command::Log(args) => log::run(&args, out),
-        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Replay(args) => replay::run(&args, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "hookgate", &mut script);
@@ -113,19 +118,32 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
 fn not_a_command(told: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if told.use_stderr() && json {
+        fault::speak_json();
         let text = told.render().to_string();
         let (message, advice) = text.split_once("\n").unwrap_or((&text, ""));
         let message = message.strip_prefix("error: ").unwrap_or(message);
         return Fault::new(Class::Usage, message)
             .advise(advice.trim())
-            .report(true);
+            .report();
     }
-    let told_all = told.print().and_then(|()| {
-        use std::io::Write as _;
-        std::io::stdout().flush()
-    });
+    let told_all = print(told);
     match told_all {
         Ok(()) => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(Class::Usage as u8)),
-        Err(error) => Fault::from(error).report(json),
+        Err(error) => Fault::from(error).report(),
     }
+}
+
+/// As clap does, in colour; but what it repeats of the arguments may hold anything, a secret in the wrong place included.
+fn print(told: &clap::Error) -> io::Result<()> {
+    let is_told = |argument: std::ffi::OsString| match argument.to_str() {
+        Some(text) => without_secrets(&harmless(text)) != text,
+        None => true,
+    };
+    if told.use_stderr() && std::env::args_os().any(is_told) {
+        let text = told.render().to_string();
+        let shown = harmless_lines(&without_secrets(&text));
+        return io::stderr().write_all(shown.as_bytes());
+    }
+    told.print()?;
+    io::stdout().flush()
 }

@@ -4,6 +4,9 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde::Serialize;
 
+use crate::fault::{Class, Fault};
+use crate::harmless::{harmless_json, would_act};
+
 pub(crate) struct Out {
     json: bool,
     stdout: BufWriter<Stdout>,
@@ -40,8 +43,22 @@ impl Out {
     }
 
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.stdout, value)?;
-        self.stdout.write_all(b"\n")
+        self.json_text(&serde_json::to_string(value)?)
+    }
+
+    /// What is JSON already, in one line.
+    pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
+        self.line(&harmless_json(json))
+    }
+
+    /// What somebody else wrote, byte for byte; but not to a terminal that would act on it.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        if self.is_terminal() && would_act(bytes) {
+            let message = "the body has bytes that a terminal acts on, or that are no text";
+            return Err(Fault::new(Class::Input, message)
+                .advise("write it to a file, > body, or look at it as hex: | xxd"));
+        }
+        Ok(self.bytes(bytes)?)
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -16,9 +16,10 @@ use hookgate::testing::replay::{Answered, AnsweredReport, Mode, Portable, Replay
 use hookgate::testing::{DeliveryLog, LoggedDelivery, Transport, TransportError};
 use hookgate::{ReplayError, ReplayErrorKind};
 
+use crate::durations;
 use crate::event_types::is_of_type;
-use crate::fault::{Class, Fault, INTERRUPTED, answer};
-use crate::harmless::harmless;
+use crate::fault::{Class, Fault, INTERRUPTED, answer, chain, note};
+use crate::harmless::{harmless, harmless_lines};
 use crate::http_client::{HttpClient, target, unreachable};
 use crate::interrupt::or_interrupted;
 use crate::out::Out;
@@ -44,8 +45,8 @@ pub(crate) struct ReplayArgs {
     /// Send them with their recorded signatures, and no secret. What is older than the receiver's window is refused
     #[arg(long)]
     raw: bool,
-    /// Send so many copies of each delivery behind it
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Send so many copies of each delivery behind it, 1000 at most
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1_000))]
     duplicate: u32,
     /// Send them in another order
     #[arg(long)]
@@ -57,7 +58,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
     /// The most deliveries a second
-    #[arg(long, value_name = "N", value_parser = rate)]
+    #[arg(long, value_name = "N", value_parser = durations::per_second)]
     rate: Option<f64>,
     /// Only events of this type. May be given several times; `row.*` is all that begin so
     #[arg(long = "type", value_name = "TYPE", help_heading = "Which deliveries")]
@@ -170,7 +171,7 @@ impl Transport for ToUrl {
     ) -> Result<Response<Bytes>, TransportError> {
         *request.uri_mut() = self.uri.clone();
         self.client.deliver(request).await.map_err(|error| {
-            let text = causes(&error);
+            let text = chain(error.as_ref());
             let _ = self.failed.set(error);
             text.into()
         })
@@ -234,7 +235,7 @@ fn conclude(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
     if out.is_json() {
         return Ok(out.json_line(&json!({ "summary": summary }))?);
     }
-    Ok(out.line(&summary.to_string())?)
+    Ok(out.line(&harmless_lines(&summary.to_string()))?)
 }
 
 /// On standard error, and only where somebody looks at it.
@@ -254,6 +255,7 @@ fn open(path: &Path) -> Result<DeliveryLog, Fault> {
         let file = File::open(path).map_err(|error| {
             let what = format!("the log {} can't be opened", path.display());
             Fault::caused_by(Class::Input, &what, &error)
+                .advise("check the path; `-` is standard input")
         })?;
         DeliveryLog::read(BufReader::new(file))
     };
@@ -277,30 +279,4 @@ fn explained(error: &ReplayError) -> Fault {
         _ => (Class::Input, "take these lines out of the log"),
     };
     Fault::caused_by(class, "nothing was sent", error).advise(advice)
-}
-
-/// An error and all that lies below it.
-fn causes(error: &TransportError) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        text = format!("{text}: {error}");
-        below = error.source();
-    }
-    text
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
-    if rate.is_finite() && rate > 0.0 {
-        Ok(rate)
-    } else {
-        Err("a number above 0 is expected: 10, or 0.5".into())
-    }
-}
-
-/// On standard error, where it stands in nobody's way.
-fn note(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(io::stderr(), "note: {text}");
 }

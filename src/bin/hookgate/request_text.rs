@@ -58,7 +58,7 @@ fn http(request: &Request<Bytes>, headers: &[(&str, String)], out: &mut Out) -> 
         out.line(&format!("{name}: {value}"))?;
     }
     out.line(&format!("content-length: {}\n", request.body().len()))?;
-    out.bytes(request.body())?;
+    out.raw(request.body())?;
     Ok(out.line("")?)
 }
 

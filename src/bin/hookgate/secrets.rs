@@ -99,6 +99,7 @@ impl SecretArgs {
     pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
         let unusable = |error: hookgate::KeysError| {
             Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
+                .advise("give each live secret once, four at most")
         };
         let named = self.named()?;
         let first = named.first().map(|(_, secret)| secret.clone());

@@ -1,6 +1,5 @@
 //! `hookgate send`: one signed delivery, sound or broken, and what the answer to it means.
 
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,9 +13,10 @@ use hookgate::testing::sender::{Tamper, meaning};
 use hookgate::testing::{Signer, Transport};
 use hookgate::{Clock, ManualClock, RetrySchedule, SystemClock, UnixSeconds};
 
-use crate::fault::{Class, Fault, answer};
+use crate::delivery_input::bytes_of;
+use crate::fault::{Class, Fault, answer, note};
 use crate::harmless::harmless;
-use crate::http_client::HttpClient;
+use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
 use crate::request_text::{self, Form};
 use crate::secrets::SecretArgs;
@@ -32,8 +32,8 @@ pub(crate) struct SendArgs {
     #[arg(required_unless_present = "body")]
     event_type: Option<String>,
     /// Where to: the subscription's URL.
-    #[arg(long, value_name = "URL", value_parser = url)]
-    to: Uri,
+    #[arg(long, value_name = "URL")]
+    to: String,
     /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is JSON, and text otherwise; what is
     /// not there yet is made; `\.` is a dot inside a name. Repeatable.
     #[arg(long, value_name = "PATH=VALUE")]
@@ -50,8 +50,8 @@ pub(crate) struct SendArgs {
     /// Change something behind the signing.
     #[arg(long, value_name = "WHAT")]
     tamper: Option<TamperArg>,
-    /// Sign as of so long ago: 400s, 5m. A time ahead is negative: -30s.
-    #[arg(long, value_name = "SPAN", default_value = "0s", allow_hyphen_values = true, value_parser = age)]
+    /// Sign as of so long ago: 400s, 5min. A time ahead is negative: -30s.
+    #[arg(long, value_name = "DURATION", default_value = "0s", allow_hyphen_values = true, value_parser = age)]
     age: i64,
     /// The subscription's id, for X-Service-Webhook-Id.
     #[arg(long, value_name = "ID", default_value = "wh_1")]
@@ -79,19 +79,21 @@ enum TamperArg {
 }
 
 pub(crate) fn run(args: &SendArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let to = target(&args.to)?;
     signed_at(args)?;
     let signer = signer(args)?;
     let body = body(args)?;
     if let Some(form) = args.dry_run {
-        request_text::print(form, &request(args, &signer, body), out)?;
+        request_text::print(form, &request(args, &to, &signer, body), out)?;
         return Ok(answer(true));
     }
     let client = HttpClient::new()?;
-    interrupt::block_on(deliver_all(args, &signer, &body, &client, out))
+    interrupt::block_on(deliver_all(args, &to, &signer, &body, &client, out))
 }
 
 async fn deliver_all(
     args: &SendArgs,
+    to: &Uri,
     signer: &Signer,
     body: &Bytes,
     client: &HttpClient,
@@ -102,13 +104,13 @@ async fn deliver_all(
     let mut all_accepted = true;
     for _ in 0..args.repeat {
         // Signed anew each time, as the service does.
-        let request = request(args, signer, body.clone());
+        let request = request(args, to, signer, body.clone());
         let started = tokio::time::Instant::now();
         let answered = tokio::time::timeout(patience, client.deliver(request)).await;
         let elapsed = started.elapsed();
         let line = match answered {
             Ok(Ok(response)) => Line::answered(&sent, &response, elapsed),
-            Ok(Err(error)) => return Err(unreachable(&args.to, &*error)),
+            Ok(Err(error)) => return Err(unreachable(to, &error)),
             Err(_) => Line::unanswered(&sent, elapsed),
         };
         all_accepted &= line.accepted;
@@ -192,15 +194,21 @@ impl Line {
 
 fn signer(args: &SendArgs) -> Result<Signer, Fault> {
     let signer = Signer::new(args.secret.first()?);
-    let id = &args.subscription;
-    HeaderValue::from_str(id)
-        .map_err(|_| Fault::new(Class::Usage, "the subscription's id fits no header"))?;
+    named(signer, &args.subscription)
+}
+
+/// Names the subscription, as a header can.
+pub(crate) fn named(signer: Signer, id: &str) -> Result<Signer, Fault> {
+    HeaderValue::from_str(id).map_err(|_| {
+        Fault::new(Class::Usage, "the subscription's id fits no header")
+            .advise("copy it from the subscription's settings, without line breaks: wh_1")
+    })?;
     Ok(signer.subscription(id))
 }
 
 fn body(args: &SendArgs) -> Result<Bytes, Fault> {
     let given = match &args.body {
-        Some(path) => Some(read(path)?),
+        Some(path) => Some(Bytes::from(bytes_of("the body", path)?)),
         None => None,
     };
     if given.is_some() && args.set.is_empty() && args.id.is_none() {
@@ -212,6 +220,7 @@ fn body(args: &SendArgs) -> Result<Bytes, Fault> {
                 Class::Input,
                 "the body is no UTF-8, so nothing can be set in it",
             )
+            .advise("send it as it is, without --set and --id")
         })?),
         None => sample(args)?,
     };
@@ -225,6 +234,7 @@ fn body(args: &SendArgs) -> Result<Bytes, Fault> {
         })?;
         event = event.set(path, value).map_err(|error| {
             Fault::caused_by(Class::Usage, &format!("--set {set} can't be done"), &error)
+                .advise("write --set data.properties.Total=12.50")
         })?;
     }
     Ok(event.body())
@@ -247,11 +257,11 @@ fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
         .of_type(event_type))
 }
 
-fn request(args: &SendArgs, signer: &Signer, body: Bytes) -> Request<Bytes> {
+fn request(args: &SendArgs, to: &Uri, signer: &Signer, body: Bytes) -> Request<Bytes> {
     // It could be written when the command began.
     let at = signed_at(args).unwrap_or_else(|_| SystemClock.now());
     let mut request = signer.clone().at(at).request("/", body);
-    *request.uri_mut() = args.to.clone();
+    *request.uri_mut() = to.clone();
     let headers = request.headers_mut();
     for (name, _) in &args.header {
         headers.remove(name);
@@ -276,40 +286,9 @@ fn signed_at(args: &SendArgs) -> Result<UnixSeconds, Fault> {
         Err(_) => Err(Fault::new(
             Class::Usage,
             "at that age the timestamp lies before 1970, or too far ahead to be written",
-        )),
-    }
-}
-
-fn read(path: &PathBuf) -> Result<Bytes, Fault> {
-    let mut body = Vec::new();
-    let origin = path.display();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut body).map(|_| ())
-    } else {
-        std::fs::read(path).map(|bytes| body = bytes)
-    };
-    read.map_err(|error| {
-        Fault::caused_by(
-            Class::Input,
-            &format!("the body in {origin} can't be read"),
-            &error,
         )
-    })?;
-    Ok(body.into())
-}
-
-fn unreachable(to: &Uri, error: &(dyn std::error::Error + 'static)) -> Fault {
-    Fault::caused_by(Class::Network, &format!("{to} can't be reached"), error)
-        .advise("is the receiver running, and is the port right?")
-}
-
-pub(crate) fn url(text: &str) -> Result<Uri, String> {
-    let uri: Uri = text.parse().map_err(|error| format!("{error}"))?;
-    let scheme = uri.scheme_str();
-    if !matches!(scheme, Some("http" | "https")) || uri.authority().is_none() {
-        return Err("write the whole URL: http://127.0.0.1:3000/webhooks".to_owned());
+        .advise("the service's window is 300 s: --age 400s is stale, --age -400s too early")),
     }
-    Ok(uri)
 }
 
 /// Whole seconds in either direction.
@@ -329,10 +308,4 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
     let value = HeaderValue::try_from(value.trim()).map_err(|error| error.to_string())?;
     Ok((name, value))
-}
-
-/// On standard error, where it stands in nobody's way.
-fn note(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "note: {text}");
 }

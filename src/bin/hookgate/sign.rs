@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bytes::Bytes;
-use http::{HeaderValue, Uri};
 
 use hookgate::testing::Signer;
 use hookgate::{Clock, SystemClock, Timestamp, UnixSeconds};
 
 use crate::delivery_input::{bytes_of, time};
 use crate::fault::{Class, Fault};
+use crate::http_client::target;
 use crate::out::Out;
 use crate::request_text::{self, Form};
 use crate::secrets::SecretArgs;
+use crate::send::named;
 
 /// Print the headers for a body, signed as the service signs.
 ///
@@ -31,12 +32,13 @@ pub(crate) struct SignArgs {
     subscription: Option<String>,
     /// Print the curl command that delivers it here
     #[arg(long, value_name = "URL")]
-    curl: Option<Uri>,
+    curl: Option<String>,
     #[command(flatten)]
     secret: SecretArgs,
 }
 
 pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let to = args.curl.as_deref().map(target).transpose()?;
     let at = args.at.unwrap_or_else(|| SystemClock.now());
     Timestamp::at(at).map_err(|_| {
         Fault::new(
@@ -47,14 +49,12 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     })?;
     let mut signer = Signer::new(args.secret.first()?).at(at);
     if let Some(id) = &args.subscription {
-        HeaderValue::from_str(id)
-            .map_err(|_| Fault::new(Class::Usage, "the subscription's id fits no header"))?;
-        signer = signer.subscription(id);
+        signer = named(signer, id)?;
     }
     let body = Bytes::from(bytes_of("the body", Path::new(&args.body))?);
-    if let Some(url) = &args.curl {
+    if let Some(url) = to {
         let mut request = signer.request("/", body);
-        *request.uri_mut() = url.clone();
+        *request.uri_mut() = url;
         request_text::print(Form::Curl, &request, out)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use http::Uri;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -17,10 +16,9 @@ use hookgate::testing::sender::{
 use hookgate::{RetrySchedule, SystemClock};
 
 use crate::fault::{Class, Fault, answer};
-use crate::http_client::HttpClient;
+use crate::http_client::{HttpClient, target};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
-use crate::send::url;
 use crate::{durations, interrupt};
 use lines::{Lines, Told};
 
@@ -31,8 +29,8 @@ use lines::{Lines, Told};
 #[derive(clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
-    #[arg(long, value_name = "URL", value_parser = url)]
-    to: Uri,
+    #[arg(long, value_name = "URL")]
+    to: String,
     /// Stop making events after so many. 20 where neither this nor --duration is given
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -40,7 +38,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "DURATION", value_parser = durations::parse)]
     duration: Option<Duration>,
     /// So many events a second, in real time; 0.1 is one in ten seconds
-    #[arg(long, value_name = "N", default_value = "1", value_parser = rate)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = durations::per_second)]
     rate: f64,
     /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else goes faster: not the 5 s for an answer, and
     /// nothing of the receiver's, whose leases of 30 s may outlast a retry above 2
@@ -61,9 +59,9 @@ pub(crate) struct SimulateArgs {
     /// The subscription's id, for X-Service-Webhook-Id
     #[arg(long, value_name = "ID", default_value = "wh_1")]
     subscription: String,
-    /// At most so many requests at once
-    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..))]
-    at_once: u16,
+    /// How many requests wait for their answers at a time
+    #[arg(long, alias = "at-once", value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: u16,
     /// Append the service's log of recent deliveries to this file, a line of JSON an attempt
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -177,7 +175,7 @@ fn sender(
     seed: u64,
     tell: UnboundedSender<Told>,
 ) -> Result<SenderBuilder, Fault> {
-    let url = args.to.to_string();
+    let url = target(&args.to)?.to_string();
     let secret = args.secret.first()?;
     let client = HttpClient::new()?;
     let subscription = Subscription::new(&args.subscription, &url, secret, client);
@@ -194,7 +192,7 @@ fn sender(
         .duplicated(share(args.duplicated))
         .slow(share(args.slow), Duration::from_secs(8));
     let mut builder = Sender::builder()
-        .subscription(subscription.at_once(args.at_once.into()))
+        .subscription(subscription.at_once(args.concurrency.into()))
         .clock(SystemClock)
         .speed(args.speed)
         .keep_recent(0);
@@ -212,15 +210,6 @@ fn sender(
         builder = builder.on_recent(move |line| drop(tell.send(Told::Recent(line.to_line()))));
     }
     Ok(builder.on_attempt(move |event| drop(tell.send(Told::Attempt(Box::new(event.clone()))))))
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "a number is expected")?;
-    // One in eleven days, and as many as one thread can sign.
-    if (0.000_001..=100_000.0).contains(&rate) {
-        return Ok(rate);
-    }
-    Err("a number from 0.000001 to 100000 is expected".into())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -1,6 +1,5 @@
 //! `hookgate verify`: the receiver's verdict on a delivery.
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -11,7 +10,7 @@ use hookgate::{Proof, Verifier, VerifyError, Window};
 
 use crate::delivery_input::DeliveryArgs;
 use crate::durations;
-use crate::fault::{Class, Fault, answer};
+use crate::fault::{Class, Fault, answer, chain};
 use crate::harmless::harmless;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
@@ -32,11 +31,11 @@ pub(crate) struct VerifyArgs {
 /// The ages that are accepted.
 #[derive(clap::Args)]
 pub(crate) struct WindowArgs {
-    /// The greatest age that is accepted, in seconds or another unit: 300s, 5min
-    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    /// The greatest age that is accepted: 300s, 5min
+    #[arg(long = "window-past", alias = "past", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
     past: std::time::Duration,
-    /// The furthest ahead that is accepted, in seconds or another unit: 300s, 5min
-    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    /// The furthest ahead that is accepted: 300s, 5min
+    #[arg(long = "window-ahead", alias = "ahead", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
     ahead: std::time::Duration,
 }
 
@@ -100,15 +99,9 @@ pub(crate) struct ErrorTold {
 
 impl ErrorTold {
     pub(crate) fn of(error: &VerifyError) -> Self {
-        let mut message = error.to_string();
-        let mut below = error.source();
-        while let Some(source) = below {
-            message = format!("{message}: {source}");
-            below = source.source();
-        }
         Self {
             kind: error.kind().name(),
-            message,
+            message: chain(error),
         }
     }
 }

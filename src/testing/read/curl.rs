@@ -2,10 +2,12 @@
 
 use std::io;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::http::http;
-use super::shell::words;
+use super::shell::{piped, words};
 use crate::clock::UnixSeconds;
 use crate::error::{ReadError, ReadErrorKind as Kind};
 use crate::testing::log::LoggedDelivery;
@@ -66,6 +68,11 @@ pub fn curl(
     mut file: impl FnMut(&str) -> io::Result<Vec<u8>>,
 ) -> Result<LoggedDelivery, ReadError> {
     let command = command.trim_start_matches(['$', '#', ' ', '\t', '\n', '\r', '\u{feff}']);
+    let (command, printed) = behind_printf(command)?;
+    let mut file = |name: &str| match (name, &printed) {
+        ("-", Some(printed)) => Ok(printed.clone()),
+        _ => file(name),
+    };
     let mut words = words(command)?.into_iter();
     let name = words.next().unwrap_or_default();
     let program = name
@@ -95,6 +102,25 @@ pub fn curl(
         }
     }
     request.into_delivery(received_at)
+}
+
+/// What `printf %s … | base64 -d |` gives to curl, which is how [`LoggedDelivery::to_curl`] writes a body that is no text; and the command
+/// behind it.
+fn behind_printf(command: &str) -> Result<(&str, Option<Vec<u8>>), ReadError> {
+    let (words, decoder) = piped(command)?;
+    let [printf, form, encoded] = &words[..] else {
+        return Ok((command, None));
+    };
+    let Some(decoder) = decoder.filter(|_| printf == b"printf" && form == b"%s") else {
+        return Ok((command, None));
+    };
+    let (words, curl) = piped(decoder)?;
+    match (&words[..], curl, STANDARD.decode(encoded)) {
+        ([base64, decode], Some(curl), Ok(body)) if base64 == b"base64" && decode == b"-d" => {
+            Ok((curl, Some(body)))
+        }
+        _ => Ok((command, None)),
+    }
 }
 
 fn missing(option: &str) -> ReadError {
@@ -366,6 +392,32 @@ mod tests {
             ("curl.exe x -G -d a=b -H 'a: b'", ""),
         ] {
             assert_eq!(body(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_a_log_gives_is_read_back_whatever_its_body_is() {
+        for body in [
+            &b"{}"[..],
+            b"",
+            b"{\r\n}",
+            b"\xff\x00\x1b",
+            "\u{202e}'".as_bytes(),
+        ] {
+            let body = Bytes::copy_from_slice(body);
+            let at = UnixSeconds::new(1);
+            let logged = LoggedDelivery::new(at, [("a", "b")], body.clone());
+            let command = logged.to_curl("http://127.0.0.1:1/x").unwrap();
+            let read = read(&command).unwrap();
+            assert_eq!(read.body, Some(body), "{command}");
+            assert_eq!(read.header("a").map(|value| &**value), Some(&b"b"[..]));
+        }
+        for other in [
+            "printf %s 'e30=' | base64 -d",
+            "printf %s x | cat | curl x",
+            "printf %s '!' | base64 -d | curl x",
+        ] {
+            assert_eq!(read(other).unwrap_err().kind(), Kind::NotCurl, "{other}");
         }
     }
 

@@ -4,6 +4,12 @@ use crate::error::{ReadError, ReadErrorKind as Kind};
 
 /// Takes a command apart, up to what ends it: `;`, `|`, `&` and the like, standing alone.
 pub(super) fn words(command: &str) -> Result<Vec<Vec<u8>>, ReadError> {
+    piped(command).map(|(words, _)| words)
+}
+
+/// The same, with what a pipe leads to.
+pub(super) fn piped(command: &str) -> Result<(Vec<Vec<u8>>, Option<&str>), ReadError> {
+    let mut after = None;
     let mut reader = Reader {
         rest: command,
         word: None,
@@ -27,12 +33,16 @@ pub(super) fn words(command: &str) -> Result<Vec<Vec<u8>>, ReadError> {
                 Some(char) => reader.push(char),
             },
             char if char.is_whitespace() => reader.end_word(),
-            ';' | '|' | '&' | '>' | '<' if reader.word.is_none() => break,
+            '|' if reader.word.is_none() => {
+                after = Some(reader.rest);
+                break;
+            }
+            ';' | '&' | '>' | '<' if reader.word.is_none() => break,
             char => reader.push(char),
         }
     }
     reader.end_word();
-    Ok(reader.words)
+    Ok((reader.words, after))
 }
 
 struct Reader<'c> {

@@ -23,8 +23,8 @@ fn exit_0_and_1_are_the_answer() {
 fn exit_2_is_a_wrong_command_line() {
     for (wrong, named) in [
         (&["doctor", "--retention", "48"][..], "unit"),
-        (&["doctor", "--rate=-1"], "above zero"),
-        (&["doctor", "--rate", "nan"], "above zero"),
+        (&["doctor", "--rate=-1"], "0.000001"),
+        (&["doctor", "--rate", "nan"], "0.000001"),
         (
             &["doctor", "--url", "localhost:8080/webhooks"],
             "http://localhost:8080/webhooks",
@@ -199,4 +199,34 @@ fn exit_130_is_ctrl_c() {
         .read_to_string(&mut said)
         .unwrap();
     assert_eq!(said, "", "whoever pressed it knows");
+}
+
+/// The prompt takes Ctrl-C over, and gives it to who comes after it.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
+    use crate::terminal::Terminal;
+    use rustix::process::Signal;
+
+    let address = format!("127.0.0.1:{}", closed_port());
+    let arguments = ["listen", "--addr", &address, "--delay", "2s"];
+    let mut terminal = Terminal::start(&arguments, &[], (24, 100));
+    terminal.shows(&["(not shown): "]);
+    // The prompt stands there before the terminal has been told to hide what is typed.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    terminal.press(&format!("{SECRET}\n"));
+    terminal.shows(&[&address]);
+    let url = format!("http://{address}/webhooks");
+    let mut sender = hookgate(&["send", "row.created", "--to", &url])
+        .env("WEBHOOK_SECRET", SECRET)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(sender.try_wait().unwrap().is_none(), "it waits");
+    terminal.signal(Signal::INT);
+    assert_eq!(ends(&mut sender).code(), Some(0), "it was answered");
+    assert_eq!(terminal.end().code(), Some(130));
+    terminal.assert_whole();
 }

@@ -200,7 +200,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         ),
         (&[path, "--to", "localhost"], 2, "write it whole"),
         (&[path], 2, "--to"),
-        (&[path, "--to", url, "--rate=0"], 2, "above 0"),
+        (&[path, "--to", url, "--rate=0"], 2, "from 0.000001"),
         (&[path, "--to", url, "--concurrency=0"], 2, "1.."),
         (&[path, "--to", url, "--seed=1"], 2, "--reorder"),
         (

@@ -11,7 +11,8 @@ use hookgate::testing::DeliveryLog;
 use serde::Serialize;
 
 use crate::durations;
-use crate::fault::{Class, Fault, answer};
+use crate::fault::{Class, Fault, answer, without_secrets};
+use crate::harmless::harmless;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 
@@ -54,7 +55,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "EVENTS", default_value_t = hookgate::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
     capacity: usize,
     /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked against nothing
-    #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = rate, help_heading = "Measured against")]
+    #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = durations::per_second, help_heading = "Measured against")]
     rate: Option<f64>,
     /// A delivery log: for the clock's offset, and the longest body in it
     #[arg(long, value_name = "LOG", help_heading = "Measured against")]
@@ -66,13 +67,6 @@ pub(crate) struct Doctor {
 }
 
 const SETTINGS: &str = "Settings of the receiver";
-
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
-        _ => Err("a number above zero is expected, such as 0.2".into()),
-    }
-}
 
 /// What a check came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -112,19 +106,23 @@ impl Check {
         says: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
+        let advice = Some(without_secrets(&advice.into()));
         Self {
-            check: check.into(),
-            verdict,
-            says: says.into(),
-            advice: Some(advice.into()),
+            advice,
+            ..Self::judged(check.into(), verdict, says.into())
         }
     }
 
     fn ok(check: impl Into<String>, says: impl Into<String>) -> Self {
+        Self::judged(check.into(), Verdict::Ok, says.into())
+    }
+
+    /// A secret that stands where its variable's name should is a name here.
+    fn judged(check: String, verdict: Verdict, says: String) -> Self {
         Self {
-            check: check.into(),
-            verdict: Verdict::Ok,
-            says: says.into(),
+            check: without_secrets(&check),
+            verdict,
+            says: without_secrets(&says),
             advice: None,
         }
     }
@@ -174,17 +172,23 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
     }
     let width = checks
         .iter()
-        .map(|it| it.check.chars().count())
+        .map(|it| harmless(&it.check).chars().count())
         .max()
         .unwrap_or_default();
     for check in checks {
         let verdict = check.verdict.name();
+        let name = harmless(&check.check);
         out.line(&format!(
-            "{verdict:<12}  {:<width$}  {}",
-            check.check, check.says
+            "{verdict:<12}  {name:<width$}  {}",
+            harmless(&check.says)
         ))?;
         if let Some(advice) = &check.advice {
-            out.line(&format!("{:<12}  {:<width$}  → {advice}", "", ""))?;
+            out.line(&format!(
+                "{:<12}  {:<width$}  → {}",
+                "",
+                "",
+                harmless(advice)
+            ))?;
         }
     }
     out.line(&format!(

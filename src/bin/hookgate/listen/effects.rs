@@ -15,9 +15,10 @@ use http::{Request, Uri};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::action::{Effect, Target};
-use super::forward::{chain, end_to_end};
+use super::forward::end_to_end;
 use super::item::Item;
 use super::state::State;
+use crate::fault::chain;
 use crate::http_client::HttpClient;
 
 /// Terminals take no longer text into the clipboard, and some take none.

@@ -10,6 +10,7 @@ use http::header::{
 use http::{Request, Response, StatusCode, Uri};
 
 use super::answers::empty;
+use crate::fault::chain;
 use crate::http_client::HttpClient;
 
 #[derive(Clone, Debug)]
@@ -38,18 +39,6 @@ impl Forward {
         };
         FailureReason::new(reason).mark(empty(StatusCode::BAD_GATEWAY))
     }
-}
-
-/// An error and all that lies below it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        next = error.source();
-    }
-    text
 }
 
 /// The headers that are meant for the other end, in their order: without those of one connection (RFC 9110, section 7.6.1), and without

@@ -40,12 +40,13 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    if !out.is_json() {
-        out.line(&row(&[
-            "LINE", "TIME", "STATUS", "OUTCOME", "TYPE", "ID", "REASON",
-        ]))?;
-    }
+    // Not before the log is open: over an error it would head nothing.
+    let mut is_headed = out.is_json();
     args.source.each(|line, delivery| {
+        if !is_headed {
+            out.line(&row(&HEAD))?;
+            is_headed = true;
+        }
         let listed = Listed::of(line, &delivery);
         if args.takes(&listed, &delivery) {
             let text = listed.text();
@@ -53,8 +54,13 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         }
         Ok(Next::More)
     })?;
+    if !is_headed {
+        out.line(&row(&HEAD))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
+
+const HEAD: [&str; 7] = ["LINE", "TIME", "STATUS", "OUTCOME", "TYPE", "ID", "REASON"];
 
 impl ListArgs {
     fn takes(&self, listed: &Listed, delivery: &LoggedDelivery) -> bool {

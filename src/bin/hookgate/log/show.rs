@@ -45,12 +45,12 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let delivery = args.source.find(&args.which)?;
     if args.raw {
         let body = delivery.body.as_ref().ok_or_else(|| bodiless(&delivery))?;
-        out.bytes(body)?;
+        out.raw(body)?;
         return Ok(ExitCode::SUCCESS);
     }
     if out.is_json() {
         // As it stands in the log, but for how it is written.
-        out.line(&delivery.to_line())?;
+        out.json_text(&delivery.to_line())?;
         return Ok(ExitCode::SUCCESS);
     }
     out.line(&head(&delivery))?;

@@ -148,5 +148,7 @@ pub(super) fn open(path: &PathBuf) -> Result<(PathBuf, File), Fault> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
     let message = format!("{} can't be written", path.display());
-    Fault::caused_by(Class::Input, &message, error)
+    Fault::caused_by(Class::Input, &message, error).advise(
+        "give a file of your own, in a directory that is there, and look whether its disk is full",
+    )
 }

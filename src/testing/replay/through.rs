@@ -21,8 +21,8 @@ use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::testing::transport::{Transport, TransportError};
 use crate::verify::{EVENT_ID, EVENT_TYPE};
 
-/// A rate that is slower than this is as good as none, and no clock counts much further.
-const LONGEST_GAP: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// No rate is lower than one delivery in this time: far beyond any use, and far from where a point of time would overflow.
+const LONGEST_GAP: Duration = Duration::from_secs(24 * 3_600);
 
 /// A replay through a transport; made by [`Replay::through`]. Nothing happens before [`run`](Self::run).
 #[must_use = "nothing is sent before `run`"]
@@ -84,13 +84,10 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         self
     }
 
-    /// Sends no more than so many deliveries a second. Default: as many as are answered, as with what is no rate: zero, less, or no
-    /// number.
+    /// Sends no more than so many deliveries a second. Default: as many as are answered. One a day is the least, whatever is set.
     pub fn per_second(mut self, deliveries: f64) -> Self {
-        self.settings.gap = match deliveries > 0.0 {
-            true => Duration::try_from_secs_f64(1.0 / deliveries).unwrap_or(Duration::MAX),
-            false => Duration::ZERO,
-        };
+        let gap = Duration::try_from_secs_f64(1.0 / deliveries);
+        self.settings.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
         self
     }
 
@@ -164,8 +161,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
                 Step::Ends => break true,
                 Step::Sends => {
                     // No burst for what was late: the rate is an upper limit.
-                    let next = next_at.checked_add(self.settings.gap.min(LONGEST_GAP));
-                    next_at = next.unwrap_or(next_at).max(Instant::now());
+                    next_at = next_at.max(Instant::now()) + self.settings.gap;
                     if let Some((entry, copy)) = order.pop_front() {
                         let transport = self.transport.clone();
                         let patience = self.settings.patience;

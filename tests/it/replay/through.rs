@@ -193,25 +193,6 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_rate_is_too_slow_and_what_is_none_is_no_limit() {
-    let through = |says: &Says, log| Replay::of(log).raw().through(says.clone());
-    for rate in [1e-19, f64::MIN_POSITIVE, 1e-9] {
-        let report = through(&Says::new(200, 1), events(1)).per_second(rate);
-        assert!(report.run().await.unwrap().all_accepted(), "{rate}");
-        let slow = through(&Says::new(200, 1), events(2)).per_second(rate);
-        let day = Duration::from_secs(24 * 3_600);
-        let second = tokio::time::timeout(day, slow.run()).await;
-        assert!(second.is_err(), "{rate}: nothing is sent at once");
-    }
-    for none in [0.0, -1.0, f64::NAN] {
-        let begun = Instant::now();
-        let report = through(&Says::new(200, 1), events(20)).per_second(none);
-        assert!(report.run().await.unwrap().all_accepted(), "{none}");
-        assert!(begun.elapsed() < Duration::from_secs(1), "{none}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_is_not_answered_is_told_with_its_reason() {
     let slow = Says::new(200, 6_000);
     let report = Replay::of(events(3))

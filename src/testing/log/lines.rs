@@ -17,7 +17,8 @@ const LONGEST: usize = 256 << 20;
 /// A line that is no delivery is an error that names it, and the iterator can go on behind it. Three are none: a last line that was
 /// not written to its end, since a recorder that is killed leaves one; such a line further up that a recorder has found when it opened
 /// the file again, and marked; and what a recorder says of deliveries that it had to drop. What was met of these can be asked for
-/// once the lines are read. A line of more than 256 MiB is an error too, and is passed over without being kept.
+/// once the lines are read. A line of more than 256 MiB is an error too, and is passed over without being kept; one
+/// of more than twice that ends the log.
 ///
 /// Line breaks may be `\n` or `\r\n`. Empty lines are passed over, and so is a byte order mark at the beginning.
 ///
@@ -181,7 +182,7 @@ impl<R: BufRead> Numbered<R> {
             let mut whole = text.pop_if(|last| *last == b'\n').is_some();
             if !whole && text.len() > self.longest {
                 drop(text);
-                whole = skip_line(&mut self.reader).map_err(LogError::unreadable)?;
+                whole = self.skip_line().map_err(LogError::unreadable)?;
                 return Ok(Some(Line {
                     number: self.number,
                     text: Vec::new(),
@@ -203,25 +204,36 @@ impl<R: BufRead> Numbered<R> {
             }
         }
     }
-}
 
-/// Reads up to the next line break and keeps nothing. Says whether there was one.
-fn skip_line(reader: &mut impl BufRead) -> io::Result<bool> {
-    loop {
-        let buffer = match reader.fill_buf() {
-            Ok([]) => return Ok(false),
-            Ok(buffer) => buffer,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let (read, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (buffer.len(), false),
-        };
-        reader.consume(read);
-        if ended {
-            return Ok(true);
+    /// Reads up to the next line break and keeps nothing. Says whether there was one.
+    ///
+    /// # Errors
+    /// There is none within another line's length: a file without an end, such as a device, is no log.
+    fn skip_line(&mut self) -> io::Result<bool> {
+        let mut skipped = 0;
+        while skipped <= self.longest {
+            let buffer = match self.reader.fill_buf() {
+                Ok([]) => return Ok(false),
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let (read, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (buffer.len(), false),
+            };
+            self.reader.consume(read);
+            if ended {
+                return Ok(true);
+            }
+            skipped += read;
         }
+        let limit = self.longest >> 20;
+        let endless = format!(
+            "line {} is longer than {limit} MiB, and has no end",
+            self.number
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, endless))
     }
 }
 
@@ -251,7 +263,7 @@ mod tests {
     fn a_line_that_is_too_long_is_named_and_passed_over() {
         let line = line();
         // Behind it comes a whole one, and one that is as long as may be.
-        let log = format!("{line}\n{}\n{line}\r\n", "x".repeat(line.len() * 9));
+        let log = format!("{line}\n{}\n{line}\r\n", "x".repeat(line.len() * 3 / 2));
         let mut lines = LogLines::new(io::BufReader::with_capacity(16, log.as_bytes()));
         lines.lines.longest = line.len() + 1;
         assert!(lines.next().unwrap().is_ok());
@@ -263,10 +275,20 @@ mod tests {
         assert!(lines.next().unwrap().is_ok());
         assert!(lines.next().is_none());
         // Without an end it is no torn delivery either.
-        let mut lines = LogLines::new(log.as_bytes().split_at(line.len() * 5).0);
+        let mut lines = LogLines::new(log.as_bytes().split_at(line.len() * 5 / 2).0);
         lines.lines.longest = line.len();
         let kinds: Vec<_> = lines.by_ref().map(|read| read.is_ok()).collect();
         assert_eq!((kinds, lines.ended_torn()), (vec![true, false], false));
+    }
+
+    #[test]
+    fn a_line_without_an_end_ends_the_log() {
+        let endless = io::BufReader::new(io::repeat(b'x'));
+        let mut lines = LogLines::new(endless);
+        lines.lines.longest = 1_000;
+        let error = lines.next().unwrap().unwrap_err();
+        assert_eq!(error.kind(), LogErrorKind::Unreadable);
+        assert!(lines.next().is_none());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::report::{EventReport, Report, Verdict};
 
 /// In what a report differs from an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReportDiff {
     /// Events that came to something else, or that only one of the reports has.
@@ -23,6 +24,7 @@ pub struct ReportDiff {
 
 /// An event that came to something else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EventDiff {
     /// Its scope.
@@ -37,6 +39,7 @@ pub struct EventDiff {
 
 /// What an event came to, in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Came {
     /// In a word.

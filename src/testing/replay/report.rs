@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a replay came to, event by event. Its `Display` is for reading in a failed test, and ends with how to repeat it; as JSON it can
 /// be kept, and [compared](Self::diff) with that of another day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Report {
     /// The faults, as the expression that makes them.
@@ -23,6 +24,7 @@ pub struct Report {
 
 /// What became of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EventReport {
     /// The scope of its subscription's keys.
@@ -51,6 +53,7 @@ pub struct EventReport {
 
 /// What became of a delivery that names no event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OtherReport {
     /// Its line in the log, from 1.
@@ -65,6 +68,7 @@ pub struct OtherReport {
 
 /// One delivery and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AttemptReport {
     /// Its number in the whole replay, from 0.
@@ -93,6 +97,7 @@ pub struct AttemptReport {
 
 /// Where a delivery comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Origin {
     /// As it stands in the log.
@@ -105,6 +110,7 @@ pub enum Origin {
 
 /// A run of the handler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunReport {
     /// The attempt that began it, where that is known.
@@ -117,6 +123,7 @@ pub struct RunReport {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RunEnd {
     /// The handler answered 2xx.
@@ -139,6 +146,7 @@ pub enum RunEnd {
 
 /// A commit that the store confirmed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommitReport {
     /// The process that committed.
@@ -149,6 +157,7 @@ pub struct CommitReport {
 
 /// What an event came to, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Verdict {
     /// Handled once, and committed once.

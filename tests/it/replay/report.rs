@@ -51,6 +51,8 @@ async fn a_report_that_was_kept_is_the_same_report() {
     let report = replayed(Faults::seeded(7).duplicate().sender_hangs_up()).await;
     let json = serde_json::to_string(&report).unwrap();
     let kept: Report = serde_json::from_str(&json).unwrap();
+    // Fields are named as those of every command's `--json`.
+    assert!(json.contains(r#""beganAt":"#), "{json}");
     assert_eq!(kept, report);
     assert!(!json.contains("Ada") && !json.contains("whsec"), "{json}");
     assert!(kept.diff(&report).is_empty());

@@ -258,12 +258,15 @@ async fn bind(address: &str) -> Result<TcpListener, Fault> {
 
 /// Each delivery would come here again, find itself running, and be answered 503 in the end.
 fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
-    let port = forward.port_u16().unwrap_or(80);
+    let of_scheme = match forward.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    };
+    let port = forward.port_u16().unwrap_or(of_scheme);
     let host = forward.host().unwrap_or_default();
-    let is_here = host == "localhost"
-        || host
-            .parse()
-            .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    let ip = host.trim_matches(['[', ']']).parse();
+    let is_here = host.eq_ignore_ascii_case("localhost")
+        || ip.is_ok_and(|ip: std::net::IpAddr| ip.is_loopback() || ip == address.ip());
     if is_here && port == address.port() {
         return Err(
             Fault::new(Class::Usage, "--forward leads back to this receiver")
@@ -308,6 +311,36 @@ async fn print(
                 Signal::Continue => {}
                 Signal::Interrupt | Signal::Terminate => return Ok(End::Signalled(signal)),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_back_to_this_receiver_is_refused() {
+        let refused = |forward: &str, address: &str| {
+            refuse_a_circle(&forward.parse().unwrap(), address.parse().unwrap()).is_err()
+        };
+        for forward in [
+            "http://localhost:8787/",
+            "http://LOCALHOST:8787/",
+            "http://127.0.0.1:8787/other",
+            "http://[::1]:8787/",
+            "https://192.0.2.7:8787/",
+        ] {
+            assert!(refused(forward, "192.0.2.7:8787"), "{forward}");
+        }
+        assert!(refused("https://127.0.0.1/", "127.0.0.1:443"));
+        assert!(refused("http://127.0.0.1/", "127.0.0.1:80"));
+        for forward in [
+            "http://127.0.0.1:8788/",
+            "http://192.0.2.8:8787/",
+            "https://127.0.0.1/",
+        ] {
+            assert!(!refused(forward, "192.0.2.7:8787"), "{forward}");
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use hookgate::testing::log::LoggedDelivery;
 use hookgate::testing::read;
+use hookgate::verify::EVENT_ID;
 use hookgate::{Clock, Date, ReadError, ReadErrorKind, SystemClock, UnixSeconds};
-use serde::Deserialize;
 
 use crate::fault::{Class, Fault};
 
@@ -192,16 +192,10 @@ impl DeliveryArgs {
     }
 }
 
-/// In the header or in the body.
+/// Named in the body or in the header, which need not say the same.
 fn has_id(delivery: &LoggedDelivery, id: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Id {
-        id: String,
-    }
-    let header = delivery.header("x-service-event-id");
-    let body = delivery.body.as_deref().unwrap_or_default();
-    header.is_some_and(|header| header == id.as_bytes())
-        || serde_json::from_slice(body).is_ok_and(|body: Id| body.id == id)
+    let header = delivery.header(EVENT_ID);
+    delivery.event_id().as_deref() == Some(id) || header.is_some_and(|header| header == id)
 }
 
 fn unreadable(what: &str, path: &Path, error: &ReadError) -> Fault {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hookgate::testing::log::Difference;
 
-use super::source::{Source, Which, which};
+use super::source::{Source, Which};
 use crate::fault::{Class, Fault, answer};
 use crate::harmless::harmless;
 use crate::out::Out;
@@ -20,10 +20,10 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     source: Source,
     /// The first delivery: the number of its line, or its event's id
-    #[arg(value_name = "LINE|ID", value_parser = which)]
+    #[arg(value_name = "LINE|ID")]
     first: Option<Which>,
     /// The second one; of the other log, where one is given
-    #[arg(value_name = "LINE|ID", value_parser = which)]
+    #[arg(value_name = "LINE|ID")]
     second: Option<Which>,
     /// The other log
     #[arg(long, value_name = "LOG")]

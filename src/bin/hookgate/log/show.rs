@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use hookgate::testing::iso8601;
 use hookgate::testing::log::LoggedDelivery;
 
-use super::source::{Source, Which, which};
+use super::source::{Source, Which};
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::harmless::{harmless, harmless_bytes};
@@ -18,7 +18,7 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     source: Source,
     /// The number of its line, or its event's id
-    #[arg(value_name = "LINE|ID", value_parser = which)]
+    #[arg(value_name = "LINE|ID")]
     which: Which,
     /// Print the body alone, byte for byte
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct CurlArgs {
     #[command(flatten)]
     source: Source,
     /// The number of its line, or its event's id
-    #[arg(value_name = "LINE|ID", value_parser = which)]
+    #[arg(value_name = "LINE|ID")]
     which: Which,
     /// Where to [default: http://localhost:8080 with the recorded path]
     #[arg(long, value_name = "URL")]

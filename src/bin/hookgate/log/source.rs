@@ -28,13 +28,11 @@ pub(super) enum Which {
     Event(String),
 }
 
-/// As clap wants it, which never fails: whatever is no number is an id.
-#[allow(clippy::unnecessary_wraps)]
-pub(super) fn which(text: &str) -> Result<Which, String> {
-    Ok(match text.parse() {
-        Ok(line) => Which::Line(line),
-        Err(_) => Which::Event(text.to_owned()),
-    })
+/// Whatever is no number is an id. Clap reads arguments by it.
+impl From<String> for Which {
+    fn from(text: String) -> Self {
+        text.parse().map_or(Self::Event(text), Self::Line)
+    }
 }
 
 impl Source {

@@ -113,14 +113,7 @@ impl Example {
     #[cfg(unix)]
     #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn terminate(&mut self) -> bool {
-        let kill = format!("kill -TERM {}", self.child.id());
-        assert!(
-            Command::new("sh")
-                .args(["-c", &kill])
-                .status()
-                .unwrap()
-                .success()
-        );
+        signal(&self.child, "TERM");
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -281,4 +274,13 @@ pub(crate) fn row_created(id: &str, properties: &str) -> String {
     format!(
         r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{properties},"createdBy":{{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}}}}"#
     )
+}
+
+/// Sends a signal, by its short name, to a process that a test has started.
+#[cfg(unix)]
+#[cfg_attr(not(feature = "axum"), allow(dead_code))] // who starts examples and commands has that feature
+pub(crate) fn signal(child: &Child, name: &str) {
+    let kill = format!("kill -{name} {}", child.id());
+    let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(killed.success());
 }

@@ -477,13 +477,6 @@ fn ctrl_c_ends_it_with_130() {
         .spawn()
         .unwrap();
     let _stream = listener.accept().unwrap();
-    let kill = format!("kill -INT {}", child.id());
-    assert!(
-        Command::new("sh")
-            .args(["-c", &kill])
-            .status()
-            .unwrap()
-            .success()
-    );
+    crate::process::signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -366,14 +366,7 @@ fn ctrl_c_ends_with_what_is_known_so_far_and_130() {
             }),
             "{first}"
         );
-        let kill = format!("kill -INT {}", child.id());
-        assert!(
-            Command::new("sh")
-                .args(["-c", &kill])
-                .status()
-                .unwrap()
-                .success()
-        );
+        crate::process::signal(&child, "INT");
         let rest: Vec<_> = lines.map(Result::unwrap).collect();
         assert_eq!(child.wait().unwrap().code(), Some(130));
         let rest = rest.join("\n");

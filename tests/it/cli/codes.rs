@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::https::{self, AUTHORITY};
 use super::{Ran, SECRET, ends, hookgate};
@@ -176,14 +176,7 @@ fn exit_130_is_ctrl_c() {
     let (mut asked, _) = listener.accept().unwrap();
     let mut request = [0; 16];
     asked.read_exact(&mut request).unwrap();
-    let interrupt = format!("kill -INT {}", child.id());
-    assert!(
-        Command::new("sh")
-            .args(["-c", &interrupt])
-            .status()
-            .unwrap()
-            .success()
-    );
+    crate::process::signal(&child, "INT");
     assert_eq!(ends(&mut child).code(), Some(130));
     let mut said = String::new();
     child

@@ -30,6 +30,12 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// A reading that never goes backwards while the process lives.
     fn monotonic(&self) -> Monotonic;
+
+    /// The wall clock in milliseconds since 1970-01-01T00:00:00Z, for what one process writes and another one reads: the leases of an
+    /// inbox in a file. Zero before 1970. Unless told otherwise, whole seconds.
+    fn unix_millis(&self) -> u64 {
+        u64::try_from(self.now().as_i64()).map_or(0, |seconds| seconds.saturating_mul(1_000))
+    }
 }
 
 /// A shared clock is a clock.
@@ -40,6 +46,10 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
     fn monotonic(&self) -> Monotonic {
         (**self).monotonic()
+    }
+
+    fn unix_millis(&self) -> u64 {
+        (**self).unix_millis()
     }
 }
 
@@ -136,6 +146,13 @@ impl Clock for SystemClock {
         static START: OnceLock<Instant> = OnceLock::new();
         Monotonic(START.get_or_init(Instant::now).elapsed())
     }
+
+    fn unix_millis(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
+    }
 }
 
 /// A clock that stands still until it is moved. Clones share their time.
@@ -192,6 +209,13 @@ impl Clock for ManualClock {
             self.0.monotonic_nanos.load(Ordering::SeqCst),
         ))
     }
+
+    fn unix_millis(&self) -> u64 {
+        // The wall's part of a second is that of the monotonic reading: one moves the other.
+        let part = self.0.monotonic_nanos.load(Ordering::SeqCst) % 1_000_000_000 / 1_000_000;
+        let seconds = u64::try_from(self.now().as_i64()).unwrap_or_default();
+        seconds.saturating_mul(1_000).saturating_add(part)
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +233,20 @@ mod tests {
             clock.monotonic().since_start(),
             Duration::from_millis(2_500)
         );
+    }
+
+    #[test]
+    fn milliseconds_go_on_where_seconds_stand() {
+        let clock = ManualClock::at(UnixSeconds::new(100));
+        clock.advance(Duration::from_millis(1_750));
+        assert_eq!(clock.unix_millis(), 101_750);
+        clock.set_wall(UnixSeconds::new(50));
+        assert_eq!(clock.unix_millis(), 50_750);
+        clock.set_wall(UnixSeconds::new(-1));
+        assert!(clock.unix_millis() < 1_000);
+        clock.set_wall(UnixSeconds::new(i64::MAX));
+        assert_eq!(clock.unix_millis(), u64::MAX);
+        assert!(SystemClock.unix_millis() / 1_000 > 1_700_000_000);
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
-/// Minted by [`Receiver::recognise`](crate::Receiver::recognise) alone, so whoever holds one holds proof.
+/// Minted by [`Receiver::recognise`](crate::Receiver::recognise) alone, so whoever holds one holds proof. An inbox (feature `inbox`) gives
+/// back those that were put into it.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
 
@@ -46,6 +47,16 @@ impl Delivery {
             received_at,
             by,
         }))
+    }
+
+    /// What an inbox gives back. No receiver of this process has recognised it.
+    #[cfg(feature = "inbox")]
+    pub(crate) fn given_back(
+        verified: Verified,
+        head: EventHead,
+        received_at: UnixSeconds,
+    ) -> Self {
+        Self::new(verified, head, received_at, RecognisedBy(0))
     }
 
     /// Which receiver has recognised it.

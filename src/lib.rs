@@ -56,8 +56,11 @@
 //! | `moka` (default) | `MemoryStore` |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
+//! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
+//! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
+//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also there |
 //! | `testing` | `testing`: signed deliveries, factories, the delivery log and its replay, the sender, explanations, the conformance suite for stores |
-//! | `cli` | the command `hookgate`; brings `axum`, `moka` and `testing` |
+//! | `cli` | the command `hookgate`; brings `axum`, `inbox`, `moka` and `testing` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
 //! A feature adds API and changes no behaviour.
@@ -76,10 +79,19 @@ pub mod event;
 pub mod extract;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub mod inbox;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
 pub mod lookup;
 pub mod outcome;
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub mod postgres;
 pub mod receiver;
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub mod redis;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod route;
@@ -118,6 +130,12 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use inbox::Inbox;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub use inbox::{Accepted, Sink};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;

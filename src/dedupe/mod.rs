@@ -69,3 +69,5 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 pub(crate) use claim::ClaimRecord;
+#[cfg(feature = "inbox")]
+pub(crate) use key::body_digest;

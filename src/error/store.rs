@@ -48,9 +48,9 @@ impl StoreError {
 impl StoreErrorKind {
     fn message(self) -> &'static str {
         match self {
-            Self::Unavailable => "the store of claims is unavailable",
-            Self::TimedOut => "the store of claims did not answer in time",
-            Self::Full => "the store of claims is full and refuses new events",
+            Self::Unavailable => "the store is unavailable",
+            Self::TimedOut => "the store did not answer in time",
+            Self::Full => "the store is full and refuses new events",
         }
     }
 }

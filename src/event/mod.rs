@@ -64,6 +64,8 @@ mod number;
 mod parse;
 mod properties;
 mod row;
+#[cfg(feature = "inbox")]
+mod row_key;
 mod scan;
 mod value;
 
@@ -79,6 +81,8 @@ pub(crate) use model::model_id;
 pub use number::Number;
 pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
+#[cfg(feature = "inbox")]
+pub(crate) use row_key::row_of;
 pub use value::{Field, File, Value};
 
 use std::fmt;

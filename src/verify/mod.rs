@@ -49,6 +49,8 @@ pub use window::Window;
 pub(crate) use headers::Found;
 pub(crate) use keyring::Ring;
 pub(crate) use keys::{Finding, Selected};
+#[cfg(feature = "inbox")]
+pub(crate) use verified::Noted;
 
 use std::fmt;
 use std::sync::Arc;

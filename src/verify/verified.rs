@@ -13,7 +13,8 @@ use super::timestamp::Timestamp;
 ///
 /// Minted by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
 /// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` can't be handed
-/// anything unchecked.
+/// anything unchecked. An inbox (feature `inbox`) gives back those that it was given, so its proofs are as good as its file or table is
+/// guarded.
 ///
 /// ```compile_fail
 /// let forged = hookgate::Verified { proof: todo!(), body: b"{}" };
@@ -27,6 +28,16 @@ pub struct Verified<B = Bytes> {
 impl<B: SignedBytes> Verified<B> {
     pub(super) fn vouch(proof: Proof, body: B) -> Self {
         Self { proof, body }
+    }
+
+    /// What an inbox gives back of what it was given: it takes nothing but a [`Verified`].
+    #[cfg(feature = "inbox")]
+    pub(crate) fn given_back(timestamp: Timestamp, noted: Noted, body: B) -> Self {
+        let signer = Signer::Noted(Arc::new(noted));
+        Self {
+            proof: Proof { timestamp, signer },
+            body,
+        }
     }
 
     /// The raw bytes that were signed.
@@ -89,16 +100,33 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 #[derive(Clone)]
 pub struct Proof {
     timestamp: Timestamp,
-    ring: Arc<Ring>,
-    key: usize,
+    signer: Signer,
+}
+
+#[derive(Clone)]
+enum Signer {
+    /// A key that is or was live in this process.
+    Live { ring: Arc<Ring>, key: usize },
+    /// What was written down of one when the delivery was put into an inbox. The key itself may be long gone.
+    #[cfg(feature = "inbox")]
+    Noted(Arc<Noted>),
+}
+
+/// What an inbox notes of a proof.
+#[cfg(feature = "inbox")]
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub(crate) scope: String,
+    pub(crate) key_name: String,
+    pub(crate) subscription: Option<String>,
+    pub(crate) workspace: Option<String>,
 }
 
 impl Proof {
     pub(super) fn new(timestamp: Timestamp, ring: Arc<Ring>, key: usize) -> Self {
         Self {
             timestamp,
-            ring,
-            key,
+            signer: Signer::Live { ring, key },
         }
     }
 
@@ -111,25 +139,41 @@ impl Proof {
     /// The name of the key that matched. Once an old key's name is no longer seen, it can be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
-        self.ring.keys.get(self.key).map_or("", |key| &key.name)
+        match &self.signer {
+            Signer::Live { ring, key } => ring.keys.get(*key).map_or("", |key| &key.name),
+            #[cfg(feature = "inbox")]
+            Signer::Noted(noted) => &noted.key_name,
+        }
     }
 
     /// The scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
-        &self.ring.scope
+        match &self.signer {
+            Signer::Live { ring, .. } => &ring.scope,
+            #[cfg(feature = "inbox")]
+            Signer::Noted(noted) => &noted.scope,
+        }
     }
 
     /// The subscription whose ring it is, where rings are held by subscription. The configured id, not the header.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
-        self.ring.subscription.as_deref()
+        match &self.signer {
+            Signer::Live { ring, .. } => ring.subscription.as_deref(),
+            #[cfg(feature = "inbox")]
+            Signer::Noted(noted) => noted.subscription.as_deref(),
+        }
     }
 
     /// The workspace that the ring is pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
-        self.ring.workspace.as_deref()
+        match &self.signer {
+            Signer::Live { ring, .. } => ring.workspace.as_deref(),
+            #[cfg(feature = "inbox")]
+            Signer::Noted(noted) => noted.workspace.as_deref(),
+        }
     }
 }
 

@@ -502,7 +502,7 @@ mod packages {
     });
 
     /// README's rows and what to ask cargo for.
-    const ROWS: [(&str, &[&str]); 13] = [
+    const ROWS: [(&str, &[&str]); 16] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -519,6 +519,12 @@ mod packages {
             "`testing`",
             &["--no-default-features", "--features=testing"],
         ),
+        ("`redis`", &["--no-default-features", "--features=redis"]),
+        (
+            "`postgres`",
+            &["--no-default-features", "--features=postgres"],
+        ),
+        ("`inbox`", &["--no-default-features", "--features=inbox"]),
         ("`cli`", &["--no-default-features", "--features=cli"]),
         ("`chrono`", &["--no-default-features", "--features=chrono"]),
         ("`jiff`", &["--no-default-features", "--features=jiff"]),

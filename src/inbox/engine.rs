@@ -1,0 +1,190 @@
+//! What an inbox keeps its entries in: the contract between the workers and SQLite or PostgreSQL.
+
+#![allow(dead_code)] // until the engines and workers stand
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::entry::Entry;
+use super::sink::Accepted;
+use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::event::{EventId, EventType};
+
+/// Names an entry of an inbox: in the order in which they were accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub(crate) i64);
+
+/// ```text
+///           lease                      settle(Done)
+///  queued ─────────▶ running(token) ─────────────────▶ done ── retention over ──▶ gone
+///    ▲                 │   │  │
+///    ├── Retry, Return ┘   │  └── Dead, or tries used up ──▶ dead ── purge ──▶ gone
+///    └── the lease ends ───┘                                   │
+///    └────────────────────────── retry ────────────────────────┘
+/// ```
+///
+/// A try is counted when it is leased, so that an event whose handler kills the process comes to an end as well. Each call is one
+/// indivisible and durable step. Renewal and settlement carry the lease's token; with another one they are `Lost` and change nothing;
+/// repeated with the same one after a lost reply, they are `Held`. Time is the engine's own.
+pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
+    fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
+
+    /// Leases entries whose turn it is, the longest due first.
+    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch>;
+
+    fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership>;
+
+    fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
+
+    /// Is notified when an entry may have become due: in this process, and in others as far as the engine can tell.
+    fn changed(&self) -> &Notify;
+
+    fn list(&self, which: Which, page: Page) -> StoreFuture<'_, Vec<Listed>>;
+
+    /// An entry whole; the body of one that is done is gone.
+    fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
+
+    /// Makes entries that wait or are dead due now, with all their tries before them. Says how many.
+    fn retry(&self, which: Which) -> StoreFuture<'_, u64>;
+
+    /// Makes entries that wait dead letters. Says how many.
+    fn bury(&self, which: Which, reason: String) -> StoreFuture<'_, u64>;
+
+    /// Deletes dead letters, or entries that are done, and forgets their ids. Says how many.
+    fn purge(&self, which: Which) -> StoreFuture<'_, u64>;
+
+    fn stats(&self) -> StoreFuture<'_, InboxStats>;
+}
+
+/// What a worker asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    /// At most so many.
+    pub(crate) most: usize,
+    pub(crate) lease: Duration,
+    /// An entry whose lease ended on its last try becomes a dead letter instead.
+    pub(crate) max_tries: u32,
+    /// None of a row that another lease runs on, and no two of one row.
+    pub(crate) serial_by_row: bool,
+    /// Those that run in this process, whatever the engine's clock says of their leases.
+    pub(crate) except: Vec<EntryId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) jobs: Vec<Job>,
+    /// How long until another entry is due, as far as known now.
+    pub(crate) next_in: Option<Duration>,
+    /// Became dead letters, since the lease of their last try ended without a settlement.
+    pub(crate) buried: Vec<Listed>,
+}
+
+/// A leased entry.
+pub(crate) struct Job {
+    pub(crate) id: EntryId,
+    pub(crate) token: ClaimToken,
+    /// This one included.
+    pub(crate) tries: u32,
+    /// From acceptance to the lease.
+    pub(crate) waited: Duration,
+    pub(crate) entry: Entry,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("id", &self.id)
+            .field("tries", &self.tries)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a try ended.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// Handled.
+    Done,
+    /// Failed: due again after this time.
+    Retry { after: Duration, error: String },
+    /// Can't or won't succeed.
+    Dead { error: String },
+    /// Not begun, or cut off by a shutdown: due at once, and the try does not count.
+    Return,
+}
+
+/// Which entries an operator means.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Which {
+    /// Absent: whatever id.
+    pub(crate) id: Option<EntryId>,
+    pub(crate) event_id: Option<String>,
+    pub(crate) state: Option<EntryState>,
+    /// Accepted at least so long ago.
+    pub(crate) older_than: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) after: Option<EntryId>,
+    pub(crate) most: usize,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EntryState {
+    /// Waits for its turn: for the first time, or for the end of a back-off.
+    Queued,
+    /// A worker has leased it. Where the lease has ended, its worker is gone or stands still, and the next one takes it.
+    Running,
+    /// Handled. Its body is deleted; its id is remembered until its retention ends.
+    Done,
+    /// Nobody tries again, unless told to.
+    Dead,
+}
+
+/// An entry as a list shows it: without the body.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Its number.
+    pub id: EntryId,
+    /// The event's id.
+    pub event_id: EventId,
+    /// The event's type.
+    pub event_type: EventType,
+    /// The scope of the keys that proved it.
+    pub scope: String,
+    /// Where it stands.
+    pub state: EntryState,
+    /// How often it was tried.
+    pub tries: u32,
+    /// When it was accepted, in milliseconds since 1970-01-01T00:00:00Z.
+    pub accepted_at: u64,
+    /// When it is due, when its lease ends, or when its id is forgotten, by its state, in the same unit. `None` for a dead letter.
+    pub until: Option<u64>,
+    /// Why its last try failed.
+    pub last_error: Option<String>,
+    /// Bytes of its body; of one that is done, zero.
+    pub body_bytes: u64,
+}
+
+/// An inbox in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InboxStats {
+    /// Entries that wait for their turn.
+    pub queued: u64,
+    /// Of those, the ones that have failed before.
+    pub retrying: u64,
+    /// Entries under a lease.
+    pub running: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Entries that are done, and whose ids are remembered.
+    pub done: u64,
+    /// How long ago the oldest entry that is queued or running was accepted.
+    pub oldest: Option<Duration>,
+}

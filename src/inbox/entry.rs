@@ -1,0 +1,76 @@
+//! What is written down of a delivery, and the delivery that it becomes again.
+
+#![allow(dead_code)] // until the engines and workers stand
+
+use bytes::Bytes;
+
+use crate::clock::UnixSeconds;
+use crate::dedupe::{EventKey, body_digest};
+use crate::delivery::Delivery;
+use crate::error::Malformed;
+use crate::event::{EventHead, EventId, EventType, row_of};
+use crate::verify::{Noted, Timestamp, Verified};
+
+/// A delivery as an engine keeps it.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) key: EventKey,
+    /// A digest of scope, data model and row, for events that name a row.
+    pub(crate) row: Option<EventKey>,
+    /// Tells another body under the same id, also when the body is gone.
+    pub(crate) digest: u64,
+    pub(crate) event_id: String,
+    pub(crate) event_type: String,
+    /// The timestamp that was signed.
+    pub(crate) timestamp: String,
+    pub(crate) received_at: UnixSeconds,
+    pub(crate) scope: String,
+    pub(crate) key_name: String,
+    pub(crate) subscription: Option<String>,
+    pub(crate) workspace: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+impl Entry {
+    pub(crate) fn of(delivery: &Delivery) -> Self {
+        let proof = delivery.verified().proof();
+        Self {
+            key: *delivery.key(),
+            row: row_of(delivery.verified()).map(|(model, row)| {
+                // The model with its length, so that no other model and row read alike.
+                let row = format!("{}:{model}{row}", model.len());
+                EventKey::new(proof.scope(), &row)
+            }),
+            digest: body_digest(delivery.body()),
+            event_id: delivery.event_id().to_owned(),
+            event_type: delivery.event_type().to_owned(),
+            timestamp: proof.timestamp().as_str().to_owned(),
+            received_at: delivery.received_at(),
+            scope: proof.scope().to_owned(),
+            key_name: proof.key_name().to_owned(),
+            subscription: proof.subscription_id().map(str::to_owned),
+            workspace: proof.pinned_workspace().map(str::to_owned),
+            body: delivery.body().clone(),
+        }
+    }
+
+    /// The delivery as it was accepted.
+    ///
+    /// # Errors
+    /// What is stored is none: somebody else has written there.
+    pub(crate) fn into_delivery(self) -> Result<Delivery, Malformed> {
+        let head = EventHead {
+            id: EventId::parse(&self.event_id)?,
+            event_type: EventType::parse(&self.event_type)?,
+        };
+        let noted = Noted {
+            scope: self.scope,
+            key_name: self.key_name,
+            subscription: self.subscription,
+            workspace: self.workspace,
+        };
+        let timestamp = Timestamp::parse(self.timestamp.as_bytes())?;
+        let verified = Verified::given_back(timestamp, noted, self.body);
+        Ok(Delivery::given_back(verified, head, self.received_at))
+    }
+}

@@ -1,0 +1,21 @@
+//! For handlers that take longer than the sender waits, or that must survive a deploy: a delivery is verified, **stored**, and
+//! answered 2xx only once it is durable. Workers handle it afterwards.
+//!
+//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one.
+
+mod sink;
+
+#[cfg(feature = "inbox")]
+mod durable;
+#[cfg(feature = "inbox")]
+mod engine;
+#[cfg(feature = "inbox")]
+mod entry;
+
+pub use sink::{Accepted, Sink};
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use {
+    durable::Inbox,
+    engine::{EntryId, EntryState, InboxStats, Listed},
+};

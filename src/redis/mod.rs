@@ -1,0 +1,1 @@
+//! Claims that several processes share, on Redis or Valkey.

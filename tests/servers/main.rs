@@ -1,0 +1,35 @@
+//! What stands on a server of its own: each test starts the servers that it needs on free loopback ports, and stops them.
+//!
+//! Where a server's program is missing, its tests say so and are left out; `scripts/test` installs what is missing, and sets
+//! `HOOKGATE_REQUIRE_TOOLS`, with which nothing is left out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A test stops at what it did not expect.
+#![allow(unreachable_pub, missing_debug_implementations)] // Nothing here is anybody's API.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
+#![cfg(unix)]
+
+#[allow(dead_code, unused_imports)] // not every test needs every server
+mod support;
+
+mod start {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use crate::support::{PostgresServer, Proxy, RedisServer};
+
+    #[test]
+    fn servers_start_answer_and_start_again() {
+        if let Some(mut redis) = RedisServer::start(&[]) {
+            redis.restart();
+            let proxy = Proxy::before(redis.server.address);
+            let mut stream = TcpStream::connect(proxy.address).unwrap();
+            stream.write_all(b"PING\r\n").unwrap();
+            let mut answer = [0; 7];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"+PONG\r\n");
+        }
+        if let Some(mut postgres) = PostgresServer::start(&[]) {
+            postgres.restart();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A Redis of a test's own.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::folder::Folder;
+use super::server::{Server, free_port, program};
+
+pub struct RedisServer {
+    pub server: Server,
+    folder: Folder,
+    program: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+}
+
+impl RedisServer {
+    /// With these settings after the port, such as `["--maxmemory", "3mb"]`. Nothing is written to disk unless they say so.
+    pub fn start(settings: &[&str]) -> Option<Self> {
+        let program = program("redis-server", &[])?;
+        let folder = Folder::new();
+        let settings: Vec<_> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let port = free_port();
+        let server = run(&program, &folder, port, &settings);
+        Some(Self {
+            server,
+            folder,
+            program,
+            port,
+            settings,
+        })
+    }
+
+    /// Kills it, and starts it again on the same port, with what it has on disk.
+    pub fn restart(&mut self) {
+        self.server.kill();
+        self.server = run(&self.program, &self.folder, self.port, &self.settings);
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.server.address)
+    }
+}
+
+fn run(program: &PathBuf, folder: &Folder, port: u16, settings: &[String]) -> Server {
+    let mut command = Command::new(program);
+    command.current_dir(folder.path());
+    command.args(["--bind", "127.0.0.1", "--save", "", "--port"]);
+    command.arg(port.to_string()).args(settings);
+    Server::start(&mut command, port)
+}

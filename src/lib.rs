@@ -122,6 +122,9 @@ pub use error::{
     LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind, ReplayError,
     ReplayErrorKind, SenderError, SenderErrorKind,
 };
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub use error::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};

@@ -15,6 +15,8 @@ mod log;
 mod lookup;
 #[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "testing")]
 mod read;
 #[cfg(feature = "testing")]
@@ -36,6 +38,8 @@ pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
 #[cfg(feature = "testing")]

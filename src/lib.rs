@@ -122,6 +122,9 @@ pub use error::{
     LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind, ReplayError,
     ReplayErrorKind, SenderError, SenderErrorKind,
 };
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use error::{RedisError, RedisErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};
@@ -152,6 +155,9 @@ pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 pub use receiver::{
     Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
 };
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};

@@ -17,6 +17,8 @@ mod lookup;
 mod path;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
@@ -38,6 +40,8 @@ pub use lookup::{LookupError, LookupErrorKind};
 pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "redis")]
+pub use redis::{RedisError, RedisErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

@@ -19,6 +19,8 @@ mod path;
 mod postgres;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
@@ -42,6 +44,8 @@ pub use path::{PathError, PathErrorKind};
 pub use postgres::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "redis")]
+pub use redis::{RedisError, RedisErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

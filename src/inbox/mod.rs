@@ -14,6 +14,10 @@ mod durable;
 mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
+#[cfg(all(test, feature = "inbox"))]
+mod memory;
+#[cfg(feature = "inbox")]
+mod workers;
 
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
@@ -21,4 +25,5 @@ pub use sink::{Accepted, Sink};
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed},
+    workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},
 };

@@ -145,8 +145,8 @@ pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
-    Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError, OwnAnswer, Reason,
-    Settled, Unhandled, WebhookLayer,
+    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError,
+    OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
     LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,

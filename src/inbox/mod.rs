@@ -5,6 +5,9 @@
 
 mod sink;
 
+#[cfg(all(test, feature = "inbox"))]
+#[allow(dead_code)] // until an engine runs it
+mod contract;
 #[cfg(feature = "inbox")]
 mod durable;
 #[cfg(feature = "inbox")]

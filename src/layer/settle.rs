@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
+use super::already_handled::AlreadyHandled;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
@@ -64,6 +65,14 @@ impl<R, E> Settling<R, E> {
 }
 
 fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
+    let already = response.extensions_mut().remove::<AlreadyHandled>();
+    // The status decides: what came behind the mark and made a failure of it is not overruled.
+    if let Some(already) = already.filter(|_| response.status().is_success()) {
+        // What a body does when it is dropped is the handler's business, and must not end the run.
+        let _ = caught(|| drop(response));
+        let same_body = already.same_body();
+        return Ended::own(Own::Replayed, Outcome::Replayed { same_body });
+    }
     let reason = response.extensions_mut().remove::<FailureReason>();
     let status = response.status();
     // The status decides: who answers 2xx has handled the event, whatever was found on the way.
@@ -144,7 +153,7 @@ pub(super) fn settle<'a, R, E>(
     let reason = ended.reason.clone();
     let done = matches!(
         outcome,
-        Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered
+        Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered | Outcome::Replayed { .. }
     );
     if done {
         // What the request hears if the store has not answered when the answer is due.

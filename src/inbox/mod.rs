@@ -11,11 +11,17 @@ mod durable;
 mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
+#[cfg(feature = "inbox")]
+mod operate;
+#[cfg(feature = "inbox")]
+mod sqlite;
 
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use {
     durable::Inbox,
-    engine::{EntryId, EntryState, InboxStats, Listed},
+    engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
+    operate::StoredEntry,
+    sqlite::InboxOptions,
 };

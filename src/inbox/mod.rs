@@ -5,16 +5,22 @@
 
 mod sink;
 
+#[cfg(all(test, feature = "inbox"))]
+mod contract;
 #[cfg(feature = "inbox")]
 mod durable;
 #[cfg(feature = "inbox")]
 mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
+#[cfg(all(test, feature = "inbox"))]
+mod memory;
 #[cfg(feature = "inbox")]
 mod operate;
 #[cfg(feature = "inbox")]
 mod sqlite;
+#[cfg(feature = "inbox")]
+mod workers;
 
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
@@ -24,4 +30,5 @@ pub use {
     engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
     operate::StoredEntry,
     sqlite::InboxOptions,
+    workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},
 };

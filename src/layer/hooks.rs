@@ -50,7 +50,7 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// What became of the run: handled, unhandled, dead-lettered or failed.
+    /// What became of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`).
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,
@@ -134,7 +134,7 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Res
 }
 
 /// An error and what lies below it, in one line.
-pub(super) struct Chain<'a>(pub(super) &'a Reason);
+pub(crate) struct Chain<'a>(pub(crate) &'a Reason);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

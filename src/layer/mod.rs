@@ -92,6 +92,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod already_handled;
 mod body;
 mod catch;
 mod dead_letter;
@@ -100,6 +101,7 @@ mod failure_reason;
 mod handle;
 mod handler;
 mod hooks;
+mod judge;
 mod looking;
 mod meeting;
 mod metrics;
@@ -114,6 +116,7 @@ mod trace;
 mod unhandled;
 mod waiting;
 
+pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;
@@ -131,6 +134,16 @@ pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;
+#[cfg(feature = "inbox")]
+pub(crate) use {
+    catch::CatchUnwind,
+    drain::TO_RELEASE,
+    handle::Each,
+    hooks::Chain,
+    judge::{Verdict, judge},
+    metrics::inbox as inbox_metrics,
+    supervise::Handled,
+};
 
 use crate::receiver::Receiver;
 

@@ -10,6 +10,7 @@ use super::*;
 use crate::block_on;
 use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, body_digest};
+use crate::inbox::contract::{self, Subject, Time};
 use crate::inbox::engine::{EntryState, Job};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -85,6 +86,21 @@ fn lease(engine: &SqliteEngine) -> Vec<Job> {
 
 fn stats(engine: &SqliteEngine) -> InboxStats {
     block_on(engine.stats()).unwrap()
+}
+
+#[tokio::test]
+async fn sqlite_passes_what_every_engine_must() {
+    // Kept until the last of them has ended.
+    let folder = std::sync::Arc::new(Folder::new());
+    let files = std::sync::Arc::clone(&folder);
+    contract::run_all(move |test| {
+        let clock = clock();
+        let options = InboxOptions::default().clock(clock.clone());
+        let file = files.0.join(format!("{test}.db"));
+        let engine = SqliteEngine::open(&file, &options).unwrap();
+        async move { Subject::new(Arc::new(engine), Time::Manual(clock)) }
+    })
+    .await;
 }
 
 #[test]

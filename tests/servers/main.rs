@@ -12,6 +12,7 @@
 mod support;
 
 mod redis;
+mod postgres;
 
 mod start {
     use std::io::{Read, Write};

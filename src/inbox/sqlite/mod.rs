@@ -66,9 +66,8 @@ struct Shared {
 
 impl Shared {
     fn tell(&self) {
-        // Everyone who waits, and the next one who is just about to.
+        // Who is about to ask listens before.
         self.changed.notify_waiters();
-        self.changed.notify_one();
     }
 }
 

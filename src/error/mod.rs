@@ -9,14 +9,20 @@ use std::fmt;
 
 mod build;
 mod event;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod keys;
 #[cfg(feature = "testing")]
 mod log;
 mod lookup;
 #[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
@@ -30,14 +36,20 @@ mod verify;
 pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
+#[cfg(feature = "inbox")]
+pub use inbox::{InboxError, InboxErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "redis")]
+pub use redis::{RedisError, RedisErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

@@ -37,6 +37,8 @@
 //! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
 //! an unverified event handed out.
 
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rejection;
 
 pub use rejection::{EventMisfit, EventRejection, LayerMissing};
@@ -49,7 +51,7 @@ use serde::de::DeserializeOwned;
 
 use crate::delivery::Delivery;
 use crate::event::Event;
-use crate::layer::{DeadLetter, FailureReason, IntoAnswer as _, Unhandled};
+use crate::layer::{AlreadyHandled, DeadLetter, FailureReason, IntoAnswer as _, Unhandled};
 use crate::verify::Verified;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
@@ -92,6 +94,13 @@ fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
 
 /// 204: done, and reported as unhandled.
 impl IntoResponse for Unhandled {
+    fn into_response(self) -> Response {
+        self.into_answer().map(Body::from)
+    }
+}
+
+/// 200, empty, `Idempotent-Replayed: true`.
+impl IntoResponse for AlreadyHandled {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)
     }

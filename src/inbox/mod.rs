@@ -71,6 +71,8 @@ name is registered, and nothing waits but what the dead process had leased.
 
 mod sink;
 
+#[cfg(all(test, feature = "inbox"))]
+mod contract;
 #[cfg(feature = "inbox")]
 mod durable;
 #[cfg(feature = "inbox")]
@@ -80,6 +82,10 @@ mod entry;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
 #[cfg(feature = "inbox")]
+mod operate;
+#[cfg(feature = "inbox")]
+mod sqlite;
+#[cfg(feature = "inbox")]
 mod workers;
 
 pub use sink::{Accepted, Sink};
@@ -87,6 +93,8 @@ pub use sink::{Accepted, Sink};
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use {
     durable::Inbox,
-    engine::{EntryId, EntryState, InboxStats, Listed},
+    engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
+    operate::StoredEntry,
+    sqlite::InboxOptions,
     workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},
 };

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
+use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::unhandled::Unhandled;
@@ -64,6 +65,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
 /// | [`FailureReason`] | 500 | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
+/// | [`AlreadyHandled`] | 200, empty, `Idempotent-Replayed: true` | that it is a replay |
 /// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |
 /// | `Result` of two of them | of the one that it is | |
 ///
@@ -133,6 +135,12 @@ impl IntoAnswer for EventError {
 impl IntoAnswer for Unhandled {
     fn into_answer(self) -> Response<Bytes> {
         self.mark(StatusCode::NO_CONTENT.into_answer())
+    }
+}
+
+impl IntoAnswer for AlreadyHandled {
+    fn into_answer(self) -> Response<Bytes> {
+        self.mark(StatusCode::OK.into_answer())
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// What became of the run: handled, unhandled, dead-lettered or failed.
+    /// What became of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`).
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,

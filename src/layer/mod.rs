@@ -92,6 +92,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod already_handled;
 mod body;
 mod catch;
 mod dead_letter;
@@ -115,6 +116,7 @@ mod trace;
 mod unhandled;
 mod waiting;
 
+pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};
 pub use dead_letter::DeadLetter;
 pub use drain::Drained;

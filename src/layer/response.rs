@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
 use super::body::ResponseBody;
 use super::catch::caught;
@@ -16,6 +16,10 @@ pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
 
 /// Marks the answer to an event that was done already.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
+    headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+}
 
 /// Shapes an own answer.
 pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
@@ -100,7 +104,7 @@ impl OwnAnswer {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.replayed {
-            headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+            mark_as_replayed(headers);
         }
         response
     }

@@ -73,6 +73,11 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
             let _ = caught(|| drop(response));
             End::Own(Own::Misfit)
         }
+        // The handler's own words, if any, are none that a duplicate is answered with.
+        Outcome::Replayed { .. } => {
+            let _ = caught(|| drop(response));
+            End::Own(Own::Replayed)
+        }
         _ => End::Response(response),
     }
 }
@@ -129,7 +134,7 @@ pub(super) fn settle<'a, R, E>(
     let reason = ended.reason.clone();
     let done = matches!(
         outcome,
-        Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered
+        Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered | Outcome::Replayed { .. }
     );
     if done {
         // What the request hears if the store has not answered when the answer is due.

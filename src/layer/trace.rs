@@ -98,7 +98,9 @@ mod on {
         let name = run.outcome.name();
         // As above; the hooks are told after this.
         let _ = caught(|| match (&run.reason, run.outcome) {
-            (None, Outcome::Handled) => tracing::debug!(outcome = name, "run ended late"),
+            (None, Outcome::Handled | Outcome::Replayed { same_body: true }) => {
+                tracing::debug!(outcome = name, "run ended late");
+            }
             (None, _) => tracing::warn!(outcome = name, "run ended late"),
             (Some(reason), Outcome::Unhandled) => {
                 tracing::info!(outcome = name, reason = %Chain(reason), "run ended late");

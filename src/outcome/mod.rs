@@ -13,7 +13,7 @@ pub use refusal::{Refusal, RefusalKind};
 pub enum Outcome {
     /// Answered without a run.
     Refused(RefusalKind),
-    /// The event was done already: 200, no second run.
+    /// The event was done already: 200, no second run; or its handler found so by itself and answered `AlreadyHandled`.
     Replayed {
         /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender, and
         /// still a duplicate.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::response::IntoResponse;
 use hookgate::extract::EventRejection;
 use hookgate::{
-    Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData, EventKey, Failure,
-    FailureReason, KeyRing, LocalStore, Outcome, Properties, RefusalKind, Secret, StoreError,
-    StoreErrorKind, StoreFuture, Unrecorded,
+    AlreadyHandled, Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData,
+    EventKey, Failure, FailureReason, KeyRing, LocalStore, Outcome, Properties, RefusalKind,
+    Secret, StoreError, StoreErrorKind, StoreFuture, Unrecorded,
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
@@ -320,6 +320,73 @@ async fn a_drain_that_runs_out_of_time_aborts_and_releases() {
     let key = EventKey::new("default", "evt_1");
     let claim = store.claim(&key, ClaimToken::new(b""), Duration::from_secs(1));
     assert_eq!(claim.await.unwrap(), Claimed::Fresh);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_handler_finds_done_is_answered_as_a_replay_and_committed() {
+    for already in [AlreadyHandled::new(), AlreadyHandled::with_other_body()] {
+        let same_body = already.same_body();
+        let harness = Harness::of(move |_, _| async move {
+            (AlreadyHandled::mark(already, "unused".into_response())).into_response()
+        });
+        let answer = harness.send(&Sent::event("evt_1")).await;
+        assert!(replayed(&answer));
+        assert_eq!(answer.status(), 200);
+        let body = axum::body::to_bytes(answer.into_body(), 100).await.unwrap();
+        assert!(body.is_empty());
+        assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+        assert_eq!(harness.runs(), 1, "the claim was not committed");
+        assert_eq!(harness.told.settled(), [Outcome::Replayed { same_body }]);
+        let answers = harness.told.answers.lock().unwrap().clone();
+        assert_eq!(
+            answers,
+            [
+                Outcome::Replayed { same_body },
+                Outcome::Replayed { same_body: true }
+            ]
+        );
+        assert!(harness.told.failed.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_of_no_need_to_say_that_an_event_is_done() {
+    let harness = Harness::new(
+        |builder, _| builder.without_deduplication(),
+        |_, _| async { AlreadyHandled::new() },
+    );
+    for _ in 0..2 {
+        assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    }
+    assert_eq!(harness.runs(), 2);
+    let replay = Outcome::Replayed { same_body: true };
+    assert_eq!(harness.told.settled(), [replay, replay]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_found_done_late_is_done_for_the_retry() {
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(20)).await;
+        AlreadyHandled::new()
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    sleep(Duration::from_secs(20)).await;
+    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
+    assert_eq!(harness.runs(), 1);
+    let settled = harness.told.settled.lock().unwrap().clone();
+    assert!(settled.len() == 1 && settled[0].late);
+    assert_eq!(settled[0].outcome, Outcome::Replayed { same_body: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_failure_becomes_a_success_by_the_mark_of_one() {
+    let harness = Harness::of(|_, _| async {
+        (StatusCode::BAD_GATEWAY, AlreadyHandled::new()).into_response()
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 502);
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 502);
+    let failed = Outcome::Failed(Failure::Status(502));
+    assert_eq!(harness.told.settled(), [failed, failed]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,7 +135,7 @@ pub use event::{
 pub use inbox::Inbox;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
-pub use inbox::{Accepted, Sink};
+pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;

@@ -1,8 +1,10 @@
 //! For handlers that take longer than the sender waits, or that must survive a deploy: a delivery is verified, **stored**, and
 //! answered 2xx only once it is durable. Workers handle it afterwards.
 //!
-//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one.
+//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one. What asks it is an [`Acceptor`], which
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes.
 
+mod acceptor;
 mod sink;
 
 #[cfg(feature = "inbox")]
@@ -12,6 +14,7 @@ mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
 
+pub use acceptor::Acceptor;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

@@ -122,6 +122,12 @@ pub use error::{
     LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind, ReplayError,
     ReplayErrorKind, SenderError, SenderErrorKind,
 };
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub use error::{PostgresError, PostgresErrorKind};
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use error::{RedisError, RedisErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};
@@ -149,9 +155,15 @@ pub use lookup::{
     LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
+#[cfg(feature = "postgres")]
+#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+pub use postgres::PostgresStore;
 pub use receiver::{
     Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
 };
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};

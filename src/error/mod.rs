@@ -15,8 +15,12 @@ mod log;
 mod lookup;
 #[cfg(feature = "testing")]
 mod path;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
@@ -36,8 +40,12 @@ pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
 #[cfg(feature = "testing")]
 pub use path::{PathError, PathErrorKind};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "redis")]
+pub use redis::{RedisError, RedisErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

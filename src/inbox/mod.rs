@@ -7,12 +7,19 @@
 mod acceptor;
 mod sink;
 
+#[cfg(all(test, feature = "inbox"))]
+#[allow(dead_code)] // until an engine runs it
+mod contract;
 #[cfg(feature = "inbox")]
 mod durable;
 #[cfg(feature = "inbox")]
 mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
+#[cfg(all(test, feature = "inbox"))]
+mod memory;
+#[cfg(feature = "inbox")]
+mod workers;
 
 pub use acceptor::Acceptor;
 pub use sink::{Accepted, Sink};
@@ -21,4 +28,5 @@ pub use sink::{Accepted, Sink};
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed},
+    workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},
 };

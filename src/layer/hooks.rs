@@ -135,7 +135,7 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Res
 }
 
 /// An error and what lies below it, in one line.
-pub(super) struct Chain<'a>(pub(super) &'a Reason);
+pub(crate) struct Chain<'a>(pub(crate) &'a Reason);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -107,6 +107,7 @@ mod failure_reason;
 mod handle;
 mod handler;
 mod hooks;
+mod judge;
 mod looking;
 mod meeting;
 mod metrics;
@@ -140,6 +141,16 @@ pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;
+#[cfg(feature = "inbox")]
+pub(crate) use {
+    catch::CatchUnwind,
+    drain::TO_RELEASE,
+    handle::Each,
+    hooks::Chain,
+    judge::{Verdict, judge},
+    metrics::inbox as inbox_metrics,
+    supervise::Handled,
+};
 
 use crate::receiver::Receiver;
 

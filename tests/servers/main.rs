@@ -11,6 +11,9 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
+mod redis;
+mod postgres;
+
 mod start {
     use std::io::{Read, Write};
     use std::net::TcpStream;

@@ -1,0 +1,78 @@
+//! Why a call to PostgreSQL failed that the program makes itself.
+
+use std::fmt;
+
+/// Why a migration, a claim in a transaction or a deletion failed. The message says what to do next.
+#[derive(thiserror::Error)]
+#[error("{}", .kind.message())]
+pub struct PostgresError {
+    kind: PostgresErrorKind,
+    #[source]
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PostgresErrorKind {
+    /// Another transaction was faster: a serialization failure or a deadlock. Roll back and begin again, or answer 503.
+    Conflict,
+    /// A table is missing.
+    NoTables,
+    /// No schema of the search path exists.
+    NoSchema,
+    /// The role may not do this.
+    Denied,
+    /// The transaction had failed before, and takes nothing more.
+    Aborted,
+    /// A lock was not free in time, or a statement took too long.
+    TimedOut,
+    /// The server can't be reached, or answered with another fault; the source says which.
+    Failed,
+}
+
+impl PostgresError {
+    pub(crate) fn new(kind: PostgresErrorKind) -> Self {
+        Self { kind, source: None }
+    }
+
+    pub(crate) fn caused_by(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> PostgresErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Debug for PostgresError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::write_readably(f, "PostgresError", &self.kind, self)
+    }
+}
+
+impl PostgresErrorKind {
+    fn message(self) -> &'static str {
+        match self {
+            Self::Conflict => {
+                "another transaction was faster: roll back, and try again or answer 503"
+            }
+            Self::NoTables => {
+                "a table is missing: run hookgate::postgres::migrate, or look at the search_path"
+            }
+            Self::NoSchema => "no schema of the search_path exists: create it first",
+            Self::Denied => {
+                "the role may not do this: migrate with one that may create tables, and grant this one SELECT, INSERT, UPDATE and DELETE on them"
+            }
+            Self::Aborted => "the transaction had failed before: roll it back",
+            Self::TimedOut => "PostgreSQL did not answer in time",
+            Self::Failed => "PostgreSQL failed",
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What every [`Engine`] must pass: the in-memory one of tests, SQLite, PostgreSQL.
+//!
+//! ```text
+//! run_all(|test| async move {
+//!     let clock = ManualClock::at(UnixSeconds::new(1_700_000_000));
+//!     let engine = /* a new and empty engine, on this clock */;
+//!     Subject::new(engine, Time::Manual(clock))
+//! })
+//! .await;
+//! ```
+//!
+//! Beyond what the trait says, these tests fix:
+//! - A lease that ended without a successor is still its holder's: it renews and settles it. Only the next lease takes it away.
+//! - A renewal after a settlement is `Lost`, as no lease is left. The same settlement again is `Held` and changes nothing, also where
+//!   the entry is queued again, until its next lease.
+//! - What is settled as `Retry` waits for its time also where the same is settled again.
+//! - `next_in` is never zero because of an entry that nobody may take now: one of `except`, or one whose row runs elsewhere.
+//! - The row of an entry in `except` runs, whatever the clock says of its lease.
+//! - `Which` without a state means all the states that the call is for; with another state it means none.
+//! - An error's text is kept up to a bound of a few KiB, cut where a character ends, and a NUL in it is no fault.
+//! - A time without end is none that overflows.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+
+mod accept;
+mod lease;
+mod operator;
+mod rows;
+mod settle;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::engine::{Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Which};
+use super::entry::Entry;
+use super::sink::Accepted;
+use crate::clock::{ManualClock, UnixSeconds};
+use crate::dedupe::{EventKey, Ownership, body_digest};
+
+/// Longer than any of these tests takes.
+const LONG: Duration = Duration::from_secs(3_600);
+/// So many tests run at a time.
+const AT_A_TIME: usize = 4;
+
+/// How an engine's time passes.
+pub(crate) enum Time {
+    /// It stands until it is moved.
+    Manual(ManualClock),
+    /// It is that of a server.
+    Real,
+}
+
+/// An engine under test: empty, and nobody else's.
+pub(crate) struct Subject {
+    engine: Arc<dyn Engine>,
+    time: Time,
+}
+
+type Test = fn(Subject) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Each test with its name.
+fn all() -> Vec<(&'static str, Test)> {
+    macro_rules! tests {
+        ($($of:ident::$test:ident),* $(,)?) => {
+            vec![$((stringify!($test), |subject| Box::pin($of::$test(subject)))),*]
+        };
+    }
+    tests![
+        accept::of_many_copies_one_is_new,
+        accept::a_duplicate_tells_another_body,
+        accept::an_id_is_known_while_its_entry_is_not_handled,
+        accept::a_handled_entry_is_known_for_its_retention,
+        accept::the_retention_ends,
+        accept::entries_come_back_as_they_were,
+        accept::the_key_alone_names_an_event,
+        accept::whoever_waits_for_work_hears_of_it,
+        lease::the_longest_due_comes_first,
+        lease::lessors_share_no_entry,
+        lease::no_more_than_asked_for,
+        lease::tries_are_counted,
+        lease::a_lease_holds_until_it_ends,
+        lease::a_successor_takes_what_a_lease_has_left,
+        lease::a_late_holder_without_successor_still_holds,
+        lease::a_renewal_lengthens,
+        lease::excepted_entries_are_left_alone,
+        lease::the_time_of_the_next_one_is_told,
+        lease::times_without_end_are_no_fault,
+        settle::a_settlement_can_be_repeated,
+        settle::a_settlement_needs_its_token,
+        settle::a_failed_try_waits_and_keeps_its_error,
+        settle::a_returned_try_does_not_count,
+        settle::a_dead_letter_is_left_alone,
+        settle::the_last_try_is_buried_when_its_lease_ends,
+        settle::errors_are_bounded,
+        rows::one_of_a_row_at_a_time,
+        rows::the_next_of_a_row_follows_a_settlement,
+        rows::a_failed_entry_does_not_hold_its_row,
+        rows::an_excepted_entry_holds_its_row,
+        rows::a_lease_that_ended_frees_its_row,
+        rows::many_lessors_keep_rows_apart,
+        operator::lists_are_in_order_and_in_pages,
+        operator::lists_are_of_what_is_asked_for,
+        operator::an_entry_is_shown_whole,
+        operator::what_waits_or_is_dead_is_tried_again,
+        operator::what_waits_is_buried,
+        operator::what_is_over_is_purged,
+        operator::numbers_are_counted,
+    ]
+}
+
+/// Runs them all, each on an engine of its own, and says which of them failed. `open` makes a new, empty engine; it is given the
+/// test's name.
+pub(crate) async fn run_all<F, O>(open: F)
+where
+    F: Fn(&'static str) -> O + Send + Sync + 'static,
+    O: Future<Output = Subject> + Send,
+{
+    let (open, places) = (Arc::new(open), Arc::new(Semaphore::new(AT_A_TIME)));
+    let mut runs = JoinSet::new();
+    for (name, test) in all() {
+        let (open, places) = (Arc::clone(&open), Arc::clone(&places));
+        runs.spawn(async move {
+            let _place = places.acquire().await.unwrap();
+            let run = tokio::spawn(async move { test(open(name).await).await });
+            (name, run.await.is_ok())
+        });
+    }
+    let mut failed = Vec::new();
+    while let Some(run) = runs.join_next().await {
+        let (name, passed) = run.unwrap();
+        if !passed {
+            failed.push(name);
+        }
+    }
+    assert!(failed.is_empty(), "the engine does not pass: {failed:?}");
+}
+
+impl Subject {
+    pub(crate) fn new(engine: Arc<dyn Engine>, time: Time) -> Self {
+        Self { engine, time }
+    }
+
+    /// The tests' measure of time: a lease of one is over after [`pass`](Self::pass) of two, and one of a hundred is not.
+    fn units(&self, count: u32) -> Duration {
+        let unit = match self.time {
+            Time::Manual(_) => Duration::from_secs(10),
+            Time::Real => Duration::from_millis(300),
+        };
+        unit * count
+    }
+
+    /// Lets time pass.
+    async fn pass(&self, units: u32) {
+        let time = self.units(units);
+        match &self.time {
+            Time::Manual(clock) => clock.advance(time),
+            Time::Real => tokio::time::sleep(time).await,
+        }
+    }
+
+    async fn accept(&self, entry: &Entry) -> Accepted {
+        self.engine.accept(entry.clone(), LONG).await.unwrap()
+    }
+
+    /// Accepts events of these names, and says their numbers, from a list.
+    async fn with(&self, names: &[&str]) -> Vec<EntryId> {
+        let mut ids = Vec::new();
+        for name in names {
+            assert_eq!(self.accept(&entry(name)).await, Accepted::New, "{name}");
+            ids.push(self.listed(name).await.id);
+        }
+        ids
+    }
+
+    async fn lease(&self, ask: Ask) -> Batch {
+        self.engine.lease(ask).await.unwrap()
+    }
+
+    /// One entry, for longer than the test takes.
+    async fn one(&self) -> Job {
+        let mut jobs = self.lease(ask(1)).await.jobs;
+        assert_eq!(jobs.len(), 1, "no entry is due");
+        jobs.remove(0)
+    }
+
+    async fn settle(&self, job: &Job, end: End) -> Ownership {
+        self.engine.settle(job.id, job.token, end).await.unwrap()
+    }
+
+    async fn renew(&self, job: &Job, lease: Duration) -> Ownership {
+        self.engine.renew(job.id, job.token, lease).await.unwrap()
+    }
+
+    async fn list(&self, which: Which) -> Vec<Listed> {
+        let page = Page {
+            after: None,
+            most: 1_000,
+        };
+        self.engine.list(which, page).await.unwrap()
+    }
+
+    /// The one entry of this event.
+    async fn listed(&self, event: &str) -> Listed {
+        let mut found = self.list(of(event)).await;
+        assert_eq!(found.len(), 1, "entries of {event}");
+        found.remove(0)
+    }
+
+    async fn state(&self, event: &str) -> EntryState {
+        self.listed(event).await.state
+    }
+
+    async fn names(&self, which: Which) -> Vec<String> {
+        let found = self.list(which).await;
+        found
+            .into_iter()
+            .map(|listed| listed.event_id.as_str().to_owned())
+            .collect()
+    }
+}
+
+fn entry(name: &str) -> Entry {
+    let body = Bytes::from(format!("{{\"id\":\"{name}\",\"type\":\"row.created\"}}"));
+    Entry {
+        key: EventKey::new("contract", name),
+        row: None,
+        digest: body_digest(&body),
+        event_id: name.to_owned(),
+        event_type: "row.created".to_owned(),
+        timestamp: "1700000000".to_owned(),
+        received_at: UnixSeconds::new(1_700_000_001),
+        scope: "contract".to_owned(),
+        key_name: "key-1".to_owned(),
+        subscription: None,
+        workspace: None,
+        body,
+    }
+}
+
+/// The event of this name, which names this row.
+fn entry_of(row: &str, name: &str) -> Entry {
+    Entry {
+        row: Some(EventKey::new("row", row)),
+        ..entry(name)
+    }
+}
+
+fn ask(most: usize) -> Ask {
+    Ask {
+        most,
+        lease: LONG,
+        max_tries: 1_000,
+        serial_by_row: false,
+        except: Vec::new(),
+    }
+}
+
+fn ask_for(most: usize, lease: Duration) -> Ask {
+    Ask { lease, ..ask(most) }
+}
+
+fn serial(most: usize) -> Ask {
+    Ask {
+        serial_by_row: true,
+        ..ask(most)
+    }
+}
+
+fn retry(after: Duration) -> End {
+    End::Retry {
+        after,
+        error: "the database is away".to_owned(),
+    }
+}
+
+fn dead() -> End {
+    End::Dead {
+        error: "no such row".to_owned(),
+    }
+}
+
+fn of(event: &str) -> Which {
+    Which {
+        event_id: Some(event.to_owned()),
+        ..Which::default()
+    }
+}
+
+fn by(id: EntryId) -> Which {
+    Which {
+        id: Some(id),
+        ..Which::default()
+    }
+}
+
+fn in_state(state: EntryState) -> Which {
+    Which {
+        state: Some(state),
+        ..Which::default()
+    }
+}
+
+fn events(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|job| job.entry.event_id.as_str()).collect()
+}

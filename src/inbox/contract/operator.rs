@@ -1,0 +1,225 @@
+//! What an operator sees and does.
+
+use super::*;
+use crate::inbox::InboxStats;
+
+impl Subject {
+    /// One entry of each state, named after it.
+    async fn of_each_state(&self) {
+        for name in ["done", "dead", "running"] {
+            self.with(&[name]).await;
+            let job = self.one().await;
+            match name {
+                "done" => self.settle(&job, End::Done).await,
+                "dead" => self.settle(&job, dead()).await,
+                _ => Ownership::Held,
+            };
+        }
+        self.with(&["failed"]).await;
+        let failed = self.one().await;
+        self.settle(&failed, retry(LONG)).await;
+        self.with(&["queued"]).await;
+    }
+}
+
+pub(super) async fn lists_are_in_order_and_in_pages(subject: Subject) {
+    let ids = subject.with(&["evt_1", "evt_2", "evt_3", "evt_4"]).await;
+    assert!(ids.is_sorted());
+    let page = async |after, most| {
+        let page = Page { after, most };
+        let found = subject.engine.list(Which::default(), page).await.unwrap();
+        found.iter().map(|listed| listed.id).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 3).await, ids[..3]);
+    assert_eq!(page(Some(ids[2]), 3).await, ids[3..]);
+    assert_eq!(page(Some(ids[0]), 2).await, ids[1..3]);
+    assert!(page(Some(ids[3]), 3).await.is_empty());
+    assert!(page(None, 0).await.is_empty());
+    assert_eq!(page(None, usize::MAX).await, ids);
+}
+
+pub(super) async fn lists_are_of_what_is_asked_for(subject: Subject) {
+    subject.of_each_state().await;
+    let states = [
+        (EntryState::Done, vec!["done"]),
+        (EntryState::Dead, vec!["dead"]),
+        (EntryState::Running, vec!["running"]),
+        (EntryState::Queued, vec!["failed", "queued"]),
+    ];
+    for (state, names) in states {
+        assert_eq!(subject.names(in_state(state)).await, names);
+    }
+    let queued = subject.listed("queued").await;
+    assert_eq!(subject.names(by(queued.id)).await, ["queued"]);
+    assert!(subject.list(of("unknown")).await.is_empty());
+    // All that is asked for at a time.
+    let mut both = by(queued.id);
+    both.state = Some(EntryState::Dead);
+    assert!(subject.list(both).await.is_empty());
+
+    subject.pass(3).await;
+    subject.with(&["young"]).await;
+    let old = Which {
+        older_than: Some(subject.units(2)),
+        ..Which::default()
+    };
+    assert_eq!(subject.names(old).await.len(), 5);
+    let zero = Which {
+        older_than: Some(Duration::ZERO),
+        ..Which::default()
+    };
+    assert_eq!(subject.names(zero).await.len(), 6);
+}
+
+pub(super) async fn an_entry_is_shown_whole(subject: Subject) {
+    subject.of_each_state().await;
+    for name in ["dead", "running", "failed", "queued", "done"] {
+        let listed = subject.listed(name).await;
+        let (again, entry) = subject.engine.show(listed.id).await.unwrap().unwrap();
+        assert_eq!(format!("{again:?}"), format!("{listed:?}"));
+        let whole = super::entry(name);
+        let body = if name == "done" {
+            Bytes::new()
+        } else {
+            whole.body
+        };
+        assert_eq!(entry.body, body, "{name}");
+        assert_eq!(listed.body_bytes, entry.body.len() as u64);
+        assert_eq!(
+            (entry.event_id.as_str(), entry.digest),
+            (name, whole.digest)
+        );
+    }
+    let none = subject.engine.show(EntryId(i64::MAX)).await.unwrap();
+    assert!(none.is_none());
+}
+
+pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
+    subject.of_each_state().await;
+    // Neither what runs, nor what is done.
+    for state in [EntryState::Running, EntryState::Done] {
+        let retried = subject.engine.retry(in_state(state)).await.unwrap();
+        assert_eq!(retried, 0, "{state:?}");
+    }
+    assert_eq!(subject.engine.retry(of("dead")).await.unwrap(), 1);
+    let failed = subject.listed("failed").await.id;
+    assert_eq!(subject.engine.retry(by(failed)).await.unwrap(), 1);
+    assert_eq!(subject.listed("dead").await.tries, 0);
+    let mut jobs = subject.lease(ask(9)).await.jobs;
+    jobs.sort_by(|a, b| a.entry.event_id.cmp(&b.entry.event_id));
+    assert_eq!(events(&jobs), ["dead", "failed", "queued"]);
+    for job in &jobs {
+        assert_eq!(job.tries, 1, "all tries are before it");
+        assert_eq!(job.entry.body, entry(&job.entry.event_id).body);
+    }
+
+    // All of them at once.
+    for job in &jobs {
+        subject.settle(job, dead()).await;
+    }
+    assert_eq!(
+        subject
+            .engine
+            .retry(in_state(EntryState::Dead))
+            .await
+            .unwrap(),
+        3
+    );
+    // A holder from before has nothing to say any more.
+    assert_eq!(subject.lease(ask(9)).await.jobs.len(), 3);
+    assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Lost);
+}
+
+pub(super) async fn what_waits_is_buried(subject: Subject) {
+    subject.of_each_state().await;
+    let bury = async |which| subject.engine.bury(which, "by hand".to_owned()).await;
+    for name in ["running", "done", "dead"] {
+        assert_eq!(bury(of(name)).await.unwrap(), 0, "{name}");
+    }
+    assert_eq!(
+        subject.listed("dead").await.last_error.unwrap(),
+        "no such row"
+    );
+    assert_eq!(bury(Which::default()).await.unwrap(), 2);
+    for name in ["failed", "queued"] {
+        let listed = subject.listed(name).await;
+        assert_eq!(listed.state, EntryState::Dead);
+        assert_eq!(listed.last_error.unwrap(), "by hand");
+    }
+    assert!(subject.lease(ask(9)).await.jobs.is_empty());
+    assert_eq!(subject.engine.retry(of("queued")).await.unwrap(), 1);
+    assert_eq!(subject.one().await.entry.event_id, "queued");
+}
+
+pub(super) async fn what_is_over_is_purged(subject: Subject) {
+    subject.of_each_state().await;
+    let purge = async |which| subject.engine.purge(which).await.unwrap();
+    // What is not over stays.
+    for name in ["running", "failed", "queued"] {
+        assert_eq!(purge(of(name)).await, 0, "{name}");
+    }
+    for state in [EntryState::Queued, EntryState::Running] {
+        assert_eq!(purge(in_state(state)).await, 0, "{state:?}");
+    }
+    let age = |state, units| Which {
+        state: Some(state),
+        older_than: Some(subject.units(units)),
+        ..Which::default()
+    };
+    assert_eq!(purge(age(EntryState::Dead, 200)).await, 0);
+    assert_eq!(purge(in_state(EntryState::Dead)).await, 1);
+    assert_eq!(subject.names(Which::default()).await.len(), 4);
+    let done = subject.listed("done").await.id;
+    assert_eq!(purge(by(done)).await, 1);
+    assert_eq!(purge(by(done)).await, 0);
+    // Their ids are forgotten.
+    for name in ["dead", "done"] {
+        assert_eq!(subject.accept(&entry(name)).await, Accepted::New, "{name}");
+        assert!(
+            subject.listed(name).await.id > done,
+            "ids are never used again"
+        );
+    }
+    let jobs = subject.lease(ask(9)).await.jobs;
+    for job in &jobs {
+        subject
+            .settle(job, if job.tries == 1 { dead() } else { End::Done })
+            .await;
+    }
+    subject.pass(2).await;
+    assert_eq!(purge(age(EntryState::Dead, 1)).await, jobs.len() as u64);
+    assert_eq!(subject.names(Which::default()).await, ["running", "failed"]);
+    assert_eq!(purge(Which::default()).await, 0);
+}
+
+pub(super) async fn numbers_are_counted(subject: Subject) {
+    let stats = async || subject.engine.stats().await.unwrap();
+    assert_eq!(stats().await, InboxStats::default());
+    subject.of_each_state().await;
+    subject.pass(3).await;
+    let counted = stats().await;
+    let oldest = counted.oldest.unwrap();
+    assert!(oldest + Duration::from_millis(5) >= subject.units(3));
+    assert!(oldest < LONG);
+    let expected = InboxStats {
+        queued: 2,
+        retrying: 1,
+        running: 1,
+        dead: 1,
+        done: 1,
+        oldest: Some(oldest),
+    };
+    assert_eq!(counted, expected);
+    // What comes later is younger than the oldest.
+    subject.with(&["later"]).await;
+    assert!(stats().await.oldest.unwrap() >= subject.units(3) - Duration::from_millis(5));
+    // Neither what is done nor what is dead waits.
+    subject
+        .engine
+        .bury(Which::default(), "by hand".to_owned())
+        .await
+        .unwrap();
+    let counted = stats().await;
+    assert_eq!((counted.queued, counted.dead, counted.running), (0, 4, 1));
+    assert!(counted.oldest.is_some(), "one runs");
+}

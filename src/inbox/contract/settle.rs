@@ -1,0 +1,180 @@
+//! Settling: as often as it takes, by its holder alone.
+
+use super::*;
+use crate::dedupe::ClaimToken;
+
+pub(super) async fn a_settlement_can_be_repeated(subject: Subject) {
+    let ends = [
+        ("evt_done", End::Done, EntryState::Done),
+        ("evt_retry", retry(LONG), EntryState::Queued),
+        ("evt_dead", dead(), EntryState::Dead),
+    ];
+    for (name, end, state) in ends {
+        subject.with(&[name]).await;
+        let job = subject.one().await;
+        for _ in 0..3 {
+            let settled = subject.settle(&job, end.clone()).await;
+            assert_eq!(settled, Ownership::Held, "{name}");
+            let listed = subject.listed(name).await;
+            assert_eq!((listed.state, listed.tries), (state, 1), "{name}");
+        }
+        assert_eq!(subject.renew(&job, LONG).await, Ownership::Lost, "{name}");
+        assert_eq!(subject.state(name).await, state);
+    }
+
+    // A wait is not begun anew.
+    let waiting = subject.listed("evt_retry").await.until;
+    subject.with(&["evt_again"]).await;
+    let job = subject.one().await;
+    subject.settle(&job, retry(subject.units(6))).await;
+    let first = subject.listed("evt_again").await.until;
+    subject.pass(2).await;
+    let again = subject.settle(&job, retry(subject.units(6))).await;
+    assert_eq!(again, Ownership::Held);
+    assert_eq!(subject.listed("evt_again").await.until, first);
+    assert_eq!(subject.listed("evt_retry").await.until, waiting);
+
+    // The next lease ends it.
+    subject.pass(6).await;
+    let next = subject.one().await;
+    assert_eq!(next.id, job.id);
+    let late = subject.settle(&job, retry(LONG)).await;
+    assert_eq!(late, Ownership::Lost);
+    assert_eq!(subject.settle(&next, End::Done).await, Ownership::Held);
+}
+
+pub(super) async fn a_settlement_needs_its_token(subject: Subject) {
+    subject.with(&["evt_1"]).await;
+    let mut job = subject.one().await;
+    let token = job.token;
+    job.token = ClaimToken::new(b"another");
+    assert_eq!(subject.renew(&job, Duration::ZERO).await, Ownership::Lost);
+    for end in [End::Done, retry(Duration::ZERO), dead(), End::Return] {
+        assert_eq!(subject.settle(&job, end).await, Ownership::Lost);
+    }
+    let listed = subject.listed("evt_1").await;
+    assert_eq!((listed.state, listed.tries), (EntryState::Running, 1));
+    assert!(subject.lease(ask(1)).await.jobs.is_empty());
+
+    let right = job.id;
+    (job.token, job.id) = (token, EntryId(i64::MAX));
+    assert_eq!(subject.renew(&job, LONG).await, Ownership::Lost);
+    assert_eq!(subject.settle(&job, End::Done).await, Ownership::Lost);
+    job.id = right;
+    assert_eq!(subject.settle(&job, End::Done).await, Ownership::Held);
+}
+
+pub(super) async fn a_failed_try_waits_and_keeps_its_error(subject: Subject) {
+    subject.with(&["evt_1", "evt_2"]).await;
+    let jobs = subject.lease(ask(2)).await.jobs;
+    subject.settle(&jobs[0], retry(subject.units(200))).await;
+    subject.settle(&jobs[1], retry(subject.units(1))).await;
+    subject.pass(2).await;
+    let due = subject.lease(ask(9)).await.jobs;
+    assert_eq!(events(&due), ["evt_2"]);
+    assert_eq!(due[0].tries, 2);
+    let listed = subject.listed("evt_1").await;
+    assert_eq!(listed.state, EntryState::Queued);
+    assert_eq!(listed.last_error.unwrap(), "the database is away");
+    let until = listed.until.unwrap();
+    assert!(Duration::from_millis(until - listed.accepted_at) >= subject.units(200));
+}
+
+pub(super) async fn a_returned_try_does_not_count(subject: Subject) {
+    subject.with(&["evt_1"]).await;
+    for _ in 0..3 {
+        let job = subject.one().await;
+        assert_eq!(job.tries, 1);
+        for _ in 0..3 {
+            assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
+            let listed = subject.listed("evt_1").await;
+            assert_eq!((listed.state, listed.tries), (EntryState::Queued, 0));
+        }
+    }
+    let job = subject.one().await;
+    subject.settle(&job, retry(Duration::ZERO)).await;
+    let job = subject.one().await;
+    assert_eq!(job.tries, 2);
+    subject.settle(&job, End::Return).await;
+    assert_eq!(subject.one().await.tries, 2);
+}
+
+pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
+    subject.with(&["evt_1"]).await;
+    let job = subject.one().await;
+    assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
+    subject.pass(2).await;
+    let batch = subject.lease(ask(9)).await;
+    assert!(batch.jobs.is_empty());
+    assert!(batch.buried.is_empty());
+    assert_eq!(batch.next_in, None);
+    let listed = subject.listed("evt_1").await;
+    assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
+    assert_eq!(listed.until, None);
+    assert_eq!(listed.last_error.unwrap(), "no such row");
+    // Its body is kept: somebody may try again.
+    assert_eq!(listed.body_bytes, entry("evt_1").body.len() as u64);
+}
+
+pub(super) async fn the_last_try_is_buried_when_its_lease_ends(subject: Subject) {
+    subject.with(&["evt_1", "evt_2"]).await;
+    let twice = Ask {
+        lease: subject.units(1),
+        max_tries: 2,
+        ..ask(1)
+    };
+    assert_eq!(subject.lease(twice.clone()).await.jobs[0].tries, 1);
+    assert_eq!(
+        subject.settle(&subject.one().await, End::Done).await,
+        Ownership::Held
+    );
+    subject.pass(2).await;
+    let last = subject.lease(twice.clone()).await;
+    assert!(last.buried.is_empty());
+    let last = &last.jobs[0];
+    assert_eq!((last.entry.event_id.as_str(), last.tries), ("evt_1", 2));
+    subject.pass(2).await;
+
+    let batch = subject.lease(twice.clone()).await;
+    assert!(batch.jobs.is_empty());
+    assert_eq!(batch.buried.len(), 1);
+    let buried = &batch.buried[0];
+    assert_eq!(buried.id, last.id);
+    assert_eq!((buried.state, buried.tries), (EntryState::Dead, 2));
+    assert!(buried.last_error.is_some(), "it says why");
+    assert_eq!(subject.state("evt_1").await, EntryState::Dead);
+    // Reported once; and what comes late is too late.
+    assert!(subject.lease(twice).await.buried.is_empty());
+    assert_eq!(subject.settle(last, End::Done).await, Ownership::Lost);
+    assert_eq!(subject.renew(last, LONG).await, Ownership::Lost);
+    assert_eq!(subject.state("evt_1").await, EntryState::Dead);
+}
+
+pub(super) async fn errors_are_bounded(subject: Subject) {
+    let texts = [
+        ("evt_1", "é".repeat(1 << 20)),
+        ("evt_2", format!("x{}", "𝄞".repeat(1 << 18))),
+        ("evt_3", "before\0after".to_owned()),
+        ("evt_4", String::new()),
+    ];
+    for (name, text) in texts {
+        subject.with(&[name]).await;
+        let job = subject.one().await;
+        let end = End::Retry {
+            after: LONG,
+            error: text.clone(),
+        };
+        assert_eq!(subject.settle(&job, end).await, Ownership::Held, "{name}");
+        let kept = subject.listed(name).await.last_error.unwrap();
+        assert!(kept.len() <= 8 * 1024, "{name}: {}", kept.len());
+        assert!(kept.len() >= text.len().min(256), "{name}: {}", kept.len());
+        let same = kept.chars().zip(text.chars()).take(6).all(|(a, b)| a == b);
+        assert!(same, "{name}");
+    }
+    subject.with(&["evt_5"]).await;
+    let reason = format!("by hand\0 {}", "𝄞".repeat(1 << 18));
+    assert_eq!(subject.engine.bury(of("evt_5"), reason).await.unwrap(), 1);
+    let kept = subject.listed("evt_5").await.last_error.unwrap();
+    assert!(kept.starts_with("by hand"));
+    assert!(kept.len() <= 8 * 1024);
+}

@@ -1,0 +1,225 @@
+//! How a connection is made, for the pool and for the one that listens.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use ::tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
+use deadpool_postgres::Connect;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+type Opened = Result<(Client, Box<dyn Messages>), Error>;
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What every connection is made with, unless the configuration's options set it: name and value. The server would otherwise go on with
+/// what nobody waits for, and hold its locks.
+const SETTINGS: [(&str, &str); 3] = [
+    ("lock_timeout", "800ms"),
+    ("statement_timeout", "5s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+];
+/// More notifications than this are not kept: each says no more than that there is something new.
+const NOTIFICATIONS: usize = 64;
+
+/// Where nothing is set, the other end's silence is noticed in seconds, and not in the system's two hours.
+pub(super) fn notice_silence(config: &mut Config) {
+    const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
+    const SILENCE: Duration = Duration::from_secs(10);
+    if config.get_keepalives_idle() == TWO_HOURS {
+        config.keepalives_idle(SILENCE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(3));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE);
+    }
+}
+
+/// Makes connections: the configuration with its connector, whose type nobody else has to know.
+pub(super) struct Connector {
+    dial: Box<dyn Dial>,
+    settings: String,
+}
+
+impl Connector {
+    pub(super) fn new<T>(config: Config, tls: T) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let settings = settings(config.get_options());
+        Self {
+            dial: Box::new(Dialled { config, tls }),
+            settings,
+        }
+    }
+
+    /// A connection, whose messages are passed to `heard` by a task of its own.
+    async fn open(
+        &self,
+        mut heard: impl FnMut(AsyncMessage) + Send + 'static,
+    ) -> Result<(Client, Driven), Error> {
+        let (client, mut messages) = self.dial.dial().await?;
+        let driven = Driven(Some(tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| messages.poll_next(context)).await {
+                heard(message);
+            }
+        })));
+        if !self.settings.is_empty() {
+            client.batch_execute(&self.settings).await?;
+        }
+        Ok((client, driven))
+    }
+}
+
+/// For the pool.
+pub(super) struct Shared(pub(super) Arc<Connector>);
+
+impl Connect for Shared {
+    /// By the configuration that the pool was made of, which is the one that this was.
+    fn connect(&self, _: &Config) -> Boxed<'_, Result<(Client, JoinHandle<()>), Error>> {
+        Box::pin(async move {
+            let (client, mut driven) = self.0.open(drop).await?;
+            // The pool ends the task with its connection from here on.
+            let driven = driven.0.take().unwrap_or_else(|| tokio::spawn(async {}));
+            Ok((client, driven))
+        })
+    }
+}
+
+fn settings(options: Option<&str>) -> String {
+    let options = options.unwrap_or_default();
+    SETTINGS
+        .iter()
+        .filter(|(name, _)| !options.contains(name))
+        .map(|(name, value)| format!("SET {name} = '{value}';"))
+        .collect()
+}
+
+trait Dial: Send + Sync {
+    fn dial(&self) -> Boxed<'_, Opened>;
+}
+
+struct Dialled<T> {
+    config: Config,
+    tls: T,
+}
+
+impl<T> Dial for Dialled<T>
+where
+    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    T::Stream: Send + Sync,
+    T::TlsConnect: Send + Sync,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn dial(&self) -> Boxed<'_, Opened> {
+        Box::pin(async move {
+            let (client, connection) = self.config.connect(self.tls.clone()).await?;
+            Ok((client, Box::new(connection) as Box<dyn Messages>))
+        })
+    }
+}
+
+/// What the server says without being asked; polling it is what drives the connection.
+trait Messages: Send {
+    fn poll_next(&mut self, context: &mut Context<'_>)
+    -> Poll<Option<Result<AsyncMessage, Error>>>;
+}
+
+impl<S, T> Messages for Connection<S, T>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
+        self.poll_message(context)
+    }
+}
+
+/// The task that drives a connection. The socket is closed with it, whatever is under way.
+struct Driven(Option<JoinHandle<()>>);
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// A connection of its own that listens on a channel, until it breaks or is dropped.
+#[allow(dead_code)] // for the inbox on PostgreSQL
+pub(crate) struct Listener {
+    heard: mpsc::Receiver<String>,
+    /// Closed with this.
+    _client: Client,
+    _driven: Driven,
+}
+
+#[allow(dead_code)] // for the inbox on PostgreSQL
+impl Listener {
+    pub(super) async fn open(connector: &Connector, channel: &str) -> Result<Self, Error> {
+        let (notify, heard) = mpsc::channel(NOTIFICATIONS);
+        let (client, driven) = connector
+            .open(move |message| {
+                if let AsyncMessage::Notification(notification) = message {
+                    // Where it does not fit, there is enough to wake up for.
+                    let _ = notify.try_send(notification.payload().to_owned());
+                }
+            })
+            .await?;
+        let channel = channel.replace('"', "\"\"");
+        client
+            .batch_execute(&format!("LISTEN \"{channel}\""))
+            .await?;
+        Ok(Self {
+            heard,
+            _client: client,
+            _driven: driven,
+        })
+    }
+
+    /// The payload of the next notification. Some may be missing where many come at once; `None` when the connection is gone.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        self.heard.recv().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_options_set_stays() {
+        assert_eq!(
+            settings(Some("-c statement_timeout=2s")),
+            "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';"
+        );
+        assert_eq!(settings(None).matches("SET ").count(), 3);
+    }
+
+    #[test]
+    fn what_the_configuration_says_of_tcp_stays() {
+        let mut config: Config = "host=localhost keepalives_idle=60 tcp_user_timeout=3000"
+            .parse()
+            .unwrap();
+        notice_silence(&mut config);
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(60));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(config.get_keepalives_retries(), Some(3));
+    }
+}

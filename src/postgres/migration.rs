@@ -1,0 +1,88 @@
+//! The tables, and how they come about.
+
+use std::fmt::Write;
+
+use ::tokio_postgres::GenericClient;
+
+use super::failure;
+use crate::error::PostgresError;
+
+/// A step of the schema. Each may be run again and then changes nothing, so a tool of your own can run them in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Migration {
+    /// What it is remembered by, in the table `hookgate_migrations`.
+    pub name: &'static str,
+    /// One or more statements. They name no schema: the tables are made in the first of the `search_path`.
+    pub sql: &'static str,
+}
+
+/// All steps, in their order. With feature `inbox` also those of its table.
+pub const MIGRATIONS: &[Migration] = &[super::claims::MIGRATION, super::effects::MIGRATION];
+
+/// Where the steps that were run are written down.
+const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (
+  name text PRIMARY KEY,
+  applied_at timestamptz NOT NULL DEFAULT now()
+);";
+
+/// Held while the steps are run. Any number will do that nobody else locks; this one is `hookgate` in ASCII.
+const LOCK: i64 = 0x686f_6f6b_6761_7465;
+
+/// Makes the tables that are missing, in the first schema of the connection's `search_path`.
+///
+/// All steps are one transaction: yours, where `client` is one, and otherwise one of its own. Processes that start at the same
+/// time wait for each other. Where nothing is missing it needs no right but to read `hookgate_migrations`, and changes nothing.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let (client, connection) = tokio_postgres::connect("host=localhost user=owner", tokio_postgres::NoTls).await?;
+/// tokio::spawn(connection);
+/// hookgate::postgres::migrate(&client).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A client of the crate `deadpool-postgres` is passed as `&**client`.
+///
+/// # Errors
+/// - [`Denied`](crate::PostgresErrorKind::Denied): a table is missing, and the role may not create it.
+/// - [`NoSchema`](crate::PostgresErrorKind::NoSchema): no schema of the `search_path` exists.
+/// - [`TimedOut`](crate::PostgresErrorKind::TimedOut): another process migrates for longer than the connection's time-outs.
+/// - [`Aborted`](crate::PostgresErrorKind::Aborted): `client` is a transaction that had failed before.
+/// - [`Failed`](crate::PostgresErrorKind::Failed): anything else; the source says what.
+pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
+    if missing(client).await?.is_empty() {
+        return Ok(());
+    }
+    // One message of several statements is one transaction. Each step may run again, so none depends on what was missing a moment ago.
+    let mut script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{REMEMBERED}\n");
+    for step in MIGRATIONS {
+        let Migration { name, sql } = step;
+        let _ = writeln!(
+            script,
+            "{sql};\nINSERT INTO hookgate_migrations (name) VALUES ('{name}') ON CONFLICT DO NOTHING;"
+        );
+    }
+    client.batch_execute(&script).await.map_err(failure::direct)
+}
+
+/// The names of the steps that are still to be run.
+async fn missing(client: &impl GenericClient) -> Result<Vec<&'static str>, PostgresError> {
+    let known = client
+        .query_typed_one("SELECT to_regclass('hookgate_migrations') IS NOT NULL", &[])
+        .await
+        .map_err(failure::direct)?;
+    let mut missing: Vec<_> = MIGRATIONS.iter().map(|step| step.name).collect();
+    if known.get::<_, bool>(0) {
+        let applied = client
+            .query_typed("SELECT name FROM hookgate_migrations", &[])
+            .await
+            .map_err(failure::direct)?;
+        for row in &applied {
+            let applied: &str = row.get(0);
+            missing.retain(|name| *name != applied);
+        }
+    }
+    Ok(missing)
+}

@@ -1,0 +1,4 @@
+//! `RedisStore` on a Redis of its own.
+
+mod conformance;
+mod race;

@@ -145,6 +145,7 @@ pub use inbox::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use inbox::{Inbox, InboxOptions};
+pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;

@@ -68,7 +68,10 @@ At shutdown stop the receiver first, then call [`RunningWorkers::shutdown`] with
 name is registered, and nothing waits but what the dead process had leased.
 "##
 )]
+//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one. What asks it is an [`Acceptor`], which
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes.
 
+mod acceptor;
 mod sink;
 
 #[cfg(all(test, feature = "inbox"))]
@@ -88,6 +91,7 @@ mod sqlite;
 #[cfg(feature = "inbox")]
 mod workers;
 
+pub use acceptor::Acceptor;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

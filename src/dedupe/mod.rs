@@ -69,5 +69,5 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 pub(crate) use claim::ClaimRecord;
-#[cfg(feature = "inbox")]
+#[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;

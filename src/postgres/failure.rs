@@ -61,3 +61,10 @@ fn is_full(code: &SqlState) -> bool {
 fn is_late(code: &SqlState) -> bool {
     [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE].contains(code)
 }
+
+/// For errors of your own statements and of the commit: says which are a [`Conflict`](PostgresErrorKind::Conflict).
+impl From<Error> for PostgresError {
+    fn from(error: Error) -> Self {
+        direct(error)
+    }
+}

@@ -46,6 +46,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(900);
 pub struct Postgres {
     pool: Pool,
     /// Absent where the pool is the user's own, which can't be asked how it connects.
+    #[allow(dead_code)] // for the inbox
     connector: Option<Arc<Connector>>,
 }
 
@@ -180,6 +181,7 @@ impl Postgres {
     }
 
     /// A connection, for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
+    #[allow(dead_code)] // for the inbox
     pub(crate) async fn client(&self) -> Result<Lent, StoreError> {
         self.client_within(PATIENCE).await
     }
@@ -202,6 +204,7 @@ impl Postgres {
     /// A connection of its own that listens on a channel, where connections can be made.
     ///
     /// `None` on a pool of the user's own: then only asking again tells.
+    #[allow(dead_code)] // for the inbox
     pub(crate) async fn listen(&self, channel: &str) -> Result<Option<Listener>, StoreError> {
         let Some(connector) = &self.connector else {
             return Ok(None);

@@ -1,0 +1,271 @@
+//! The store of claims that processes share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use ::tokio_postgres::Error;
+use ::tokio_postgres::types::{ToSql, Type};
+
+use super::failure;
+use super::micros;
+use super::migration::Migration;
+use super::pool::Postgres;
+use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::error::{StoreError, StoreErrorKind};
+
+/// The table of claims. The index by time is for the deletion alone.
+pub(super) const MIGRATION: Migration = Migration {
+    name: "claims-1",
+    sql: "CREATE TABLE IF NOT EXISTS hookgate_claims (
+  key bytea PRIMARY KEY,
+  token bytea NOT NULL,
+  done boolean NOT NULL,
+  until timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
+};
+
+/// What is known is read first, so that a duplicate writes nothing and waits for no flush. Of racers that all know nothing, the index
+/// lets one in; the others find no row of theirs, and ask again: the record is then there to be read.
+const CLAIM: &str = "WITH known AS MATERIALIZED (
+  SELECT done, token, until - clock_timestamp() AS remaining FROM hookgate_claims
+  WHERE key = $1 AND until > clock_timestamp() AND (done OR token <> $2)
+), claimed AS (
+  INSERT INTO hookgate_claims AS held (key, token, done, until)
+  SELECT $1, $2, false, clock_timestamp() + $3 * interval '1 microsecond' WHERE NOT EXISTS (SELECT FROM known)
+  ON CONFLICT (key) DO UPDATE SET token = excluded.token, done = false, until = excluded.until
+  WHERE held.until <= clock_timestamp() OR (held.token = excluded.token AND NOT held.done)
+  RETURNING token
+)
+SELECT NULL::boolean AS done, token, 0::bigint AS remaining FROM claimed
+UNION ALL SELECT done, token, ceil(extract(epoch FROM remaining) * 1000000)::bigint FROM known";
+
+const RENEW: &str =
+    "UPDATE hookgate_claims SET until = clock_timestamp() + $3 * interval '1 microsecond'
+WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
+
+/// A repeated commit finds its own record done, and leaves its end where it was.
+const COMMIT: &str = "UPDATE hookgate_claims SET done = true,
+  until = CASE WHEN done THEN until ELSE clock_timestamp() + $3 * interval '1 microsecond' END
+WHERE key = $1 AND token = $2 AND until > clock_timestamp() RETURNING true";
+
+const RELEASE: &str = "DELETE FROM hookgate_claims
+WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
+
+/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, waits for nobody who holds one, and answers how many
+/// they were (`bigint`).
+///
+/// For a schedule of your own; [`PostgresStore`] runs it by itself.
+pub const FORGET_CLAIMS: &str = "WITH forgotten AS (
+  DELETE FROM hookgate_claims WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM hookgate_claims WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
+  RETURNING 1
+) SELECT count(*) FROM forgotten";
+
+/// A claim that meets others asks again so often; each time somebody else has been faster.
+const ASKED: u32 = 8;
+/// Every so many claims, what has ended is deleted.
+const SWEPT_EVERY: u32 = 256;
+/// How much a statement deletes, and how many statements a sweep is: together more than comes in between, so that it catches up.
+const CHUNK: i64 = 512;
+const CHUNKS: u32 = 8;
+
+/// Claims in a table of a PostgreSQL, which any number of processes share.
+///
+/// ```no_run
+/// use hookgate::postgres::{Postgres, migrate};
+/// use hookgate::{PostgresStore, Receiver, Secret};
+/// use tokio_postgres::{Config, NoTls};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
+/// let (client, connection) = config.connect(NoTls).await?;
+/// tokio::spawn(connection);
+/// migrate(&client).await?; // or by your own tool, from `MIGRATIONS`
+///
+/// let receiver = Receiver::builder()
+///     .secret(Secret::from_env("WEBHOOK_SECRET")?)
+///     .store(PostgresStore::new(&Postgres::new(config, NoTls)))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Each call is one statement in one round trip and its own transaction. A claim and its commit are flushed before they are
+/// answered, as the server's `synchronous_commit` says; a duplicate only reads. Time is the server's. A call ends within 900 ms, also where the
+/// server is silent; what it meant to do may then have been done, as [`DedupeStore`] has it.
+///
+/// What has ended is deleted in chunks, by a task of its own after every 256th claim, where a connection is free.
+///
+/// # Security
+/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and nothing else. Who may write there decides which
+/// events are handled.
+#[derive(Clone)]
+pub struct PostgresStore {
+    postgres: Postgres,
+    sweeping: Arc<Sweeping>,
+}
+
+/// When to delete what has ended.
+#[derive(Default)]
+struct Sweeping {
+    claims: AtomicU32,
+    under_way: AtomicBool,
+}
+
+impl PostgresStore {
+    /// Claims in this database, whose tables [`migrate`](super::migrate) has made.
+    #[must_use]
+    pub fn new(postgres: &Postgres) -> Self {
+        Self {
+            postgres: postgres.clone(),
+            sweeping: Arc::default(),
+        }
+    }
+
+    async fn ask(
+        &self,
+        statement: &str,
+        key: &EventKey,
+        token: ClaimToken,
+        time: Option<Duration>,
+    ) -> Result<Ownership, StoreError> {
+        let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
+        let time = time.map(micros);
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
+        values.extend(time.as_ref().map(|time| time as &(dyn ToSql + Sync)));
+        let types = &[Type::BYTEA, Type::BYTEA, Type::INT8][..values.len()];
+        let rows = self.postgres.query(statement, types, &values).await?;
+        Ok(if rows.is_empty() {
+            Ownership::Lost
+        } else {
+            Ownership::Held
+        })
+    }
+
+    async fn claim_once(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let rows = self
+            .postgres
+            .query(
+                CLAIM,
+                &[Type::BYTEA, Type::BYTEA, Type::INT8],
+                &[
+                    &key.as_bytes().as_slice(),
+                    &token.as_bytes().as_slice(),
+                    &micros(lease),
+                ],
+            )
+            .await?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let read = || -> Result<(Option<bool>, &[u8], i64), Error> {
+            Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
+        };
+        let (done, by, remaining) = read().map_err(failure::store)?;
+        Ok(Some(match done {
+            None => Claimed::Fresh,
+            Some(false) => Claimed::Running {
+                retry_after: Duration::from_micros(remaining.max(0).unsigned_abs()),
+            },
+            Some(true) => Claimed::Done {
+                by: ClaimToken::from_bytes(
+                    // Somebody else has written there.
+                    by.try_into().map_err(|error| {
+                        StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
+                    })?,
+                ),
+            },
+        }))
+    }
+
+    /// Begins a sweep where it is time for one and a connection is free. Nobody waits for it.
+    fn sweep_now_and_then(&self) {
+        let claims = self.sweeping.claims.fetch_add(1, Ordering::Relaxed);
+        if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
+            return;
+        }
+        if self.sweeping.under_way.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let (postgres, sweeping) = (self.postgres.clone(), Arc::clone(&self.sweeping));
+        tokio::spawn(async move {
+            for table in [FORGET_CLAIMS, super::effects::FORGET_EFFECTS] {
+                sweep(&postgres, table).await;
+            }
+            sweeping.under_way.store(false, Ordering::Release);
+        });
+    }
+}
+
+/// Deletes what has ended, as long as nobody else needs the connection. Where it fails, the next sweep goes on.
+async fn sweep(postgres: &Postgres, statement: &str) {
+    for _ in 0..CHUNKS {
+        if postgres.is_busy() {
+            return;
+        }
+        let forgotten = match postgres.query(statement, &[Type::INT8], &[&CHUNK]).await {
+            Ok(rows) => rows.first().map_or(0, |row| row.try_get(0).unwrap_or(0)),
+            Err(_) => return,
+        };
+        if forgotten < CHUNK {
+            return;
+        }
+    }
+}
+
+impl DedupeStore for PostgresStore {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        StoreFuture::boxed(async move {
+            self.sweep_now_and_then();
+            for _ in 0..ASKED {
+                if let Some(claimed) = self.claim_once(key, token, lease).await? {
+                    return Ok(claimed);
+                }
+            }
+            Err(StoreError::new(StoreErrorKind::Unavailable))
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(self.ask(RENEW, key, token, Some(lease)))
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(self.ask(COMMIT, key, token, Some(retain)))
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        StoreFuture::boxed(self.ask(RELEASE, key, token, None))
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresStore")
+            .field(&self.postgres)
+            .finish()
+    }
+}

@@ -1,0 +1,207 @@
+//! Claims inside the transaction that has the effects.
+
+use std::time::Duration;
+
+use ::tokio_postgres::types::Type;
+use ::tokio_postgres::{Error, Transaction};
+
+use super::migration::Migration;
+use super::{failure, micros};
+use crate::Delivery;
+use crate::dedupe::{EventKey, body_digest};
+use crate::error::PostgresError;
+
+/// The table of events whose effects are in this database. No state but its presence: a row is there or it is not, with the effects.
+pub(super) const MIGRATION: Migration = Migration {
+    name: "effects-1",
+    sql: "CREATE TABLE IF NOT EXISTS hookgate_effects (
+  key bytea PRIMARY KEY,
+  body bigint NOT NULL,
+  until timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
+};
+
+/// Claims an event inside the transaction that it is run in, in one statement: what [`claim_in`] runs, for users of sqlx, diesel or SeaORM.
+///
+/// [`ClaimValues`] has what is bound:
+///
+/// | parameter | type | is |
+/// |---|---|---|
+/// | `$1` | `bytea` | [`key`](ClaimValues::key): scope and id, as 16 bytes |
+/// | `$2` | `bigint` | [`body`](ClaimValues::body): tells another body under the same id |
+/// | `$3` | `bigint` | [`retain_micros`](ClaimValues::retain_micros): how long the event is remembered, in microseconds |
+///
+/// It answers one row:
+///
+/// | column | type | is |
+/// |---|---|---|
+/// | `outcome` | `text` | `fresh`: go on, and commit. `duplicate`: the effects are there. `held`: another transaction is at it; answer 503 |
+/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that was not to be seen, or there is no duplicate |
+///
+/// A serialization failure (SQLSTATE `40001`) means that another transaction was faster: roll back and answer 503. It comes from this
+/// statement or from the commit, at `REPEATABLE READ` and `SERIALIZABLE` alone.
+///
+/// # Security
+/// **Run it inside a transaction that has begun**, the one with the effects. Outside of one the claim is committed by itself: when the
+/// effects then fail, the event is lost.
+pub const CLAIM_IN: &str = "WITH known AS MATERIALIZED (
+  SELECT body = $2 AS same_body FROM hookgate_effects WHERE key = $1
+), locked AS MATERIALIZED (
+  SELECT pg_try_advisory_xact_lock(('x' || encode(substr($1, 1, 8), 'hex'))::bit(64)::bigint) AS got
+  WHERE NOT EXISTS (SELECT FROM known)
+), claimed AS (
+  INSERT INTO hookgate_effects (key, body, until)
+  SELECT $1, $2, clock_timestamp() + $3 * interval '1 microsecond' FROM locked WHERE got
+  ON CONFLICT (key) DO NOTHING RETURNING key
+)
+SELECT CASE
+    WHEN EXISTS (SELECT FROM claimed) THEN 'fresh'
+    WHEN EXISTS (SELECT FROM locked WHERE NOT got) THEN 'held'
+    ELSE 'duplicate'
+  END AS outcome, (SELECT same_body FROM known) AS same_body";
+
+/// Deletes at most `$1` (`bigint`) events whose retention has ended, waits for nobody who holds one, and answers how many they were
+/// (`bigint`).
+///
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it by itself.
+pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
+  DELETE FROM hookgate_effects WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM hookgate_effects WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
+  RETURNING 1
+) SELECT count(*) FROM forgotten";
+
+/// What a claim inside a transaction found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a claim that is not fresh must have no effects"]
+pub enum ClaimedIn {
+    /// The event is this transaction's: have the effects, and commit.
+    Fresh,
+    /// The event's effects are committed, or were made earlier in this transaction. Answer 2xx, and have none.
+    Duplicate {
+        /// Whether they were made for the same body.
+        same_body: bool,
+    },
+    /// Another transaction has claimed the event and has not ended. Answer 503: how it ends is not known yet.
+    Held,
+}
+
+/// Claims the event inside your own transaction: what the transaction does and the memory of it are committed together, or neither is.
+///
+/// One statement, one round trip, without a prepared one, and it never waits for another transaction. `retain` is how long the event is
+/// remembered; take the receiver's own retention, or longer. The claim goes with the transaction, also with a savepoint that is rolled back.
+///
+/// The module's page has [an example](super#exactly-once) and what the isolation levels make of it. A transaction of the crate
+/// `deadpool-postgres` is passed as `&*transaction`.
+///
+/// # Errors
+/// The transaction has failed with the statement: roll it back.
+/// - [`Conflict`](crate::PostgresErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed since this
+///   one began. Answer 503, or begin again: then it is a duplicate. A commit may fail so as well: [`PostgresError::from`] tells.
+/// - [`NoTables`](crate::PostgresErrorKind::NoTables), [`Denied`](crate::PostgresErrorKind::Denied): as [`migrate`](super::migrate) has it.
+/// - [`Aborted`](crate::PostgresErrorKind::Aborted): the transaction had failed before.
+/// - [`TimedOut`](crate::PostgresErrorKind::TimedOut), [`Failed`](crate::PostgresErrorKind::Failed): see there.
+pub async fn claim_in(
+    transaction: &Transaction<'_>,
+    delivery: &Delivery,
+    retain: Duration,
+) -> Result<ClaimedIn, PostgresError> {
+    claim_values_in(transaction, &ClaimValues::of(delivery, retain)).await
+}
+
+/// As [`claim_in`], for an event that came another way.
+///
+/// # Errors
+/// Those of [`claim_in`].
+pub async fn claim_values_in(
+    transaction: &Transaction<'_>,
+    values: &ClaimValues,
+) -> Result<ClaimedIn, PostgresError> {
+    match asked(transaction, values).await.map_err(failure::direct)? {
+        Some(claimed) => Ok(claimed),
+        // The other transaction has ended while the statement ran, which saw that it is a duplicate and no more. The next one sees the
+        // record. Where it still does not, the bodies can't be compared, which is reported as a difference.
+        None => Ok(asked(transaction, values)
+            .await
+            .map_err(failure::direct)?
+            .unwrap_or(ClaimedIn::Duplicate { same_body: false })),
+    }
+}
+
+/// `None` for a duplicate whose body was not to be seen.
+async fn asked(
+    transaction: &Transaction<'_>,
+    values: &ClaimValues,
+) -> Result<Option<ClaimedIn>, Error> {
+    let row = transaction
+        .query_typed_one(
+            CLAIM_IN,
+            &[
+                (&values.key(), Type::BYTEA),
+                (&values.body, Type::INT8),
+                (&values.retain_micros, Type::INT8),
+            ],
+        )
+        .await?;
+    let same_body: Option<bool> = row.try_get("same_body")?;
+    Ok(match row.try_get("outcome")? {
+        "fresh" => Some(ClaimedIn::Fresh),
+        "held" => Some(ClaimedIn::Held),
+        _ => same_body.map(|same_body| ClaimedIn::Duplicate { same_body }),
+    })
+}
+
+/// What is bound to [`CLAIM_IN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimValues {
+    key: EventKey,
+    body: i64,
+    retain_micros: i64,
+}
+
+impl ClaimValues {
+    /// Of a delivery, remembered for `retain`.
+    #[must_use]
+    pub fn of(delivery: &Delivery, retain: Duration) -> Self {
+        Self::new(*delivery.key(), delivery.body(), retain)
+    }
+
+    /// Of any event, with the body that was signed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::EventKey;
+    /// use hookgate::postgres::ClaimValues;
+    ///
+    /// let key = EventKey::new("default", "evt_1");
+    /// let values = ClaimValues::new(key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
+    /// assert_eq!(values.key(), key.as_bytes());
+    /// assert_eq!(values.retain_micros(), 172_800_000_000);
+    /// ```
+    #[must_use]
+    pub fn new(key: EventKey, body: &[u8], retain: Duration) -> Self {
+        Self {
+            key,
+            body: body_digest(body).cast_signed(),
+            retain_micros: micros(retain),
+        }
+    }
+
+    /// `$1`, as `bytea`.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    /// `$2`, as `bigint`: a digest, the same in every process and build.
+    #[must_use]
+    pub fn body(&self) -> i64 {
+        self.body
+    }
+
+    /// `$3`, as `bigint`.
+    #[must_use]
+    pub fn retain_micros(&self) -> i64 {
+        self.retain_micros
+    }
+}

@@ -19,6 +19,11 @@ mod memory;
 #[cfg(feature = "inbox")]
 mod workers;
 
+#[cfg(all(feature = "inbox", feature = "postgres"))]
+mod postgres;
+
+#[cfg(all(feature = "inbox", feature = "postgres"))]
+pub(crate) use postgres::MIGRATION as POSTGRES_MIGRATION;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

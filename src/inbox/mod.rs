@@ -92,6 +92,11 @@ mod sqlite;
 mod workers;
 
 pub use acceptor::Acceptor;
+#[cfg(all(feature = "inbox", feature = "postgres"))]
+mod postgres;
+
+#[cfg(all(feature = "inbox", feature = "postgres"))]
+pub(crate) use postgres::MIGRATION as POSTGRES_MIGRATION;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

@@ -13,6 +13,7 @@ mod support;
 
 mod postgres;
 mod redis;
+mod sqlite;
 
 mod start {
     use std::io::{Read, Write};

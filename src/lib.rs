@@ -141,11 +141,10 @@ pub use event::{
 };
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
-pub use inbox::{Accepted, Sink};
+pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use inbox::{Inbox, InboxOptions};
-pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;

@@ -1,7 +1,8 @@
 //! For handlers that take longer than the sender waits, or that must survive a deploy: a delivery is verified, **stored**, and
 //! answered 2xx only once it is durable. Workers handle it afterwards.
 //!
-//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one.
+//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one. What asks it is an [`Acceptor`], which
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes.
 #![cfg_attr(
     feature = "inbox",
     doc = r##"
@@ -68,8 +69,6 @@ At shutdown stop the receiver first, then call [`RunningWorkers::shutdown`] with
 name is registered, and nothing waits but what the dead process had leased.
 "##
 )]
-//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one. What asks it is an [`Acceptor`], which
-//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes.
 
 mod acceptor;
 mod sink;
@@ -86,15 +85,14 @@ mod entry;
 mod memory;
 #[cfg(feature = "inbox")]
 mod operate;
+#[cfg(all(feature = "inbox", feature = "postgres"))]
+mod postgres;
 #[cfg(feature = "inbox")]
 mod sqlite;
 #[cfg(feature = "inbox")]
 mod workers;
 
 pub use acceptor::Acceptor;
-#[cfg(all(feature = "inbox", feature = "postgres"))]
-mod postgres;
-
 #[cfg(all(feature = "inbox", feature = "postgres"))]
 pub(crate) use postgres::MIGRATION as POSTGRES_MIGRATION;
 pub use sink::{Accepted, Sink};

@@ -9,11 +9,13 @@ use hookgate::{ClaimToken, EventKey};
 
 mod calls;
 mod check;
+mod cluster;
 mod conformance;
 mod faults;
 mod layer;
 mod memory;
 mod race;
+mod tls;
 
 /// Of leases and retentions that no test outlasts.
 const LONG: Duration = Duration::from_secs(600);

@@ -1,5 +1,6 @@
 //! Claims on PostgreSQL, and claims inside a transaction.
 
+mod exactly_once;
 mod schema;
 mod store;
 mod transaction;

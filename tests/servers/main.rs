@@ -13,6 +13,7 @@ mod support;
 
 mod postgres;
 mod redis;
+mod workers;
 
 mod start {
     use std::io::{Read, Write};

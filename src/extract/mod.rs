@@ -37,6 +37,8 @@
 //! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
 //! an unverified event handed out.
 
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rejection;
 
 pub use rejection::{EventMisfit, EventRejection, LayerMissing};

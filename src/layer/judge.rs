@@ -2,6 +2,7 @@
 
 use http::Response;
 
+use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::hooks::Reason;
@@ -30,6 +31,12 @@ pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> Verd
 fn answered<R>(response: &mut Response<R>) -> Verdict {
     if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
         return Verdict::Dead(letter);
+    }
+    let already = response.extensions_mut().remove::<AlreadyHandled>();
+    // The status decides: what came behind the mark and made a failure of it is not overruled.
+    if let Some(already) = already.filter(|_| response.status().is_success()) {
+        let same_body = already.same_body();
+        return Verdict::Is(Outcome::Replayed { same_body }, None);
     }
     let reason = response.extensions_mut().remove::<FailureReason>();
     let status = response.status();

@@ -8,7 +8,6 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
-use super::already_handled::AlreadyHandled;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
 use super::hooks::{DeadLettered, Reason, Settled};
@@ -57,24 +56,6 @@ impl<R, E> Settling<R, E> {
     }
 }
 
-fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
-    let already = response.extensions_mut().remove::<AlreadyHandled>();
-    // The status decides: what came behind the mark and made a failure of it is not overruled.
-    if let Some(already) = already.filter(|_| response.status().is_success()) {
-        // What a body does when it is dropped is the handler's business, and must not end the run.
-        let _ = caught(|| drop(response));
-        let same_body = already.same_body();
-        return Ended::own(Own::Replayed, Outcome::Replayed { same_body });
-    }
-    let reason = response.extensions_mut().remove::<FailureReason>();
-    let status = response.status();
-    // The status decides: who answers 2xx has handled the event, whatever was found on the way.
-    let outcome = match &reason {
-        Some(reason) if status.is_success() && reason.is_unhandled() => Outcome::Unhandled,
-        _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
-        Some(reason) if reason.is_unhandled() => Outcome::Failed(Failure::Unhandled),
-        _ => Outcome::Failed(Failure::Status(status.as_u16())),
 /// What the sender hears.
 fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<R, E> {
     let response = match handled {
@@ -91,6 +72,11 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
             // As with a dead letter's body.
             let _ = caught(|| drop(response));
             End::Own(Own::Misfit)
+        }
+        // The handler's own words, if any, are none that a duplicate is answered with.
+        Outcome::Replayed { .. } => {
+            let _ = caught(|| drop(response));
+            End::Own(Own::Replayed)
         }
         _ => End::Response(response),
     }

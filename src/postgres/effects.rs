@@ -5,6 +5,7 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
+use super::claimed::ClaimedIn;
 use super::migration::Migration;
 use super::{failure, micros};
 use crate::Delivery;
@@ -70,21 +71,6 @@ pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
     SELECT ctid FROM hookgate_effects WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
   RETURNING 1
 ) SELECT count(*) FROM forgotten";
-
-/// What a claim inside a transaction found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a claim that is not fresh must have no effects"]
-pub enum ClaimedIn {
-    /// The event is this transaction's: have the effects, and commit.
-    Fresh,
-    /// The event's effects are committed, or were made earlier in this transaction. Answer 2xx, and have none.
-    Duplicate {
-        /// Whether they were made for the same body.
-        same_body: bool,
-    },
-    /// Another transaction has claimed the event and has not ended. Answer 503: how it ends is not known yet.
-    Held,
-}
 
 /// Claims the event inside your own transaction: what the transaction does and the memory of it are committed together, or neither is.
 ///

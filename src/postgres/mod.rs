@@ -1,5 +1,6 @@
 //! PostgreSQL: claims that processes share, claims inside your own transaction, and the inbox's table.
 
+mod claimed;
 mod claims;
 mod connect;
 mod effects;
@@ -10,8 +11,9 @@ mod pool;
 
 use std::time::Duration;
 
+pub use claimed::{ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
-pub use effects::{CLAIM_IN, ClaimValues, ClaimedIn, FORGET_EFFECTS, claim_in, claim_values_in};
+pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use forget::forget;
 pub use migration::{MIGRATIONS, Migration, migrate};
 pub use pool::Postgres;

@@ -1,6 +1,8 @@
 //! Claims on PostgreSQL, and claims inside a transaction.
 
+mod schema;
 mod store;
+mod transaction;
 
 use std::str::FromStr;
 

@@ -1,0 +1,157 @@
+//! Exactly once: the order and the memory of its event are written in one transaction of PostgreSQL, so a crash leaves both or neither.
+//!
+//! ```sh
+//! export DATABASE_URL='host=localhost user=app dbname=app' WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! cargo run --example exactly_once --features postgres
+//! ```
+//!
+//! The layer's own store keeps copies of one event apart as long as the process lives, and spares the database most duplicates.
+//! What holds across processes, crashes and restarts is the claim in the transaction.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use deadpool_postgres::{Manager, Pool, PoolError, Runtime};
+use hookgate::extract::EventRejection;
+use hookgate::postgres::{NotFresh, claim_in, forget, migrate};
+use hookgate::{Delivery, EventData, FailureReason, MemoryStore, PostgresError, Receiver, Secret};
+use serde::Deserialize;
+use tokio_postgres::NoTls;
+
+/// As long as the receiver remembers by default.
+const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
+
+#[derive(Deserialize)]
+struct Order {
+    #[serde(rename = "Customer")]
+    customer: String,
+}
+
+async fn on_event(
+    State(database): State<Pool>,
+    delivery: Delivery,
+) -> Result<StatusCode, NotHandled> {
+    let mut client = database.get().await?;
+    let transaction = client.transaction().await?;
+    claim_in(&transaction, &delivery, RETAIN).await?.fresh()?;
+    if let EventData::RowCreated(row) = delivery.event::<Order>()?.data {
+        let order = "INSERT INTO orders (event_id, row_id, customer) VALUES ($1, $2, $3)";
+        let customer = &row.properties.customer;
+        transaction
+            .execute(
+                order,
+                &[&delivery.event_id(), &row.row_id.as_str(), customer],
+            )
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Why an order was not written. Dropped before its commit, a transaction is rolled back.
+enum NotHandled {
+    NotFresh(NotFresh),
+    Database(PostgresError),
+    NoConnection(PoolError),
+    Misfit(EventRejection),
+}
+
+impl IntoResponse for NotHandled {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NotFresh(reason) => reason.into_response(),
+            Self::Database(error) => error.into_response(),
+            Self::NoConnection(error) => {
+                let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
+                FailureReason::new(error).mark(unavailable)
+            }
+            Self::Misfit(rejection) => rejection.into_response(),
+        }
+    }
+}
+
+impl From<NotFresh> for NotHandled {
+    fn from(reason: NotFresh) -> Self {
+        Self::NotFresh(reason)
+    }
+}
+
+impl From<PostgresError> for NotHandled {
+    fn from(error: PostgresError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for NotHandled {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+impl From<PoolError> for NotHandled {
+    fn from(error: PoolError) -> Self {
+        Self::NoConnection(error)
+    }
+}
+
+impl From<hookgate::EventError> for NotHandled {
+    fn from(error: hookgate::EventError) -> Self {
+        Self::Misfit(error.into())
+    }
+}
+
+/// What is remembered for longer than needed goes, a thousand at a time.
+async fn forget_now_and_then(database: Pool) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if let Ok(client) = database.get().await {
+            while let Ok(1_000..) = forget(&**client, 1_000).await {}
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let database: tokio_postgres::Config = env::var("DATABASE_URL")
+        .map_err(|error| format!("DATABASE_URL: {error}"))?
+        .parse()?;
+    let database = Pool::builder(Manager::new(database, NoTls))
+        .max_size(8)
+        // Below the layer's budget, so that a database that is down is answered 503.
+        .wait_timeout(Some(Duration::from_secs(2)))
+        .create_timeout(Some(Duration::from_secs(2)))
+        .runtime(Runtime::Tokio1)
+        .build()?;
+    let client = database.get().await?;
+    migrate(&**client).await?;
+    let orders = "CREATE TABLE IF NOT EXISTS orders (
+        number bigint GENERATED ALWAYS AS IDENTITY, event_id text NOT NULL, row_id text NOT NULL, customer text NOT NULL)";
+    client.batch_execute(orders).await?;
+    drop(client);
+    tokio::spawn(forget_now_and_then(database.clone()));
+
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(MemoryStore::default())
+        .build()?;
+    let on_event = post(on_event).layer(receiver.layer());
+    let app = Router::new()
+        .route("/webhooks", on_event)
+        .with_state(database);
+
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = tokio::net::TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app).await?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! How the tables come about, and what is said where they did not.
+
+use std::time::Duration;
+
+use hookgate::postgres::{ClaimValues, MIGRATIONS, claim_values_in, migrate};
+use hookgate::{
+    ClaimToken, DedupeStore, EventKey, PostgresErrorKind, PostgresStore, StoreErrorKind,
+};
+
+use super::{client_at, database, migrated};
+use crate::support::PostgresServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_migrate_at_once_do_not_meet() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        clients.push(client_at(&server.config()).await);
+    }
+    let migrating: Vec<_> = clients
+        .into_iter()
+        .map(|client| tokio::spawn(async move { migrate(&client).await }))
+        .collect();
+    for one in migrating {
+        one.await.unwrap().unwrap();
+    }
+    let client = client_at(&server.config()).await;
+    let names = client
+        .query(
+            "SELECT name FROM hookgate_migrations ORDER BY applied_at",
+            &[],
+        )
+        .await
+        .unwrap();
+    assert_eq!(names.len(), MIGRATIONS.len());
+    // By a tool of one's own, once more.
+    for step in MIGRATIONS {
+        client.batch_execute(step.sql).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_role_without_rights_needs_none_where_nothing_is_missing() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let owner = client_at(&server.config()).await;
+    let roles = "CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN;
+        GRANT SELECT ON hookgate_migrations TO app;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hookgate_claims, hookgate_effects TO app";
+    owner.batch_execute(roles).await.unwrap();
+    let config = |role| server.config().replace("user=hookgate", role);
+    let mut app = client_at(&config("user=app")).await;
+    migrate(&app).await.unwrap();
+    let values = ClaimValues::new(EventKey::new("s", "1"), b"{}", Duration::from_secs(60));
+    let transaction = app.transaction().await.unwrap();
+    let _ = claim_values_in(&transaction, &values).await.unwrap();
+    transaction.commit().await.unwrap();
+    let store = PostgresStore::new(&database(&config("user=app")));
+    let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
+    store
+        .claim(&key, token, Duration::from_secs(9))
+        .await
+        .unwrap();
+
+    let mut stranger = client_at(&config("user=stranger")).await;
+    let denied = migrate(&stranger).await.unwrap_err();
+    assert_eq!(denied.kind(), PostgresErrorKind::Denied, "{denied:?}");
+    let transaction = stranger.transaction().await.unwrap();
+    let denied = claim_values_in(&transaction, &values).await.unwrap_err();
+    assert_eq!(denied.kind(), PostgresErrorKind::Denied);
+    assert!(format!("{denied:?}").contains("GRANT".to_lowercase().as_str()));
+}
+
+#[tokio::test]
+async fn tables_that_are_missing_are_named_as_such() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let mut client = client_at(&server.config()).await;
+    let values = ClaimValues::new(EventKey::new("s", "1"), b"{}", Duration::from_secs(60));
+    let transaction = client.transaction().await.unwrap();
+    let missing = claim_values_in(&transaction, &values).await.unwrap_err();
+    assert_eq!(missing.kind(), PostgresErrorKind::NoTables);
+    assert!(format!("{missing:?}").contains("migrate"));
+    drop(transaction);
+
+    let store = PostgresStore::new(&database(&server.config()));
+    let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
+    let failed = store.claim(&key, token, Duration::from_secs(9)).await;
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.kind(), StoreErrorKind::Unavailable);
+    let source = std::error::Error::source(&failed).unwrap().to_string();
+    assert!(source.contains("migrate"), "{source}");
+
+    let nowhere = format!("{} options='-c search_path=nowhere'", server.config());
+    let none = migrate(&client_at(&nowhere).await).await.unwrap_err();
+    assert_eq!(none.kind(), PostgresErrorKind::NoSchema, "{none:?}");
+}
+
+/// Two programs in one database, each in its own schema.
+#[tokio::test]
+async fn schemas_are_kept_apart() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let owner = client_at(&server.config()).await;
+    owner
+        .batch_execute("CREATE SCHEMA one; CREATE SCHEMA two")
+        .await
+        .unwrap();
+    let (key, body) = (EventKey::new("s", "1"), b"{}");
+    for schema in ["one", "two"] {
+        let config = format!("{} options='-c search_path={schema}'", server.config());
+        migrate(&client_at(&config).await).await.unwrap();
+        let store = PostgresStore::new(&database(&config));
+        let claimed = store.claim(&key, ClaimToken::new(body), Duration::from_secs(60));
+        assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
+    }
+}

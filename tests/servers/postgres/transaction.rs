@@ -1,0 +1,271 @@
+//! Claims inside a transaction, at each isolation level.
+
+use std::time::Duration;
+
+use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, forget};
+use hookgate::{EventKey, PostgresError, PostgresErrorKind};
+use tokio_postgres::{Client, IsolationLevel, Transaction};
+
+use super::{client_at, migrated};
+
+const BODY: &[u8] = br#"{"id":"evt_1"}"#;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const LEVELS: [IsolationLevel; 3] = [
+    IsolationLevel::ReadCommitted,
+    IsolationLevel::RepeatableRead,
+    IsolationLevel::Serializable,
+];
+const SAME: ClaimedIn = ClaimedIn::Duplicate { same_body: true };
+
+fn event(id: &str) -> ClaimValues {
+    ClaimValues::new(EventKey::new("default", id), BODY, DAY)
+}
+
+async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
+    let transaction = client.build_transaction().isolation_level(level);
+    transaction.start().await.unwrap()
+}
+
+async fn claim(transaction: &Transaction<'_>, id: &str) -> ClaimedIn {
+    claim_values_in(transaction, &event(id)).await.unwrap()
+}
+
+/// The number of rows that a claim has left behind.
+async fn remembered(client: &Client) -> i64 {
+    let count = "SELECT count(*) FROM hookgate_effects";
+    client.query_one(count, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn a_claim_goes_with_its_transaction() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let (mut first, mut second) = (
+        client_at(&server.config()).await,
+        client_at(&server.config()).await,
+    );
+    for (number, level) in LEVELS.into_iter().enumerate() {
+        let id = &format!("evt_{number}");
+        // Held while it is open: answered at once, and without harm to the one that asks.
+        let open = begin(&mut first, level).await;
+        assert_eq!(claim(&open, id).await, ClaimedIn::Fresh);
+        assert_eq!(claim(&open, id).await, SAME);
+        let other = begin(&mut second, level).await;
+        let asked = tokio::time::timeout(Duration::from_secs(20), claim(&other, id));
+        assert_eq!(asked.await.unwrap(), ClaimedIn::Held);
+        let unharmed = claim(&other, "evt_another").await;
+        assert_eq!(unharmed, ClaimedIn::Fresh);
+        other.rollback().await.unwrap();
+
+        // Rolled back: nothing is left, and the next one has it.
+        open.rollback().await.unwrap();
+        assert_eq!(remembered(&second).await, number as i64);
+        let next = begin(&mut second, level).await;
+        assert_eq!(claim(&next, id).await, ClaimedIn::Fresh);
+        next.commit().await.unwrap();
+
+        // Committed: a duplicate from now on, whatever the body; of another scope it is another event.
+        let copy = begin(&mut first, level).await;
+        assert_eq!(claim(&copy, id).await, SAME);
+        let changed = ClaimValues::new(EventKey::new("default", id), b"{}", DAY);
+        assert_eq!(
+            claim_values_in(&copy, &changed).await.unwrap(),
+            ClaimedIn::Duplicate { same_body: false }
+        );
+        let elsewhere = ClaimValues::new(EventKey::new("elsewhere", id), BODY, DAY);
+        assert_eq!(
+            claim_values_in(&copy, &elsewhere).await.unwrap(),
+            ClaimedIn::Fresh
+        );
+        copy.rollback().await.unwrap();
+    }
+}
+
+/// The other transaction commits after this one has begun, and before it claims.
+#[tokio::test]
+async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let (mut first, mut second) = (
+        client_at(&server.config()).await,
+        client_at(&server.config()).await,
+    );
+    for (number, level) in LEVELS.into_iter().enumerate() {
+        let id = &format!("evt_{number}");
+        let late = begin(&mut second, level).await;
+        // Takes its snapshot.
+        late.query_one("SELECT count(*) FROM hookgate_claims", &[])
+            .await
+            .unwrap();
+        let open = begin(&mut first, level).await;
+        assert_eq!(claim(&open, id).await, ClaimedIn::Fresh);
+        open.commit().await.unwrap();
+
+        let claimed = claim_values_in(&late, &event(id)).await;
+        if matches!(level, IsolationLevel::ReadCommitted) {
+            assert_eq!(claimed.unwrap(), SAME);
+            late.rollback().await.unwrap();
+            continue;
+        }
+        assert_eq!(claimed.unwrap_err().kind(), PostgresErrorKind::Conflict);
+        let after = claim_values_in(&late, &event(id)).await;
+        assert_eq!(after.unwrap_err().kind(), PostgresErrorKind::Aborted);
+        late.rollback().await.unwrap();
+        let again = begin(&mut second, level).await;
+        assert_eq!(claim(&again, id).await, SAME);
+    }
+}
+
+/// The statement of one begins while the other is open, and goes on when that has committed: its own snapshot does not show the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let mut racers = Vec::new();
+    for _ in 0..16 {
+        racers.push(client_at(&server.config()).await);
+    }
+    for level in LEVELS {
+        for round in 0..40 {
+            let id = format!("evt_{level:?}_{round}");
+            let mut tasks = Vec::new();
+            for mut client in racers.drain(..) {
+                let id = id.clone();
+                tasks.push(tokio::spawn(async move {
+                    // As a sender does: until it is known how it ended.
+                    let fresh = loop {
+                        let transaction = begin(&mut client, level).await;
+                        match claim_values_in(&transaction, &event(&id)).await {
+                            Ok(ClaimedIn::Fresh) => match transaction.commit().await {
+                                Ok(()) => break true,
+                                Err(error) => {
+                                    let kind = PostgresError::from(error).kind();
+                                    assert_eq!(kind, PostgresErrorKind::Conflict);
+                                }
+                            },
+                            Ok(ClaimedIn::Held) => transaction.rollback().await.unwrap(),
+                            Ok(duplicate) => {
+                                assert_eq!(duplicate, SAME);
+                                break false;
+                            }
+                            Err(error) => {
+                                assert!(!matches!(level, IsolationLevel::ReadCommitted));
+                                assert_eq!(error.kind(), PostgresErrorKind::Conflict);
+                                transaction.rollback().await.unwrap();
+                            }
+                        }
+                    };
+                    (fresh, client)
+                }));
+            }
+            let mut fresh = 0;
+            for task in tasks {
+                let (won, client) = task.await.unwrap();
+                fresh += u32::from(won);
+                racers.push(client);
+            }
+            assert_eq!(fresh, 1, "{id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_savepoint_takes_its_claim_along() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let mut client = client_at(&server.config()).await;
+    let mut other = client_at(&server.config()).await;
+    for level in LEVELS {
+        let mut outer = begin(&mut client, level).await;
+        let inner = outer.transaction().await.unwrap();
+        assert_eq!(claim(&inner, "evt_1").await, ClaimedIn::Fresh);
+        inner.rollback().await.unwrap();
+        // Free for others while the outer one goes on, and for itself.
+        let elsewhere = begin(&mut other, level).await;
+        assert_eq!(claim(&elsewhere, "evt_1").await, ClaimedIn::Fresh);
+        elsewhere.rollback().await.unwrap();
+        let inner = outer.transaction().await.unwrap();
+        assert_eq!(claim(&inner, "evt_1").await, ClaimedIn::Fresh);
+        inner.commit().await.unwrap();
+        assert_eq!(claim(&outer, "evt_1").await, SAME);
+        outer.rollback().await.unwrap();
+        assert_eq!(remembered(&client).await, 0);
+    }
+}
+
+/// Where the client is gone in the middle, its transaction is rolled back, and nothing is held.
+#[tokio::test]
+async fn a_client_that_is_gone_leaves_nothing() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let mut other = client_at(&server.config()).await;
+    {
+        let (mut client, connection) =
+            tokio_postgres::connect(&server.config(), tokio_postgres::NoTls)
+                .await
+                .unwrap();
+        let driven = tokio::spawn(connection);
+        let transaction = begin(&mut client, IsolationLevel::ReadCommitted).await;
+        assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+        driven.abort();
+    }
+    let until = std::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        let transaction = begin(&mut other, IsolationLevel::ReadCommitted).await;
+        match claim(&transaction, "evt_1").await {
+            ClaimedIn::Fresh => return,
+            found => assert_eq!(found, ClaimedIn::Held),
+        }
+        assert!(std::time::Instant::now() < until);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Claims go on while what has ended is deleted by several at a time; what is remembered is not touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_ended_is_deleted_in_chunks() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let mut client = client_at(&server.config()).await;
+    let fill = "INSERT INTO hookgate_effects SELECT decode(md5(n::text), 'hex'), n, now() + CASE WHEN n <= 3000 THEN '-1 s' ELSE '1 h' END::interval FROM generate_series(1, 4000) n;
+        INSERT INTO hookgate_claims SELECT decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), n % 2 = 0, now() - interval '1 s' FROM generate_series(1, 500) n";
+    client.batch_execute(fill).await.unwrap();
+    let mut forgetting = Vec::new();
+    for _ in 0..3 {
+        let client = client_at(&server.config()).await;
+        forgetting.push(tokio::spawn(async move {
+            let mut forgotten = 0;
+            loop {
+                match forget(&client, 100).await.unwrap() {
+                    0 => return forgotten,
+                    some => {
+                        assert!(some <= 200);
+                        forgotten += some;
+                    }
+                }
+            }
+        }));
+    }
+    for number in 0..50 {
+        let transaction = begin(&mut client, IsolationLevel::ReadCommitted).await;
+        let id = format!("evt_{number}");
+        assert_eq!(claim(&transaction, &id).await, ClaimedIn::Fresh);
+        transaction.commit().await.unwrap();
+    }
+    let mut forgotten = 0;
+    for task in forgetting {
+        forgotten += task.await.unwrap();
+    }
+    // Where all three meet, one may pass over what the others hold and see nothing; nobody waits.
+    while let Ok(some @ 1..) = forget(&client, 1_000).await {
+        forgotten += some;
+    }
+    assert_eq!(forgotten, 3_500);
+    assert_eq!(remembered(&client).await, 1_050);
+}

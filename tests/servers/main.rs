@@ -11,8 +11,8 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
-mod redis;
 mod postgres;
+mod redis;
 
 mod start {
     use std::io::{Read, Write};

@@ -37,6 +37,16 @@ impl RedisServer {
         self.server = run(&self.program, &self.folder, self.port, &self.settings);
     }
 
+    /// The same with other settings.
+    pub fn restart_with(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        self.restart();
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     pub fn url(&self) -> String {
         format!("redis://{}", self.server.address)
     }

@@ -13,6 +13,10 @@ mod support;
 
 mod redis;
 
+#[allow(dead_code)] // not every test starts an example
+#[path = "../it/process.rs"]
+mod process;
+
 mod start {
     use std::io::{Read, Write};
     use std::net::TcpStream;

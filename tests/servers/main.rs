@@ -15,6 +15,10 @@ mod postgres;
 mod redis;
 mod workers;
 
+#[allow(dead_code)] // not every test starts an example
+#[path = "../it/process.rs"]
+mod process;
+
 mod start {
     use std::io::{Read, Write};
     use std::net::TcpStream;

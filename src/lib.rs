@@ -116,6 +116,9 @@ pub use error::{
     KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
     SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use error::{InboxError, InboxErrorKind};
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub use error::{
@@ -125,6 +128,9 @@ pub use error::{
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use error::{PostgresError, PostgresErrorKind};
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use error::{RedisError, RedisErrorKind};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use error::{RouterError, RouterErrorKind};
@@ -133,12 +139,12 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
-#[cfg(feature = "inbox")]
-#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
-pub use inbox::Inbox;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
-pub use inbox::{Accepted, Sink};
+pub use inbox::{Accepted, Acceptor, Sink};
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use inbox::{Inbox, InboxOptions};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;
@@ -158,6 +164,9 @@ pub use postgres::PostgresStore;
 pub use receiver::{
     Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
 };
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};

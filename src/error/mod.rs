@@ -9,6 +9,8 @@ use std::fmt;
 
 mod build;
 mod event;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod keys;
 #[cfg(feature = "testing")]
 mod log;
@@ -19,6 +21,8 @@ mod path;
 mod postgres;
 #[cfg(feature = "testing")]
 mod read;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "testing")]
 mod replay;
 #[cfg(feature = "axum")]
@@ -32,6 +36,8 @@ mod verify;
 pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
+#[cfg(feature = "inbox")]
+pub use inbox::{InboxError, InboxErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};
@@ -42,6 +48,8 @@ pub use path::{PathError, PathErrorKind};
 pub use postgres::{PostgresError, PostgresErrorKind};
 #[cfg(feature = "testing")]
 pub use read::{ReadError, ReadErrorKind};
+#[cfg(feature = "redis")]
+pub use redis::{RedisError, RedisErrorKind};
 #[cfg(feature = "testing")]
 pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]

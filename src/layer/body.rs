@@ -47,7 +47,7 @@ pub(super) async fn read<B: Body>(
 pub struct VerifiedBody(Option<Bytes>);
 
 impl VerifiedBody {
-    pub(super) fn new(bytes: Bytes) -> Self {
+    pub(crate) fn new(bytes: Bytes) -> Self {
         Self((!bytes.is_empty()).then_some(bytes))
     }
 }

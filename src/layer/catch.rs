@@ -8,14 +8,14 @@ pub(super) use crate::caught::{Panicked, caught};
 
 pin_project_lite::pin_project! {
     /// Polls a future and keeps its panic in.
-    pub(super) struct CatchUnwind<F> {
+    pub(crate) struct CatchUnwind<F> {
         #[pin]
         future: F,
     }
 }
 
 impl<F> CatchUnwind<F> {
-    pub(super) fn new(future: F) -> Self {
+    pub(crate) fn new(future: F) -> Self {
         Self { future }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::receiver::Receiver;
 
 /// How long aborted runs get to release their claims.
-const TO_RELEASE: Duration = Duration::from_secs(1);
+pub(crate) const TO_RELEASE: Duration = Duration::from_secs(1);
 
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub struct Drained {
 }
 
 impl Drained {
+    #[cfg(feature = "inbox")]
+    pub(crate) fn after_aborting(aborted: usize) -> Self {
+        Self { aborted }
+    }
+
     /// Runs that were under way when the time was up, and were told to end and release. Zero where all ended by
     /// themselves. What a store did not release in another second, its lease does.
     #[must_use]

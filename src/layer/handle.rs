@@ -139,3 +139,51 @@ where
         }
     }
 }
+
+/// The same for every request, as an inbox's workers take it.
+#[cfg(feature = "inbox")]
+pub(crate) struct Each<H, D> {
+    handler: H,
+    argument: PhantomData<fn(D)>,
+}
+
+#[cfg(feature = "inbox")]
+impl<H, D> Each<H, D> {
+    pub(crate) fn new(handler: H) -> Self {
+        Self {
+            handler,
+            argument: PhantomData,
+        }
+    }
+}
+
+#[cfg(feature = "inbox")]
+impl<H: Clone, D> Clone for Each<H, D> {
+    fn clone(&self) -> Self {
+        Self::new(self.handler.clone())
+    }
+}
+
+#[cfg(feature = "inbox")]
+impl<H, D, F> Service<Request<VerifiedBody>> for Each<H, D>
+where
+    D: FromDelivery,
+    H: FnOnce(D) -> F + Clone,
+    F: Future<Output: IntoAnswer> + Send + 'static,
+{
+    type Response = Response<Bytes>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
+        let mut once = Once {
+            handler: Some(self.handler.clone()),
+            argument: PhantomData,
+        };
+        once.call(request)
+    }
+}

@@ -39,6 +39,11 @@
 //! [`Receiver::handle`] is the same walk as one call, for a server that knows no tower services: a request in, the
 //! answer out. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
 //!
+//! # In place of a handler
+//!
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) takes the same walk to a [`Sink`](crate::Sink): a delivery
+//! is stored, answered 2xx once it is durable, and handled afterwards. See [`inbox`](crate::inbox).
+//!
 //! # Examples
 //!
 //! With the defaults:
@@ -92,6 +97,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accepting;
 mod already_handled;
 mod body;
 mod catch;
@@ -101,6 +107,7 @@ mod failure_reason;
 mod handle;
 mod handler;
 mod hooks;
+mod judge;
 mod looking;
 mod meeting;
 mod metrics;
@@ -129,10 +136,21 @@ pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;
 
+pub(crate) use accepting::{accept, accept_as_service};
 pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;
+#[cfg(feature = "inbox")]
+pub(crate) use {
+    catch::CatchUnwind,
+    drain::TO_RELEASE,
+    handle::Each,
+    hooks::Chain,
+    judge::{Verdict, judge},
+    metrics::inbox as inbox_metrics,
+    supervise::Handled,
+};
 
 use crate::receiver::Receiver;
 

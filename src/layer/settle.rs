@@ -8,11 +8,10 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
-use super::already_handled::AlreadyHandled;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
-use super::failure_reason::FailureReason;
 use super::hooks::{DeadLettered, Reason, Settled};
+use super::judge::{Verdict, judge};
 use super::meeting::{End, Ended, Meeting};
 use super::metrics;
 use super::response::Own;
@@ -33,29 +32,22 @@ pub(super) struct Settling<R, E> {
 impl<R, E> Settling<R, E> {
     /// Reads the handler's answer. A dead letter is handed to its hook here, watched like the handler itself.
     pub(super) async fn of(
-        handled: Handled<Result<Response<R>, E>>,
+        mut handled: Handled<Result<Response<R>, E>>,
         delivery: &Delivery,
         watch: &Watch<'_, R, E>,
     ) -> Self {
-        let ended = match handled {
-            Handled::Answered(Ok(mut response)) => {
-                match response.extensions_mut().remove::<DeadLetter>() {
-                    Some(letter) => {
-                        // What a body does when it is dropped is the handler's business, and must not end the run.
-                        let _ = caught(|| drop(response));
-                        // Few answers are one, so their future lies in none of the others' frames.
-                        Box::pin(dead_letter(letter, delivery, watch)).await
-                    }
-                    None => answered(response),
-                }
-            }
-            Handled::Answered(Err(error)) => Ended {
-                end: End::Error(error),
-                outcome: Outcome::Failed(Failure::ServiceError),
-                reason: None,
+        let ended = match judge(&mut handled) {
+            Verdict::Is(outcome, reason) => Ended {
+                end: end(handled, outcome),
+                outcome,
+                reason,
             },
-            Handled::Panicked => Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)),
-            Handled::Aborted(failure) => Ended::own(Own::Aborted, Outcome::Failed(failure)),
+            Verdict::Dead(letter) => {
+                // What a body does when it is dropped is the handler's business, and must not end the run.
+                let _ = caught(|| drop(handled));
+                // Few answers are one, so their future lies in none of the others' frames.
+                Box::pin(dead_letter(letter, delivery, watch)).await
+            }
         };
         Self {
             ended,
@@ -64,40 +56,29 @@ impl<R, E> Settling<R, E> {
     }
 }
 
-fn answered<R, E>(mut response: Response<R>) -> Ended<R, E> {
-    let already = response.extensions_mut().remove::<AlreadyHandled>();
-    // The status decides: what came behind the mark and made a failure of it is not overruled.
-    if let Some(already) = already.filter(|_| response.status().is_success()) {
-        // What a body does when it is dropped is the handler's business, and must not end the run.
-        let _ = caught(|| drop(response));
-        let same_body = already.same_body();
-        return Ended::own(Own::Replayed, Outcome::Replayed { same_body });
-    }
-    let reason = response.extensions_mut().remove::<FailureReason>();
-    let status = response.status();
-    // The status decides: who answers 2xx has handled the event, whatever was found on the way.
-    let outcome = match &reason {
-        Some(reason) if status.is_success() && reason.is_unhandled() => Outcome::Unhandled,
-        _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
-        Some(reason) if reason.is_unhandled() => Outcome::Failed(Failure::Unhandled),
-        _ => Outcome::Failed(Failure::Status(status.as_u16())),
+/// What the sender hears.
+fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<R, E> {
+    let response = match handled {
+        Handled::Answered(Ok(response)) => response,
+        Handled::Answered(Err(error)) => return End::Error(error),
+        Handled::Panicked => return End::Own(Own::Failed),
+        Handled::Aborted(_) => return End::Own(Own::Aborted),
     };
     // The extractor's own 422, and the router's, are answers of ours, and shaped like them; a handler's own words stay its own.
-    let end = match outcome {
+    match outcome {
         Outcome::Failed(Failure::Misfit | Failure::Unhandled)
-            if status == StatusCode::UNPROCESSABLE_ENTITY =>
+            if response.status() == StatusCode::UNPROCESSABLE_ENTITY =>
         {
             // As with a dead letter's body.
             let _ = caught(|| drop(response));
             End::Own(Own::Misfit)
         }
+        // The handler's own words, if any, are none that a duplicate is answered with.
+        Outcome::Replayed { .. } => {
+            let _ = caught(|| drop(response));
+            End::Own(Own::Replayed)
+        }
         _ => End::Response(response),
-    };
-    Ended {
-        end,
-        outcome,
-        reason: reason.map(FailureReason::into_inner),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::outcome::Failure;
 use crate::receiver::Receiver;
 
 /// How a handler ended.
-pub(super) enum Handled<T> {
+pub(crate) enum Handled<T> {
     Answered(T),
     Panicked,
     /// It was cut off: it ran longer than a run may, or the receiver was drained.

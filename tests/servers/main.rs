@@ -12,6 +12,8 @@
 mod support;
 
 mod postgres;
+mod redis;
+mod workers;
 
 mod start {
     use std::io::{Read, Write};

@@ -16,7 +16,7 @@ use crate::outcome::Refusal;
 use crate::receiver::Receiver;
 use crate::verify::Verified;
 
-static METADATA: Metadata<'static> =
+pub(super) static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// A receiver's metrics, on their way to the recorder.

@@ -45,7 +45,7 @@ impl Receiver {
                 .described
                 .swap(true, Ordering::Relaxed)
             {
-                names::describe(to.recorder());
+                names::describe(to.recorder(), names::RECEIVER);
             }
             // Known from the start: an increase from nothing is none to Prometheus, and these two must not be missed.
             to.count(names::LAST_ATTEMPTS_FAILED, 0, []);

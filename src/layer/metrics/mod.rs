@@ -8,6 +8,8 @@
 mod count;
 #[cfg(feature = "metrics")]
 mod gauges;
+#[cfg(feature = "inbox")]
+pub(crate) mod inbox;
 #[cfg(feature = "metrics")]
 mod labels;
 #[cfg(feature = "metrics")]

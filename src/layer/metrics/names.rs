@@ -22,20 +22,24 @@ pub const DURATION_BUCKETS: [f64; 14] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Counter,
     Gauge,
     Histogram,
 }
 
+/// What a recorder is told of some metrics.
+pub(super) type Table = &'static [(Kind, &'static str, Unit, &'static str)];
+
 macro_rules! metrics {
-    ($($ident:ident: $kind:ident, $name:literal, $unit:ident, $help:literal;)*) => {
+    ($table:ident: $($ident:ident: $kind:ident, $name:literal, $unit:ident, $help:literal;)*) => {
         $(pub(super) const $ident: &str = $name;)*
-        const ALL: &[(Kind, &str, Unit, &str)] = &[$((Kind::$kind, $ident, Unit::$unit, $help),)*];
+        pub(super) const $table: Table = &[$((Kind::$kind, $ident, Unit::$unit, $help),)*];
     };
 }
 
 metrics! {
+    RECEIVER:
     DELIVERIES: Counter, "hookgate_deliveries_total", Count,
         "Requests to the guarded service, by what became of them and why.";
     ATTEMPTS: Counter, "hookgate_attempts_total", Count,
@@ -96,9 +100,28 @@ metrics! {
         "The shortest time that a forgotten event was remembered. Absent until there was one.";
 }
 
+#[cfg(feature = "inbox")]
+metrics! {
+    INBOX:
+    INBOX_TRIES: Counter, "hookgate_inbox_tries_total", Count,
+        "Tries of the workers that have ended, by how and why, and what became of the entry.";
+    INBOX_HANDLER: Histogram, "hookgate_inbox_handler_duration_seconds", Seconds,
+        "Time in the handler, of one try.";
+    INBOX_DEAD_LETTERS: Counter, "hookgate_inbox_dead_letters_total", Count,
+        "Entries that became dead letters.";
+    INBOX_LOST_LEASES: Counter, "hookgate_inbox_lost_leases_total", Count,
+        "Leases that were lost while their handler was running.";
+    INBOX_STORE_FAILURES: Counter, "hookgate_inbox_store_failures_total", Count,
+        "Calls of the inbox's store by the workers that failed.";
+    INBOX_ENTRIES: Gauge, "hookgate_inbox_entries", Count,
+        "Entries of the inbox, by their state.";
+    INBOX_OLDEST_AGE: Gauge, "hookgate_inbox_oldest_age_seconds", Seconds,
+        "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
+}
+
 /// Tells the recorder what each metric is.
-pub(super) fn describe(recorder: &dyn Recorder) {
-    for &(kind, name, unit, help) in ALL {
+pub(super) fn describe(recorder: &dyn Recorder, table: Table) {
+    for &(kind, name, unit, help) in table {
         let (key, unit) = (KeyName::from_const_str(name), Some(unit));
         match kind {
             Kind::Counter => recorder.describe_counter(key, unit, help.into()),

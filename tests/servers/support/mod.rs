@@ -1,13 +1,17 @@
 //! Servers, what stands between them and their clients, and deliveries.
 
+mod child;
 mod folder;
 mod postgres;
 mod proxy;
+mod race;
 mod redis;
 mod server;
 
+pub use child::{Child, given};
 pub use folder::Folder;
 pub use postgres::PostgresServer;
 pub use proxy::{Fault, Proxy};
+pub use race::one_run_in_two_processes;
 pub use redis::RedisServer;
 pub use server::{Server, free_port, program};

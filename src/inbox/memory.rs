@@ -1,0 +1,328 @@
+//! An engine in memory, on tokio's time, which tests can pause: the plain reference of what an [`Engine`] does, with faults on order.
+
+#![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
+
+mod row;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use super::engine::{
+    Ask, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, Page, Which,
+};
+use super::entry::Entry;
+use super::sink::Accepted;
+use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::error::{StoreError, StoreErrorKind};
+use row::{Row, after, bounded};
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It works.
+    None,
+    /// It fails, and nothing was done.
+    Fails,
+    /// It fails, although all was done.
+    LosesReply,
+    /// It works after this time.
+    Slow(Duration),
+    /// It panics.
+    Panics,
+}
+
+type Faults = dyn Fn(&'static str) -> Fault + Send + Sync;
+
+pub(crate) struct MemoryEngine {
+    started: Instant,
+    rows: Mutex<BTreeMap<EntryId, Row>>,
+    changed: Notify,
+    faults: Mutex<Arc<Faults>>,
+    /// Each call with its time since the start.
+    pub(crate) calls: Mutex<Vec<(&'static str, Duration)>>,
+}
+
+impl MemoryEngine {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            started: Instant::now(),
+            rows: Mutex::default(),
+            changed: Notify::new(),
+            faults: Mutex::new(Arc::new(|_| Fault::None)),
+            calls: Mutex::default(),
+        })
+    }
+
+    /// From now on `faults` says what becomes of each call, by its name.
+    pub(crate) fn with_faults(
+        &self,
+        faults: impl Fn(&'static str) -> Fault + Send + Sync + 'static,
+    ) {
+        *self.faults.lock().unwrap() = Arc::new(faults);
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn call<'a, T: Send + Unpin + 'a>(
+        &'a self,
+        name: &'static str,
+        act: impl FnOnce(&mut BTreeMap<EntryId, Row>, Duration) -> T + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        self.calls.lock().unwrap().push((name, self.now()));
+        let faults = Arc::clone(&self.faults.lock().unwrap());
+        let fault = faults(name);
+        assert_ne!(fault, Fault::Panics, "made-up panic in the store");
+        StoreFuture::boxed(async move {
+            if let Fault::Slow(time) = fault {
+                sleep(time).await;
+            }
+            let down = Err(StoreError::new(StoreErrorKind::Unavailable));
+            if fault == Fault::Fails {
+                return down;
+            }
+            let done = act(&mut self.rows.lock().unwrap(), self.now());
+            if fault == Fault::LosesReply {
+                down
+            } else {
+                Ok(done)
+            }
+        })
+    }
+}
+
+impl Engine for MemoryEngine {
+    fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
+        self.call("accept", move |rows, now| {
+            rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
+            if let Some(row) = rows.values().find(|row| row.entry.key == entry.key) {
+                let same_body = row.entry.digest == entry.digest;
+                return Accepted::Duplicate { same_body };
+            }
+            let id = rows.keys().next_back().map_or(1, |id| id.0 + 1);
+            let row = Row {
+                entry,
+                state: EntryState::Queued,
+                tries: 0,
+                retain,
+                accepted: now,
+                until: now,
+                token: None,
+                settled: None,
+                error: None,
+            };
+            rows.insert(EntryId(id), row);
+            self.changed.notify_waiters();
+            Accepted::New
+        })
+    }
+
+    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+        self.call("lease", move |rows, now| {
+            let mut batch = Batch::default();
+            let excepted: HashSet<_> = ask.except.iter().copied().collect();
+            let mut order: Vec<_> = rows.iter().map(|(id, row)| (row.until, *id)).collect();
+            order.sort();
+            let mut busy: HashSet<_> = rows
+                .iter()
+                .filter(|(id, row)| {
+                    row.state == EntryState::Running && (row.until > now || excepted.contains(id))
+                })
+                .filter_map(|(_, row)| Some(*row.entry.row?.as_bytes()))
+                .collect();
+            for (_, id) in order {
+                let row = rows.get_mut(&id).unwrap();
+                if excepted.contains(&id) || !row.is_due(now) {
+                    continue;
+                }
+                if row.state == EntryState::Running && row.tries >= ask.max_tries {
+                    row.bury("the lease of the last try ended without a settlement");
+                    batch.buried.push(row.listed(id));
+                    continue;
+                }
+                let of_row = row.entry.row.map(|row| *row.as_bytes());
+                if batch.jobs.len() >= ask.most
+                    || (ask.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
+                {
+                    continue;
+                }
+                row.state = EntryState::Running;
+                row.tries += 1;
+                row.until = after(now, ask.lease);
+                row.settled = None;
+                let token = ClaimToken::new(&row.entry.body);
+                row.token = Some(token);
+                batch.jobs.push(Job {
+                    id,
+                    token,
+                    tries: row.tries,
+                    waited: now - row.accepted,
+                    entry: row.entry.clone(),
+                });
+            }
+            let waiting = rows.iter().filter(|(id, row)| {
+                matches!(row.state, EntryState::Queued | EntryState::Running)
+                    && !excepted.contains(id)
+                    && row.until > now
+            });
+            batch.next_in = waiting.map(|(_, row)| row.until - now).min();
+            batch
+        })
+    }
+
+    fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {
+        self.call("renew", move |rows, now| match rows.get_mut(&id) {
+            Some(row) if row.token == Some(token) => {
+                row.until = after(now, lease);
+                Ownership::Held
+            }
+            _ => Ownership::Lost,
+        })
+    }
+
+    fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership> {
+        self.call("settle", move |rows, now| {
+            let Some(row) = rows.get_mut(&id) else {
+                return Ownership::Lost;
+            };
+            if row.settled == Some(token) {
+                return Ownership::Held;
+            }
+            if row.token != Some(token) {
+                return Ownership::Lost;
+            }
+            match end {
+                End::Done => {
+                    row.state = EntryState::Done;
+                    row.until = after(row.accepted, row.retain).max(now);
+                    row.entry.body = bytes::Bytes::new();
+                    row.error = None;
+                }
+                End::Retry { after: time, error } => {
+                    row.state = EntryState::Queued;
+                    row.until = after(now, time);
+                    row.error = Some(bounded(&error));
+                }
+                End::Dead { error } => row.bury(&error),
+                End::Return => {
+                    row.state = EntryState::Queued;
+                    row.until = now;
+                    row.tries -= 1;
+                    self.changed.notify_waiters();
+                }
+            }
+            row.token = None;
+            row.settled = Some(token);
+            Ownership::Held
+        })
+    }
+
+    fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    fn list(&self, which: Which, page: Page) -> StoreFuture<'_, Vec<Listed>> {
+        self.call("list", move |rows, now| {
+            rows.iter()
+                .filter(|(id, row)| row.is(**id, &which, now))
+                .filter(|(id, _)| page.after.is_none_or(|after| **id > after))
+                .take(page.most)
+                .map(|(id, row)| row.listed(*id))
+                .collect()
+        })
+    }
+
+    fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>> {
+        self.call("show", move |rows, _| {
+            let row = rows.get(&id)?;
+            Some((row.listed(id), row.entry.clone()))
+        })
+    }
+
+    fn retry(&self, which: Which) -> StoreFuture<'_, u64> {
+        self.call("retry", move |rows, now| {
+            let mut count = 0;
+            for (id, row) in rows {
+                let may = matches!(row.state, EntryState::Queued | EntryState::Dead);
+                if may && row.is(*id, &which, now) {
+                    row.state = EntryState::Queued;
+                    row.until = now;
+                    row.tries = 0;
+                    count += 1;
+                }
+            }
+            self.changed.notify_waiters();
+            count
+        })
+    }
+
+    fn bury(&self, which: Which, reason: String) -> StoreFuture<'_, u64> {
+        self.call("bury", move |rows, now| {
+            let mut count = 0;
+            for (id, row) in rows {
+                if row.state == EntryState::Queued && row.is(*id, &which, now) {
+                    row.bury(&reason);
+                    count += 1;
+                }
+            }
+            count
+        })
+    }
+
+    fn purge(&self, which: Which) -> StoreFuture<'_, u64> {
+        self.call("purge", move |rows, now| {
+            let before = rows.len();
+            rows.retain(|id, row| {
+                let may = matches!(row.state, EntryState::Done | EntryState::Dead);
+                !(may && row.is(*id, &which, now))
+            });
+            (before - rows.len()) as u64
+        })
+    }
+
+    fn stats(&self) -> StoreFuture<'_, InboxStats> {
+        self.call("stats", |rows, now| {
+            let count = |state| rows.values().filter(|row| row.state == state).count() as u64;
+            let open = |row: &&Row| matches!(row.state, EntryState::Queued | EntryState::Running);
+            InboxStats {
+                queued: count(EntryState::Queued),
+                retrying: rows
+                    .values()
+                    .filter(|row| row.state == EntryState::Queued && row.tries > 0)
+                    .count() as u64,
+                running: count(EntryState::Running),
+                dead: count(EntryState::Dead),
+                done: count(EntryState::Done),
+                oldest: rows
+                    .values()
+                    .filter(open)
+                    .map(|row| now - row.accepted)
+                    .max(),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for MemoryEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryEngine")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::contract::{Subject, Time, run_all};
+
+    /// What the workers' tests stand on does what the real engines do.
+    #[tokio::test(start_paused = true)]
+    async fn it_passes_what_every_engine_must() {
+        run_all(|_| async { Subject::new(MemoryEngine::new(), Time::Real) }).await;
+    }
+}

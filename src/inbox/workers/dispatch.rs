@@ -1,0 +1,203 @@
+//! Leases entries and hands them out: never more than can run at once.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{Request, Response};
+use tokio::sync::futures::Notified;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service;
+
+use super::ask::ask;
+use super::backoff::Backoff;
+use super::job::{Ended, give_back, work};
+use super::{Phase, Shared};
+use crate::caught::caught;
+use crate::inbox::engine::{Ask, Batch, EntryId, Job};
+use crate::layer::VerifiedBody;
+
+/// The most time that a lease may take: an entry that is leased without our knowing is nobody's until its lease ends.
+const LEASE_CALL: Duration = Duration::from_secs(30);
+/// The least time between two calls of which the first found too little.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) struct Dispatcher<S> {
+    shared: Arc<Shared>,
+    service: S,
+    running: JoinSet<Ended>,
+    entries: HashMap<Id, EntryId>,
+    /// When the first of the entries that failed here is due again.
+    due: Option<Instant>,
+}
+
+/// What a wait ended by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Woke {
+    /// A run has ended.
+    AtAnEnd,
+    /// The store says that something may have become due.
+    ByTheStore,
+    /// Time is up, or it is time to stop.
+    AtTheTime,
+}
+
+impl<S, R> Dispatcher<S>
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    R: Send + 'static,
+{
+    pub(super) fn new(shared: Arc<Shared>, service: S) -> Self {
+        Self {
+            shared,
+            service,
+            running: JoinSet::new(),
+            entries: HashMap::new(),
+            due: None,
+        }
+    }
+
+    /// Works until it is told to stop, and then until all that is running has ended. A store that fails never ends it.
+    pub(super) async fn run(mut self) {
+        let pause = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(5));
+        let mut failures = 0_u32;
+        while self.shared.is_working() {
+            let free = self.shared.settings.concurrency - self.running.len();
+            if free == 0 {
+                self.next(None, None).await;
+                continue;
+            }
+            let shared = Arc::clone(&self.shared);
+            // Listening begins before the store is asked, so that nothing can come in between.
+            let mut changed = pin!(shared.engine.changed().notified());
+            changed.as_mut().enable();
+            let asked = Instant::now();
+            self.due = self.due.filter(|due| *due > asked);
+            let ask_for = self.ask_for(free);
+            // Not given up when it is time to stop: what it leases must be given back.
+            let patience = shared.settings.lease.min(LEASE_CALL);
+            match ask(patience, || shared.engine.lease(ask_for)).await {
+                Ok(batch) => {
+                    failures = 0;
+                    self.take(batch, free, asked, changed).await;
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    self.shared.store_failed("lease", &error);
+                    let until = Instant::now() + pause.draw(failures);
+                    while self.shared.is_working() && Instant::now() < until {
+                        self.next(Some(until), None).await;
+                    }
+                }
+            }
+        }
+        while let Some(ended) = self.running.join_next_with_id().await {
+            self.note(ended);
+        }
+    }
+
+    fn ask_for(&self, most: usize) -> Ask {
+        let settings = &self.shared.settings;
+        Ask {
+            most,
+            lease: settings.lease,
+            max_tries: settings.max_tries,
+            serial_by_row: settings.serial_by_row,
+            except: self.entries.values().copied().collect(),
+        }
+    }
+
+    /// Begins what was leased, and waits until there may be more.
+    async fn take(
+        &mut self,
+        batch: Batch,
+        free: usize,
+        asked: Instant,
+        mut changed: Pin<&mut Notified<'_>>,
+    ) {
+        for listed in &batch.buried {
+            self.shared.buried(listed);
+        }
+        let leased = batch.jobs.len();
+        for job in batch.jobs {
+            self.begin(job, asked);
+        }
+        if leased >= free {
+            return;
+        }
+        let settings = &self.shared.settings;
+        let (poll, serial) = (settings.poll, settings.serial_by_row);
+        let known = batch.next_in.map_or(poll, |next| next.min(poll));
+        let until = asked + known.max(LEAST_PAUSE);
+        while self.shared.is_working() {
+            let until = self.due.map_or(until, |due| due.min(until));
+            match self.next(Some(until), Some(changed.as_mut())).await {
+                // The end of a run makes room for another event of its row. Otherwise all that is due was leased.
+                Woke::AtAnEnd if !serial => {}
+                _ => return,
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job, asked: Instant) {
+        let (id, shared) = (job.id, Arc::clone(&self.shared));
+        let task = if shared.is_working() {
+            // One that can't be cloned has panicked, as a handler may.
+            let service = caught(|| self.service.clone()).ok();
+            self.running.spawn(work(shared, service, job, asked))
+        } else {
+            self.running.spawn(give_back(shared, job))
+        };
+        self.entries.insert(task.id(), id);
+    }
+
+    async fn next(
+        &mut self,
+        until: Option<Instant>,
+        mut changed: Option<Pin<&mut Notified<'_>>>,
+    ) -> Woke {
+        let mut alarm = pin!(until.map(sleep_until));
+        let mut phase = self.shared.phase.subscribe();
+        let mut told = pin!(phase.wait_for(|phase| *phase != Phase::Work));
+        let running = &mut self.running;
+        let ended = poll_fn(|context| {
+            // None at all are no end of one.
+            if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
+                return Poll::Ready((Woke::AtAnEnd, Some(ended)));
+            }
+            if let Some(changed) = &mut changed
+                && changed.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready((Woke::ByTheStore, None));
+            }
+            let is_due = |alarm: Pin<&mut _>| Future::poll(alarm, context).is_ready();
+            if alarm.as_mut().as_pin_mut().is_some_and(is_due)
+                || told.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready((Woke::AtTheTime, None));
+            }
+            Poll::Pending
+        });
+        let (woke, ended) = ended.await;
+        if let Some(ended) = ended {
+            self.note(ended);
+        }
+        woke
+    }
+
+    fn note(&mut self, ended: Result<(Id, Ended), JoinError>) {
+        // No task here panics, and none is cancelled; if one were, its entry would come back when its lease ends.
+        let (task, due) = match ended {
+            Ok((task, ended)) => (task, ended.due),
+            Err(error) => (error.id(), None),
+        };
+        self.entries.remove(&task);
+        self.due = [self.due, due].into_iter().flatten().min();
+    }
+}

@@ -1,0 +1,241 @@
+//! One entry's try: its handler, under its lease, and its end.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use http::{Request, Response};
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until, timeout};
+use tower_service::Service;
+
+use super::ask::ask;
+use super::hooks::{Fate, LostLease, Tried, error_line, one_line};
+use super::lease::Lease;
+use super::request::request;
+use super::trace::Trace;
+use super::{Phase, Shared};
+use crate::caught::caught;
+use crate::dedupe::{ClaimToken, Ownership};
+use crate::inbox::engine::{End, EntryId, Job};
+use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, judge};
+use crate::outcome::{Failure, Outcome};
+
+/// The most time that a call of the store gets to settle a try.
+const SETTLE_CALL: Duration = Duration::from_secs(10);
+/// For so long a settlement is tried at least, where the store is down.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The waits between settlements while the store is down: 50 ms, doubling.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
+/// What the dispatcher has to know of an entry that it has no more.
+pub(super) struct Ended {
+    /// When it is due again, where it is.
+    pub(super) due: Option<Instant>,
+}
+
+/// A try from its lease to its settlement. Nothing in it panics, and nothing ends it but its own end, its limit, or a shutdown.
+pub(super) async fn work<S, R>(
+    shared: Arc<Shared>,
+    service: Option<S>,
+    job: Job,
+    asked: Instant,
+) -> Ended
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>>,
+{
+    let Job {
+        id,
+        token,
+        tries,
+        waited,
+        entry,
+    } = job;
+    let Ok(Ok(delivery)) = caught(|| entry.into_delivery()) else {
+        // Whoever wrote there has to look at it. No try could ever read it.
+        let error = "unreadable: this entry is none that was accepted".to_owned();
+        settle(&shared, id, token, &End::Dead { error }).await;
+        return Ended { due: None };
+    };
+    let lost = LostLease {
+        id,
+        delivery: delivery.clone(),
+        tries,
+    };
+    let lease = Lease::keep(&shared, lost.clone(), token, asked);
+    let trace = Trace::begin(&delivery, tries);
+    let began = Instant::now();
+    let limit = asked + shared.settings.run_limit;
+    let mut handled = trace
+        .within(run(&shared, service, request(&delivery), limit))
+        .await;
+    let elapsed = began.elapsed();
+    let (outcome, reason) = match judge(&mut handled) {
+        Verdict::Is(outcome, reason) => (outcome, reason),
+        Verdict::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
+    };
+    // What a body does when it is dropped is the handler's business.
+    let _ = caught(|| drop(handled));
+    let (end, fate, error) = verdict(&shared, outcome, reason.as_ref(), tries);
+    lease.settling();
+    let recorded = if lease.is_lost() {
+        Some(Ownership::Lost)
+    } else {
+        let recorded = settle(&shared, id, token, &end).await;
+        if recorded == Some(Ownership::Lost) {
+            shared.lost(&lost);
+        }
+        recorded
+    };
+    drop(lease);
+    let fate = match recorded {
+        Some(Ownership::Held) => fate,
+        Some(Ownership::Lost) | None => Fate::Unrecorded,
+    };
+    let tried = Tried {
+        id,
+        outcome,
+        fate,
+        delivery,
+        reason,
+        tries,
+        waited,
+        elapsed,
+    };
+    trace.ended(&tried);
+    shared.tried(&tried, error.as_deref());
+    let due = match fate {
+        Fate::Retry { after } => Some(Instant::now() + after),
+        Fate::Returned => Some(Instant::now()),
+        _ => None,
+    };
+    Ended { due }
+}
+
+/// Calls the handler, and polls it to its end. All that it holds is free when this returns.
+async fn run<S, R>(
+    shared: &Shared,
+    service: Option<S>,
+    request: Request<VerifiedBody>,
+    limit: Instant,
+) -> Handled<Result<Response<R>, S::Error>>
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>>,
+{
+    let _under_way = UnderWay::begin(&shared.active);
+    let handling = service.map(|mut service| {
+        CatchUnwind::new(async move {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            service.call(request).await
+        })
+    });
+    let mut handling = pin!(handling);
+    let mut phase = shared.phase.subscribe();
+    let mut aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
+    // Not bound to the task's budget of polls: a handler that uses it up each time would silence the alarm.
+    let mut limit = pin!(unconstrained(sleep_until(limit)));
+    let handled = poll_fn(|context| {
+        let Some(running) = handling.as_mut().as_pin_mut() else {
+            return Poll::Ready(Handled::Panicked);
+        };
+        if let Poll::Ready(answer) = running.poll(context) {
+            return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
+        }
+        if aborted.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Handled::Aborted(Failure::Drained));
+        }
+        if limit.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Handled::Aborted(Failure::RunLimit));
+        }
+        Poll::Pending
+    })
+    .await;
+    // A future can panic in its destructor too.
+    let _ = caught(|| handling.set(None));
+    handled
+}
+
+/// Counts a handler for as long as it is under way.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn begin(active: &'a AtomicUsize) -> Self {
+        active.fetch_add(1, Ordering::SeqCst);
+        Self(active)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What the store is told, and what that makes of the entry.
+fn verdict(
+    shared: &Shared,
+    outcome: Outcome,
+    reason: Option<&Reason>,
+    tries: u32,
+) -> (End, Fate, Option<String>) {
+    let error = || error_line(outcome, reason);
+    match outcome {
+        Outcome::Failed(Failure::Drained) => (End::Return, Fate::Returned, None),
+        Outcome::Failed(_) if tries < shared.settings.max_tries => {
+            let after = shared.settings.backoff.draw(tries);
+            let error = error();
+            let end = End::Retry {
+                after,
+                error: error.clone(),
+            };
+            (end, Fate::Retry { after }, Some(error))
+        }
+        Outcome::Failed(_) | Outcome::DeadLettered => {
+            let error = error();
+            let end = End::Dead {
+                error: error.clone(),
+            };
+            (end, Fate::Dead, Some(error))
+        }
+        _ => (End::Done, Fate::Done, None),
+    }
+}
+
+/// Tells the store at once, and again while it is down. A lease that has ended is its holder's until somebody else takes it, so it is
+/// told for as long as patience lasts: of a store that comes back after an hour others have long taken the entry. `None` where it was never
+/// heard.
+async fn settle(shared: &Shared, id: EntryId, token: ClaimToken, end: &End) -> Option<Ownership> {
+    let give_up = Instant::now() + PATIENCE.max(shared.settings.lease);
+    let mut phase = shared.phase.subscribe();
+    let mut aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
+    let (mut wait, mut last) = (FIRST_WAIT, false);
+    loop {
+        let call = || shared.engine.settle(id, token, end.clone());
+        match ask(SETTLE_CALL, call).await {
+            Ok(ownership) => return Some(ownership),
+            Err(error) => shared.store_failed("settle", &error),
+        }
+        if last || Instant::now() >= give_up {
+            return None;
+        }
+        // A shutdown's end cuts the waiting short, for one more call.
+        last = timeout(wait, &mut aborted).await.is_ok();
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Gives back what was leased and is not to be begun.
+pub(super) async fn give_back(shared: Arc<Shared>, job: Job) -> Ended {
+    settle(&shared, job.id, job.token, &End::Return).await;
+    Ended { due: None }
+}
+
+fn text(text: &str) -> Reason {
+    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(one_line(
+        text,
+    )))
+}

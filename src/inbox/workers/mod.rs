@@ -1,0 +1,21 @@
+//! Workers: they lease entries of an inbox, hand them to the handler, and settle what came of it.
+
+mod ask;
+mod backoff;
+mod dispatch;
+mod hooks;
+mod job;
+mod lease;
+mod request;
+mod running;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use backoff::{Backoff, Jitter};
+pub use hooks::{DeadEntry, Fate, LostLease, Tried};
+pub use running::RunningWorkers;
+pub use settings::Workers;
+
+use running::{Phase, Shared};

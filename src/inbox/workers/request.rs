@@ -1,0 +1,32 @@
+//! An entry as the request that the layer would have passed on.
+
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request};
+
+use crate::delivery::Delivery;
+use crate::layer::VerifiedBody;
+use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
+
+/// A POST to `/` with the bytes that were signed, and the delivery in its extensions. Of the headers it has those that say what is
+/// known; the signature was not kept, and nothing is to be verified again.
+pub(super) fn request(delivery: &Delivery) -> Request<VerifiedBody> {
+    let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
+    *request.method_mut() = Method::POST;
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let proof = delivery.verified().proof();
+    let known = [
+        (TIMESTAMP, Some(proof.timestamp().as_str())),
+        (WEBHOOK_ID, proof.subscription_id()),
+        (EVENT_ID, Some(delivery.event_id())),
+        (EVENT_TYPE, Some(delivery.event_type())),
+    ];
+    for (name, value) in known {
+        // What can't be a header's value came in none: an id may be any text.
+        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    request.extensions_mut().insert(delivery.clone());
+    request
+}

@@ -1,0 +1,204 @@
+//! Workers on an engine in memory, in paused time: each wait is exact.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+
+mod answers;
+mod rows;
+mod shutdown;
+mod traps;
+mod work;
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use tokio::time::{Instant, sleep};
+
+use super::{Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Tried, Workers};
+use crate::clock::UnixSeconds;
+use crate::dedupe::{EventKey, body_digest};
+use crate::delivery::Delivery;
+use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Which};
+use crate::inbox::entry::Entry;
+use crate::inbox::memory::{Fault, MemoryEngine};
+use crate::inbox::{Accepted, Inbox};
+
+const OK: StatusCode = StatusCode::NO_CONTENT;
+const BAD: StatusCode = StatusCode::BAD_GATEWAY;
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// 1 s, 2 s, 4 s … and no chance.
+fn plain() -> Backoff {
+    Backoff::exponential(secs(1), secs(1_000)).with_jitter(Jitter::None)
+}
+
+fn entry(id: &str) -> Entry {
+    entry_of_row(id, None)
+}
+
+fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
+    let body = Bytes::from(format!(
+        r#"{{"id":"{id}","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{}","deletedBy":{{"id":"usr_1","name":"Bo"}}}}}}"#,
+        row.unwrap_or("row_1")
+    ));
+    Entry {
+        key: EventKey::new("default", id),
+        row: row.map(|row| EventKey::new("default", row)),
+        digest: body_digest(&body),
+        event_id: id.into(),
+        event_type: "row.deleted".into(),
+        timestamp: "1763690000".into(),
+        received_at: UnixSeconds::new(1_763_690_000),
+        scope: "default".into(),
+        key_name: "current".into(),
+        subscription: Some("wh_1".into()),
+        workspace: None,
+        body,
+    }
+}
+
+/// An inbox in memory, and what its workers told.
+struct Bench {
+    engine: Arc<MemoryEngine>,
+    started: Instant,
+    told: Arc<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    tried: Mutex<Vec<Tried>>,
+    failed: Mutex<Vec<Tried>>,
+    dead: Mutex<Vec<DeadEntry>>,
+    lost: Mutex<Vec<LostLease>>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            engine: MemoryEngine::new(),
+            started: Instant::now(),
+            told: Arc::default(),
+        }
+    }
+
+    async fn with(ids: &[&str]) -> Self {
+        let bench = Self::new();
+        for id in ids {
+            bench.accept(entry(id)).await;
+        }
+        bench
+    }
+
+    async fn accept(&self, entry: Entry) {
+        let accepted = self.engine.accept(entry, DAY * 2).await.unwrap();
+        assert_eq!(accepted, Accepted::New);
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox {
+            engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
+        }
+    }
+
+    /// Workers whose hooks write down what they are told.
+    fn workers(&self) -> Workers {
+        let told = || Arc::clone(&self.told);
+        let [settled, failed, dead, lost] = [told(), told(), told(), told()];
+        Workers::new(&self.inbox())
+            .backoff(plain())
+            .on_settled(move |tried| settled.tried.lock().unwrap().push(tried.clone()))
+            .on_failed(move |tried| failed.failed.lock().unwrap().push(tried.clone()))
+            .on_dead_letter(move |entry| dead.dead.lock().unwrap().push(entry.clone()))
+            .on_lost_lease(move |lease| lost.lost.lock().unwrap().push(lease.clone()))
+    }
+
+    /// Starts workers with a handler that is told the delivery and how many came before it.
+    fn start<F: Future<Output = StatusCode> + Send + 'static>(
+        &self,
+        workers: Workers,
+        handler: impl Fn(Delivery, usize) -> F + Clone + Send + 'static,
+    ) -> RunningWorkers {
+        let count = Arc::new(AtomicUsize::new(0));
+        let handler =
+            move |delivery: Delivery| handler(delivery, count.fetch_add(1, Ordering::SeqCst));
+        workers.start_handler(handler).unwrap()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    async fn stats(&self) -> InboxStats {
+        self.engine.stats().await.unwrap()
+    }
+
+    async fn listed(&self, id: &str) -> Listed {
+        let which = Which {
+            event_id: Some(id.into()),
+            ..Which::default()
+        };
+        let page = Page {
+            after: None,
+            most: 1,
+        };
+        self.engine.list(which, page).await.unwrap().remove(0)
+    }
+
+    async fn state(&self, id: &str) -> EntryState {
+        self.listed(id).await.state
+    }
+
+    fn tried(&self) -> Vec<Tried> {
+        self.told.tried.lock().unwrap().clone()
+    }
+
+    /// When a call was made, since the start.
+    fn calls(&self, name: &str) -> Vec<Duration> {
+        let calls = self.engine.calls.lock().unwrap();
+        let times = calls.iter().filter(|(call, _)| *call == name);
+        times.map(|(_, at)| *at).collect()
+    }
+}
+
+/// Notes times since the start, for handlers to tell when they were called.
+#[derive(Clone)]
+struct Times(Arc<Mutex<Vec<Duration>>>, Instant);
+
+impl Times {
+    fn new() -> Self {
+        Self(Arc::default(), Instant::now())
+    }
+
+    fn note(&self) {
+        self.0.lock().unwrap().push(self.1.elapsed());
+    }
+
+    /// In whole milliseconds: a timer of tokio's is as exact.
+    fn millis(&self) -> Vec<u128> {
+        let times = self.0.lock().unwrap();
+        times.iter().map(Duration::as_millis).collect()
+    }
+}
+
+impl RunningWorkers {
+    /// As a kill would: all tasks are gone, and nothing more is settled or renewed.
+    async fn kill(self) {
+        self.task.abort();
+        while !self.task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        // Those that were spawned by it are told in the same moment, and go when they are next polled.
+        sleep(millis(1)).await;
+    }
+}

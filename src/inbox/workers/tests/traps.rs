@@ -1,0 +1,180 @@
+//! The four traps that were measured in a well-known library, and that of the poison pill.
+
+use super::*;
+use tokio::sync::Notify;
+
+/// There, acknowledgements and heartbeats waited while a buffer of fetched jobs was not empty: finished jobs ran again.
+#[tokio::test(start_paused = true)]
+async fn a_settlement_and_a_renewal_wait_behind_nothing() {
+    let bench = Bench::with(&["evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"]).await;
+    let workers = bench.workers().concurrency(1).lease(secs(3));
+    let running = bench.start(workers, async |_, _| {
+        sleep(secs(2)).await;
+        OK
+    });
+    // A second process looks for work all the time, and finds each job once: none that is running, none that has ended.
+    let other = bench.start(
+        bench.workers().concurrency(1).lease(secs(3)),
+        async |_, _| {
+            sleep(secs(2)).await;
+            OK
+        },
+    );
+    sleep(secs(7)).await;
+    assert_eq!(bench.stats().await.done, 6);
+    let mut ids: Vec<_> = bench.tried().iter().map(|tried| tried.id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 6, "each once");
+    assert_eq!(bench.tried().len(), 6);
+    // Each settlement came with the end of its handler, and each lease was renewed at a third.
+    let settled: Vec<_> = bench
+        .calls("settle")
+        .iter()
+        .map(Duration::as_millis)
+        .collect();
+    assert!(settled.iter().all(|at| at % 2_000 <= 3), "{settled:?}");
+    assert_eq!(bench.calls("renew").len(), 6);
+    drop((running, other));
+}
+
+/// There, a job that panicked stayed *running*: not retried, not dead.
+#[tokio::test(start_paused = true)]
+async fn a_panicked_job_is_not_left_running() {
+    let bench = Bench::with(&["evt_1"]).await;
+    let running = bench.start(bench.workers().max_tries(2), async |_, _| {
+        panic!("made-up panic")
+    });
+    sleep(millis(10)).await;
+    let listed = bench.listed("evt_1").await;
+    assert_eq!((listed.state, listed.tries), (EntryState::Queued, 1));
+    assert_eq!(listed.last_error.as_deref(), Some("panicked"));
+    sleep(secs(2)).await;
+    assert_eq!(bench.state("evt_1").await, EntryState::Dead);
+    assert_eq!(running.active(), 0);
+}
+
+/// There, an error was retried at once: three tries within ten milliseconds.
+#[tokio::test(start_paused = true)]
+async fn a_retry_always_waits_and_longer_each_time() {
+    let bench = Bench::with(&["evt_1"]).await;
+    let times = Times::new();
+    let noted = times.clone();
+    let workers = bench.workers().max_tries(6).poll_interval(DAY);
+    let running = bench.start(workers, move |_, _| {
+        noted.note();
+        async { BAD }
+    });
+    sleep(secs(100)).await;
+    // 1, 2, 4, 8 and 16 s after the end of the one before, to the millisecond of tokio's timers.
+    let expected = [0, 1_000, 3_000, 7_000, 15_000, 31_000];
+    let seen = times.millis();
+    assert_eq!(seen.len(), expected.len(), "{seen:?}");
+    for (seen, expected) in seen.iter().zip(expected) {
+        assert!(
+            (expected..expected + 50).contains(seen),
+            "{seen} for {expected}"
+        );
+    }
+    assert_eq!(bench.state("evt_1").await, EntryState::Dead);
+    assert_eq!(bench.listed("evt_1").await.tries, 6);
+    drop(running);
+}
+
+/// There, a worker under the name of one that was killed refused to start for half a minute.
+#[tokio::test(start_paused = true)]
+async fn a_restart_at_once_works_at_once() {
+    let bench = Bench::with(&["evt_1"]).await;
+    let begun = Arc::new(Notify::new());
+    let told = Arc::clone(&begun);
+    // Killed: its runtime and all its tasks are gone at once, and nothing is settled.
+    let killed = bench.workers();
+    let running = bench.start(killed, move |_, _| {
+        told.notify_one();
+        std::future::pending()
+    });
+    begun.notified().await;
+    running.kill().await;
+
+    bench.accept(entry("evt_2")).await;
+    let times = Times::new();
+    let noted = times.clone();
+    let again = bench.start(bench.workers(), move |_, _| {
+        noted.note();
+        async { OK }
+    });
+    sleep(secs(29)).await;
+    assert_eq!(bench.state("evt_2").await, EntryState::Done);
+    assert_eq!(times.millis()[0], 0, "new work is done at once");
+    assert_eq!(bench.state("evt_1").await, EntryState::Running);
+    sleep(secs(2)).await;
+    // What the dead one had comes back when its lease has ended.
+    assert_eq!(bench.state("evt_1").await, EntryState::Done);
+    assert!(
+        (29_990..30_100).contains(&times.millis()[1]),
+        "{:?}",
+        times.millis()
+    );
+    drop(again);
+}
+
+/// There, one failed heartbeat or acknowledgement ended the worker.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
+    for fault in [Fault::Fails, Fault::Slow(DAY), Fault::Panics] {
+        let bench = Bench::with(&["evt_1"]).await;
+        let times = Times::new();
+        let noted = times.clone();
+        let running = bench.start(bench.workers(), move |_, _| {
+            noted.note();
+            async {
+                sleep(secs(1)).await;
+                OK
+            }
+        });
+        sleep(millis(500)).await;
+        // Down for everything: the settlement of the first one, and the next lease.
+        bench.engine.with_faults(move |_| fault);
+        sleep(secs(300)).await;
+        bench.engine.with_faults(|_| Fault::None);
+        let leases = bench.calls("lease").len();
+        assert!(leases < 1_000, "it backs off: {leases} calls");
+        bench.accept(entry("evt_2")).await;
+        sleep(secs(60)).await;
+        assert_eq!(bench.stats().await.done, 2, "{fault:?}");
+        // The first was handled once, although the store heard of it five minutes later.
+        assert_eq!(times.millis().len(), 2, "{fault:?}");
+        drop(running);
+    }
+}
+
+/// An event whose handler kills the process, each time: its tries are counted all the same, and it comes to an end.
+#[tokio::test(start_paused = true)]
+async fn a_poison_pill_becomes_a_dead_letter() {
+    let bench = Bench::with(&["evt_pill"]).await;
+    let mut deaths = 0;
+    for _ in 0..10 {
+        let begun = Arc::new(Notify::new());
+        let told = Arc::clone(&begun);
+        let running = bench.start(bench.workers().max_tries(3), move |_, _| {
+            told.notify_one();
+            std::future::pending()
+        });
+        let met = tokio::time::timeout(secs(60), begun.notified())
+            .await
+            .is_ok();
+        running.kill().await;
+        if !met {
+            break;
+        }
+        deaths += 1;
+    }
+    assert_eq!(deaths, 3);
+    let listed = bench.listed("evt_pill").await;
+    assert_eq!((listed.state, listed.tries), (EntryState::Dead, 3));
+    let dead = bench.told.dead.lock().unwrap();
+    assert_eq!(dead.len(), 1);
+    assert!(dead[0].delivery.is_none() && dead[0].tries == 3);
+    assert_eq!(dead[0].event_id.as_str(), "evt_pill");
+    assert!(!dead[0].error.is_empty());
+}

@@ -1,0 +1,129 @@
+//! One span a try, where the feature `tracing` is on. Field names are those of the layer's.
+
+#[cfg(feature = "tracing")]
+pub(super) use on::{Trace, buried, lost, store_failed};
+
+#[cfg(not(feature = "tracing"))]
+pub(super) use off::{Trace, buried, lost, store_failed};
+
+#[cfg(feature = "tracing")]
+mod on {
+    use std::future::Future;
+
+    use tracing::field::Empty;
+    use tracing::{Instrument, Span};
+
+    use crate::caught::caught;
+    use crate::delivery::Delivery;
+    use crate::error::StoreError;
+    use crate::inbox::engine::Listed;
+    use crate::inbox::workers::hooks::{Fate, LostLease, Tried};
+    use crate::layer::Chain;
+
+    pub(crate) struct Trace(Span);
+
+    impl Trace {
+        pub(crate) fn begin(delivery: &Delivery, tries: u32) -> Self {
+            Self(tracing::info_span!(
+                "inbox job",
+                otel.kind = "consumer",
+                error.r#type = Empty,
+                messaging.operation.r#type = "process",
+                messaging.message.id = delivery.event_id(),
+                messaging.message.body.size = delivery.body().len(),
+                hookgate.event.r#type = delivery.event_type(),
+                hookgate.scope = delivery.verified().scope(),
+                hookgate.key.name = delivery.verified().key_name(),
+                hookgate.tries = tries,
+                hookgate.outcome = Empty,
+            ))
+        }
+
+        pub(crate) fn within<F: Future>(&self, future: F) -> impl Future<Output = F::Output> {
+            future.instrument(self.0.clone())
+        }
+
+        pub(crate) fn ended(&self, tried: &Tried) {
+            let name = tried.outcome.name();
+            self.0.record("hookgate.outcome", name);
+            if tried.fate != Fate::Done {
+                self.0.record("error.type", name);
+            }
+            // A handler's own error may panic where it is written, and must not take the try along.
+            let _ = caught(|| {
+                let _entered = self.0.enter();
+                let next = match tried.fate {
+                    Fate::Done => "done",
+                    Fate::Retry { .. } => "retry",
+                    Fate::Dead => "dead",
+                    Fate::Returned => "returned",
+                    Fate::Unrecorded => "unrecorded",
+                };
+                match (&tried.reason, tried.fate) {
+                    (None, Fate::Done) => tracing::debug!(outcome = name, next, "job ended"),
+                    (Some(reason), Fate::Done) => {
+                        tracing::info!(outcome = name, next, reason = %Chain(reason), "job ended");
+                    }
+                    (Some(reason), _) => {
+                        tracing::warn!(outcome = name, next, reason = %Chain(reason), "job ended");
+                    }
+                    (None, _) => tracing::warn!(outcome = name, next, "job ended"),
+                }
+            });
+        }
+    }
+
+    pub(crate) fn store_failed(call: &'static str, error: &StoreError) {
+        let _ = caught(|| tracing::warn!(call, error = %error, "the inbox's store failed"));
+    }
+
+    pub(crate) fn buried(listed: &Listed) {
+        let _ = caught(|| {
+            tracing::warn!(
+                event = listed.event_id.as_str(),
+                tries = listed.tries,
+                "the last lease ended without a word: dead letter"
+            );
+        });
+    }
+
+    pub(crate) fn lost(lost: &LostLease) {
+        let _ = caught(|| {
+            let event = lost.delivery.event_id();
+            tracing::warn!(
+                event,
+                tries = lost.tries,
+                "the lease of a running job is lost"
+            );
+        });
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use crate::delivery::Delivery;
+    use crate::error::StoreError;
+    use crate::inbox::engine::Listed;
+    use crate::inbox::workers::hooks::{LostLease, Tried};
+
+    pub(crate) struct Trace;
+
+    #[allow(clippy::unused_self)] // stands in for the traced one
+    impl Trace {
+        pub(crate) fn begin(_: &Delivery, _: u32) -> Self {
+            Self
+        }
+
+        pub(crate) fn within<F>(&self, future: F) -> F {
+            future
+        }
+
+        pub(crate) fn ended(&self, _: &Tried) {}
+    }
+
+    pub(crate) fn store_failed(_: &'static str, _: &StoreError) {}
+
+    pub(crate) fn buried(_: &Listed) {}
+
+    pub(crate) fn lost(_: &LostLease) {}
+}

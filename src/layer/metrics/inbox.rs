@@ -1,0 +1,167 @@
+//! What an inbox's workers count, where the feature `metrics` is on; and the inbox in numbers, when asked.
+
+#[cfg(feature = "metrics")]
+pub(crate) use on::{begin, buried, lost, store_failed, tried};
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) use off::{begin, buried, lost, store_failed, tried};
+
+#[cfg(feature = "metrics")]
+mod on {
+    use metrics::{Key, KeyName, Label, Recorder, SharedString};
+
+    use crate::error::StoreError;
+    use crate::inbox::{Fate, Inbox, InboxStats, Tried};
+    use crate::layer::catch::caught;
+    use crate::layer::metrics::count::{Labels, METADATA};
+    use crate::layer::metrics::labels::{Became, OTHER};
+    use crate::layer::metrics::names;
+
+    /// Calls `tell` with the recorder. What panics in there harms nothing.
+    fn tell(inbox: &str, tell: impl FnOnce(To<'_>)) {
+        let _ = caught(|| metrics::with_recorder(|recorder| tell(To { inbox, recorder })));
+    }
+
+    #[derive(Clone, Copy)]
+    struct To<'a> {
+        inbox: &'a str,
+        recorder: &'a dyn Recorder,
+    }
+
+    impl To<'_> {
+        fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
+            let mut all = Vec::with_capacity(N + 1);
+            all.push(Label::new("inbox", self.inbox.to_owned()));
+            all.extend(labels.map(|(name, value)| Label::new(name, value)));
+            Key::from_parts(KeyName::from_const_str(name), all)
+        }
+
+        /// Zero makes a counter known without counting.
+        fn count<const N: usize>(self, name: &'static str, more: u64, labels: Labels<N>) {
+            let key = self.key(name, labels);
+            self.recorder
+                .register_counter(&key, &METADATA)
+                .increment(more);
+        }
+
+        fn set<const N: usize>(self, name: &'static str, value: f64, labels: Labels<N>) {
+            let key = self.key(name, labels);
+            self.recorder.register_gauge(&key, &METADATA).set(value);
+        }
+
+        /// Known from the start: an increase from nothing is none to Prometheus, and these must not be missed.
+        fn known(self) {
+            self.count(names::INBOX_DEAD_LETTERS, 0, []);
+            self.count(names::INBOX_LOST_LEASES, 0, []);
+        }
+
+        #[allow(clippy::cast_precision_loss)] // exact far beyond what a disk holds
+        fn stats(self, stats: &InboxStats) {
+            let states = [
+                ("queued", stats.queued.saturating_sub(stats.retrying)),
+                ("retrying", stats.retrying),
+                ("running", stats.running),
+                ("dead", stats.dead),
+                ("done", stats.done),
+            ];
+            for (state, count) in states {
+                self.set(
+                    names::INBOX_ENTRIES,
+                    count as f64,
+                    [("state", state.into())],
+                );
+            }
+            let oldest = stats.oldest.unwrap_or_default();
+            self.set(names::INBOX_OLDEST_AGE, oldest.as_secs_f64(), []);
+        }
+    }
+
+    /// Workers have started.
+    pub(crate) fn begin(inbox: &str) {
+        tell(inbox, |to| to.known());
+    }
+
+    /// A try has ended.
+    pub(crate) fn tried(inbox: &str, tried: &Tried) {
+        tell(inbox, |to| {
+            let became = Became::of(tried.outcome, None);
+            let outcome = || SharedString::const_str(became.outcome);
+            let fate = match tried.fate {
+                Fate::Done => "done",
+                Fate::Retry { .. } => "retry",
+                Fate::Dead => "dead",
+                Fate::Returned => "returned",
+                Fate::Unrecorded => "unrecorded",
+            };
+            let labels = [
+                ("outcome", outcome()),
+                ("reason", became.reason.into()),
+                ("fate", fate.into()),
+            ];
+            to.count(names::INBOX_TRIES, 1, labels);
+            let event_type = tried.delivery.head().event_type.known().unwrap_or(OTHER);
+            let labels = [("outcome", outcome()), ("event_type", event_type.into())];
+            let key = to.key(names::INBOX_HANDLER, labels);
+            to.recorder
+                .register_histogram(&key, &METADATA)
+                .record(tried.elapsed);
+            if tried.fate == Fate::Dead {
+                to.count(names::INBOX_DEAD_LETTERS, 1, []);
+            }
+        });
+    }
+
+    /// The last lease of an entry ended without a word.
+    pub(crate) fn buried(inbox: &str) {
+        tell(inbox, |to| to.count(names::INBOX_DEAD_LETTERS, 1, []));
+    }
+
+    /// A lease was lost while its handler was running.
+    pub(crate) fn lost(inbox: &str) {
+        tell(inbox, |to| to.count(names::INBOX_LOST_LEASES, 1, []));
+    }
+
+    /// The store did not do what it was asked.
+    pub(crate) fn store_failed(inbox: &str, call: &'static str) {
+        tell(inbox, |to| {
+            to.count(names::INBOX_STORE_FAILURES, 1, [("call", call.into())]);
+        });
+    }
+
+    impl Inbox {
+        /// Sets the gauges to what the inbox holds now, and describes its metrics to the recorder. Call it **before each rendering**, in the
+        /// route that serves `/metrics`, or every few seconds where metrics are pushed. `name` is the label `inbox`: that of
+        /// [`Workers::metrics_name`](crate::inbox::Workers::metrics_name).
+        ///
+        /// The store is asked; one process that asks is enough, since all see the same inbox. What the workers do is counted as it
+        /// happens. `docs/operations.md` lists all of it.
+        ///
+        /// # Errors
+        /// The store could not answer, and no gauge was set.
+        #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+        pub async fn record_metrics(&self, name: &str) -> Result<(), StoreError> {
+            let stats = self.engine.stats().await?;
+            tell(name, |to| {
+                names::describe(to.recorder, names::INBOX);
+                to.known();
+                to.stats(&stats);
+            });
+            Ok(())
+        }
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+mod off {
+    use crate::inbox::Tried;
+
+    pub(crate) fn begin(_: &str) {}
+
+    pub(crate) fn tried(_: &str, _: &Tried) {}
+
+    pub(crate) fn buried(_: &str) {}
+
+    pub(crate) fn lost(_: &str) {}
+
+    pub(crate) fn store_failed(_: &str, _: &'static str) {}
+}

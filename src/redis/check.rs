@@ -1,0 +1,191 @@
+//! Reads what decides about forgetting.
+
+use std::time::Duration;
+
+use ::redis::aio::ConnectionLike;
+use ::redis::{RedisError as DriverError, ServerErrorKind, Value, cmd};
+use tokio::time::timeout;
+
+use super::finding::{Finding, Findings, Risk};
+use crate::error::{RedisError, RedisErrorKind};
+
+/// For the whole of it, with connecting.
+const LIMIT: Duration = Duration::from_secs(5);
+/// `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
+const LEAST: (u64, u64) = (7, 0);
+
+pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisError> {
+    timeout(LIMIT, look(connection)).await.unwrap_or_else(|_| {
+        Err(RedisError::new(RedisErrorKind::Unreachable).caused_by("it does not answer"))
+    })
+}
+
+async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisError> {
+    let mut found = Vec::new();
+    let servers = servers(cmd("INFO").query_async(connection).await)?;
+    let count = servers.len();
+    let mut appends = false;
+    for (server, info) in servers {
+        // One server's name is known to whoever connected to it.
+        let server = server.filter(|_| count > 1);
+        let risks = match info {
+            Some(info) => {
+                let info = Info(&info);
+                info.refuse_old()?;
+                appends |= info.is("aof_enabled", "1");
+                info.risks()
+            }
+            None => vec![Risk::Unread { what: "INFO" }],
+        };
+        found.extend(risks.into_iter().map(|risk| Finding {
+            server: server.clone(),
+            risk,
+        }));
+    }
+    // Managed servers often deny it. Of a cluster one node answers; its nodes are set up alike.
+    if appends {
+        let mut get = cmd("CONFIG");
+        let read = get.arg("GET").arg("appendfsync").query_async(connection);
+        let risk = match read.await.map(setting) {
+            Ok(Some(when)) => match when.as_str() {
+                "always" => None,
+                "everysec" => Some(Risk::FlushedEverySecond),
+                _ => Some(Risk::FlushedBySystem),
+            },
+            Ok(None) => Some(Risk::Unread {
+                what: "appendfsync",
+            }),
+            Err(error) if refused(&error) => Some(Risk::Unread {
+                what: "appendfsync",
+            }),
+            Err(error) => return Err(unreachable(error)),
+        };
+        found.extend(risk.map(|risk| Finding { server: None, risk }));
+    }
+    found.sort_by(|one, other| one.risk.cmp(&other.risk));
+    Ok(Findings {
+        servers: count,
+        found,
+    })
+}
+
+/// A server's name, where it is one of several, and what it says of itself, where it does.
+type Told = (Option<String>, Option<String>);
+
+fn servers(read: Result<Value, DriverError>) -> Result<Vec<Told>, RedisError> {
+    match read {
+        Ok(Value::Map(nodes)) => Ok(nodes
+            .into_iter()
+            .map(|(node, info)| (text(node), text(info)))
+            .collect()),
+        Ok(info) => Ok(vec![(None, text(info))]),
+        Err(error) if refused(&error) => Ok(vec![(None, None)]),
+        Err(error) => Err(unreachable(error)),
+    }
+}
+
+fn unreachable(error: DriverError) -> RedisError {
+    RedisError::new(RedisErrorKind::Unreachable).caused_by(error)
+}
+
+/// The server stands and does not let this user do it, or knows no such command.
+fn refused(error: &DriverError) -> bool {
+    let kind = ::redis::ErrorKind::Server;
+    error.kind() == kind(ServerErrorKind::NoPerm)
+        || error.kind() == kind(ServerErrorKind::ResponseError)
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// The value of `CONFIG GET`'s one setting: the second of two, or that of a map.
+fn setting(value: Value) -> Option<String> {
+    match value {
+        Value::Array(mut pair) if pair.len() == 2 => text(pair.pop()?),
+        Value::Map(mut pairs) => {
+            let (name, value) = pairs.pop()?;
+            // From several nodes, each with its own answer, the last.
+            match value {
+                Value::Array(_) | Value::Map(_) => setting(value),
+                value => text(name).and(text(value)),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The answer to `INFO`: lines of `name:value`.
+struct Info<'a>(&'a str);
+
+impl<'a> Info<'a> {
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let of = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
+        self.0.lines().find_map(of).map(str::trim)
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name) == Some(value)
+    }
+
+    fn refuse_old(&self) -> Result<(), RedisError> {
+        let Some(version) = self.get("redis_version") else {
+            return Ok(());
+        };
+        let mut numbers = version.split('.').map_while(|part| part.parse().ok());
+        match (numbers.next(), numbers.next()) {
+            (Some(major), Some(minor)) if (major, minor) < LEAST => {
+                let found = format!("it is version {version}");
+                Err(RedisError::new(RedisErrorKind::TooOld).caused_by(found))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn risks(&self) -> Vec<Risk> {
+        let mut risks = Vec::new();
+        if self.is("role", "slave") || self.is("role", "replica") {
+            risks.push(Risk::Replica);
+        }
+        match (self.get("maxmemory"), self.get("maxmemory_policy")) {
+            (Some("0"), _) => risks.push(Risk::NoMemoryLimit),
+            (Some(_), Some("noeviction")) => {}
+            (Some(_), Some(policy)) => risks.push(Risk::Evicts {
+                policy: policy.to_owned(),
+            }),
+            _ => risks.push(Risk::Unread {
+                what: "maxmemory-policy",
+            }),
+        }
+        match self.get("aof_enabled") {
+            Some("1") => {}
+            Some(_) => risks.push(Risk::NoAppendOnlyFile),
+            None => risks.push(Risk::Unread { what: "appendonly" }),
+        }
+        let replicas = self
+            .get("connected_slaves")
+            .and_then(|count| count.parse().ok());
+        if let Some(replicas @ 1..) = replicas {
+            risks.push(Risk::Replicated { replicas });
+        }
+        risks
+    }
+}
+
+/// A warning each, for who has the feature `tracing`.
+pub(super) fn log(findings: &Findings) {
+    #[cfg(feature = "tracing")]
+    for finding in findings.iter() {
+        if finding.risk().forgets() {
+            tracing::warn!("claims on Redis: {finding}");
+        } else {
+            tracing::info!("claims on Redis: {finding}");
+        }
+    }
+    #[cfg(not(feature = "tracing"))]
+    let _ = findings;
+}

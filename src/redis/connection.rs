@@ -1,0 +1,190 @@
+//! One connection that comes back.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use ::redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use ::redis::io::tcp::TcpSettings;
+use ::redis::{Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+
+use super::failure::ends_connection;
+use crate::clock::{Clock, Monotonic, SystemClock};
+use crate::sync::Mutex;
+
+/// For a connection to be made, its handshake included.
+const CONNECT: Duration = Duration::from_millis(500);
+/// For an answer.
+const RESPONSE: Duration = Duration::from_millis(500);
+/// Waits between tries to connect grow from the first of these to the second.
+const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// No more than one connection is given up in this time: a server that answers each call with a fault is not flooded with new ones.
+const PACE: Duration = Duration::from_millis(250);
+
+/// One multiplexed connection to a server, made anew when it is broken. Clones share it.
+///
+/// It is redis' `ConnectionManager` and what that leaves open: a connection on which an answer did not come in time is given up,
+/// as is one whose server became a replica, or that could not be made for whatever reason; the next call connects again. Tries to
+/// connect are shared by all calls that wait, wait 50 ms after the first and up to 500 ms, and never end: a server that comes back is
+/// found within that time, without a restart.
+///
+/// A call in flight when its connection breaks fails. It is not repeated here: whoever called knows whether it may be.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::RedisStore;
+/// use hookgate::redis::Connection;
+///
+/// let client = redis::Client::open("redis://localhost:6379")?;
+/// let far_away = Connection::new(client)
+///     .with_connect_limit(Duration::from_millis(700))
+///     .with_response_limit(Duration::from_millis(800));
+/// let store = RedisStore::on(far_away);
+/// # Ok::<(), redis::RedisError>(())
+/// ```
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: Client,
+    connect: Duration,
+    response: Duration,
+    current: Mutex<Current>,
+}
+
+#[derive(Default)]
+struct Current {
+    manager: Option<ConnectionManager>,
+    /// Counts the managers, so that only the one that failed is given up.
+    generation: u64,
+    given_up: Option<Monotonic>,
+}
+
+impl Connection {
+    /// Connects with the first call, which must come from a tokio runtime with I/O and time.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self::with(client, CONNECT, RESPONSE)
+    }
+
+    /// How long making a connection may take, with TLS and login: 500 ms unless set.
+    #[must_use]
+    pub fn with_connect_limit(self, limit: Duration) -> Self {
+        Self::with(self.shared.client.clone(), limit, self.shared.response)
+    }
+
+    /// How long an answer may take before the connection is given up: 500 ms unless set. A store's call has a limit of its own beside
+    /// it: see [`RedisStore::with_call_limit`](super::RedisStore::with_call_limit).
+    #[must_use]
+    pub fn with_response_limit(self, limit: Duration) -> Self {
+        Self::with(self.shared.client.clone(), self.shared.connect, limit)
+    }
+
+    fn with(client: Client, connect: Duration, response: Duration) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                client,
+                connect,
+                response,
+                current: Mutex::default(),
+            }),
+        }
+    }
+
+    fn current(&self) -> RedisResult<(u64, ConnectionManager)> {
+        let mut current = self.lock();
+        let manager = match &current.manager {
+            Some(manager) => manager.clone(),
+            None => current.manager.insert(self.shared.manager()?).clone(),
+        };
+        Ok((current.generation, manager))
+    }
+
+    /// The next call connects again. Calls that are on the old connection still end there.
+    fn give_up(&self, generation: u64) {
+        let mut current = self.lock();
+        let now = SystemClock.monotonic();
+        let paced = |last: Monotonic| now.saturating_since(last) >= PACE;
+        if current.generation == generation && current.given_up.is_none_or(paced) {
+            current.manager = None;
+            current.generation += 1;
+            current.given_up = Some(now);
+        }
+    }
+
+    fn lock(&self) -> crate::sync::MutexGuard<'_, Current> {
+        let current = &self.shared.current;
+        current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it leads, without the user and password that a URL may hold.
+    pub(super) fn address(&self) -> String {
+        self.shared.client.get_connection_info().addr().to_string()
+    }
+}
+
+impl Shared {
+    fn manager(&self) -> RedisResult<ConnectionManager> {
+        let settings = self.client.get_connection_info();
+        // Many small commands on one connection: held back to be sent together, each would wait for the answer to the one before.
+        let tcp: TcpSettings = settings.tcp_settings().clone().set_nodelay(true);
+        let client = Client::open(settings.clone().set_tcp_settings(tcp))?;
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(self.connect))
+            .set_response_timeout(Some(self.response))
+            .set_min_delay(WAITS.0)
+            .set_max_delay(WAITS.1);
+        ConnectionManager::new_lazy_with_config(client, config)
+    }
+}
+
+impl ConnectionLike for Connection {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(async move {
+            let (generation, mut manager) = self.current()?;
+            let answered = manager.send_packed_command(cmd).await;
+            if ends_connection(&answered) {
+                self.give_up(generation);
+            }
+            answered
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        Box::pin(async move {
+            let (generation, mut manager) = self.current()?;
+            let answered = manager.send_packed_commands(pipeline, offset, count).await;
+            let looked_at = match &answered {
+                Ok(_) => Ok(Value::Nil),
+                Err(error) => Err(error.clone()),
+            };
+            if ends_connection(&looked_at) {
+                self.give_up(generation);
+            }
+            answered
+        })
+    }
+
+    fn get_db(&self) -> i64 {
+        self.shared
+            .client
+            .get_connection_info()
+            .redis_settings()
+            .db()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("address", &self.address())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,303 @@
+//! The store: each call of the contract as one or two commands.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::aio::ConnectionLike;
+use ::redis::{Client, RedisResult, cmd};
+use tokio::time::timeout;
+
+use super::check;
+use super::connection::Connection;
+use super::failure::store_error;
+use super::finding::Findings;
+use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
+use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
+use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::error::{RedisError, RedisErrorKind, StoreError, StoreErrorKind};
+
+/// What the layer gives a call is a second; with less, the call's own answer comes first.
+const CALL: Duration = Duration::from_millis(900);
+/// A claim sees a record go between two of its commands at most so often. Each time somebody else has won or released.
+const LOOKS: usize = 8;
+
+/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [module](super) for what is promised, how to set the server
+/// up, and sizes.
+///
+/// ```no_run
+/// use hookgate::{Receiver, RedisStore, Secret};
+///
+/// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = RedisStore::connect("redis://localhost:6379").await?;
+/// let receiver = Receiver::builder()
+///     .secret(Secret::from_env("WEBHOOK_SECRET")?)
+///     .store(store)
+///     .build()?;
+/// # let _ = receiver;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Settings, given before the first use:
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::RedisStore;
+///
+/// let store = RedisStore::open("redis://:made-up-password@localhost:6379")?
+///     .with_prefix("orders:")
+///     .with_call_limit(Duration::from_millis(500));
+/// // Neither `Debug` nor an error shows a URL's password.
+/// assert!(!format!("{store:?}").contains("made-up-password"));
+/// # Ok::<(), hookgate::RedisError>(())
+/// ```
+///
+/// - **A claim and its commit are a round trip each**; a duplicate of what is done takes one, a copy of what is running two.
+/// - **One connection**, which all calls share: commands of concurrent deliveries follow each other without waiting, so a pool gains
+///   nothing.
+/// - **Clones share** the connection. Stores on the same server with the same prefix share their records: give each application a
+///   prefix or a server of its own.
+#[derive(Clone)]
+pub struct RedisStore<C = Connection> {
+    connection: C,
+    prefix: Arc<str>,
+    limit: Duration,
+}
+
+impl RedisStore {
+    /// Connects, and [checks](Self::check) the server's settings. What was found goes to the log, with the feature `tracing`;
+    /// to see it yourself, or to refuse to start, ask for it: see [`check`](Self::check).
+    ///
+    /// `rediss://…` is TLS: [how to](super#tls).
+    ///
+    /// # Errors
+    /// - [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    /// - [`Unreachable`](RedisErrorKind::Unreachable): it can't be reached, or refuses the login.
+    /// - [`TooOld`](RedisErrorKind::TooOld): it is older than Redis 7.0.
+    pub async fn connect(url: &str) -> Result<Self, RedisError> {
+        let store = Self::open(url)?;
+        check::log(&store.check().await?);
+        Ok(store)
+    }
+
+    /// Connects with the first call, and looks at nothing: for programs that start whether Redis is there or not. Until it is,
+    /// deliveries are answered 503.
+    ///
+    /// # Errors
+    /// [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    pub fn open(url: &str) -> Result<Self, RedisError> {
+        // What redis says of it may repeat a part of it.
+        let client = Client::open(url).map_err(|_| RedisError::new(RedisErrorKind::Url))?;
+        Ok(Self::on(Connection::new(client)))
+    }
+}
+
+impl<C> RedisStore<C>
+where
+    C: ConnectionLike + Clone + Send + Sync + 'static,
+{
+    /// On a connection of your own: a [`Connection`] from a `redis::Client` with certificates, a cluster's, or any other of the crate
+    /// `redis`. Connects when the connection does, and looks at nothing: ask [`check`](Self::check).
+    ///
+    /// # Security
+    /// The connection must write to the primary and read what was written: never one that reads from replicas.
+    #[must_use]
+    pub fn on(connection: C) -> Self {
+        Self {
+            connection,
+            prefix: Arc::from(PREFIX),
+            limit: CALL,
+        }
+    }
+
+    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records.
+    #[must_use]
+    pub fn with_prefix(self, prefix: &str) -> Self {
+        Self {
+            prefix: Arc::from(prefix),
+            ..self
+        }
+    }
+
+    /// How long a call may take, whatever it waits for: 900 ms unless set. The layer gives it no more than a second.
+    #[must_use]
+    pub fn with_call_limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Reads from the server what decides whether ids may be forgotten: its version, eviction, persistence and role.
+    ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), hookgate::RedisError> {
+    /// use hookgate::RedisStore;
+    ///
+    /// let store = RedisStore::connect("redis://localhost:6379").await?;
+    /// for finding in store.check().await?.iter() {
+    ///     println!("{finding}");
+    /// }
+    /// // Or: start only where nothing is forgotten while the server and its disk survive.
+    /// store.check().await?.strict()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - [`Unreachable`](RedisErrorKind::Unreachable): it can't be reached, or refuses the login.
+    /// - [`TooOld`](RedisErrorKind::TooOld): it is older than Redis 7.0.
+    pub async fn check(&self) -> Result<Findings, RedisError> {
+        check::check(&mut self.connection.clone()).await
+    }
+
+    async fn claim_now(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> Result<Claimed, StoreError> {
+        let mut connection = self.connection.clone();
+        let key = record::key(&self.prefix, key);
+        let (running, lease) = (value(RUNNING, token), millis(lease));
+        for _ in 0..LOOKS {
+            let mut claim = cmd("SET");
+            claim.arg(&key).arg(&running[..]);
+            claim.arg("NX").arg("GET").arg("PX").arg(lease);
+            let claimed: Result<Option<Vec<u8>>, _> = claim.query_async(&mut connection).await;
+            let full = match claimed.map_err(store_error) {
+                Ok(None) => return Ok(Claimed::Fresh),
+                Ok(Some(found)) => {
+                    if let (DONE, by) = parse(&found)? {
+                        return Ok(Claimed::Done { by });
+                    }
+                    None
+                }
+                // No command that may write is let through, not even where it would write nothing; a duplicate is one all the same.
+                Err(error) if error.kind() == StoreErrorKind::Full => Some(error),
+                Err(error) => return Err(error),
+            };
+            // Whose, and how long still: asked for together, since a record may change between two questions.
+            let lease = lease.to_string();
+            let arguments = [&running[..], lease.as_bytes()];
+            let looked = LOOK.run(&mut connection, &key, &arguments).await;
+            let (found, left): (Option<Vec<u8>>, i64) = query(looked)?;
+            match (found, full) {
+                (Some(found), _) => {
+                    return Ok(match parse(&found)? {
+                        (DONE, by) => Claimed::Done { by },
+                        (_, by) if by == token => Claimed::Fresh,
+                        _ => Claimed::Running {
+                            retry_after: Duration::from_millis(
+                                u64::try_from(left).unwrap_or(0).max(1),
+                            ),
+                        },
+                    });
+                }
+                (None, Some(full)) => return Err(full),
+                // Released meanwhile, or its lease ended: free to claim.
+                (None, None) => {}
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Unavailable)
+            .caused_by("other claims came and went between this one's commands"))
+    }
+
+    async fn change(
+        &self,
+        script: &Compared,
+        key: &EventKey,
+        arguments: &[&[u8]],
+    ) -> Result<Ownership, StoreError> {
+        let key = record::key(&self.prefix, key);
+        let mut connection = self.connection.clone();
+        Ok(
+            match query(script.run(&mut connection, &key, arguments).await)? {
+                0 => Ownership::Lost,
+                _ => Ownership::Held,
+            },
+        )
+    }
+
+    fn limited<'a, T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        let limit = self.limit;
+        StoreFuture::boxed(async move {
+            timeout(limit, call)
+                .await
+                .unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
+        })
+    }
+}
+
+fn query<T>(answered: RedisResult<T>) -> Result<T, StoreError> {
+    answered.map_err(store_error)
+}
+
+fn parse(found: &[u8]) -> Result<(u8, ClaimToken), StoreError> {
+    record::parse(found).ok_or_else(|| {
+        StoreError::new(StoreErrorKind::Unavailable)
+            .caused_by("something else is stored under this event's key: set a prefix of its own")
+    })
+}
+
+impl<C> DedupeStore for RedisStore<C>
+where
+    C: ConnectionLike + Clone + Send + Sync + 'static,
+{
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        self.limited(self.claim_now(key, token, lease))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.limited(async move {
+            let (running, lease) = (value(RUNNING, token), millis(lease).to_string());
+            self.change(&RENEW, key, &[&running, lease.as_bytes()])
+                .await
+        })
+    }
+
+    fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.limited(async move {
+            let (running, done) = (value(RUNNING, token), value(DONE, token));
+            let retain = millis(retain).to_string();
+            self.change(&COMMIT, key, &[&running, &done, retain.as_bytes()])
+                .await
+        })
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.limited(async move {
+            let running = value(RUNNING, token);
+            self.change(&RELEASE, key, &[&running]).await
+        })
+    }
+}
+
+impl<C: 'static> fmt::Debug for RedisStore<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Of another connection nothing is known that could be shown: it may hold a password.
+        let connection: &dyn std::any::Any = &self.connection;
+        let address = connection.downcast_ref::<Connection>();
+        f.debug_struct("RedisStore")
+            .field("address", &address.map(Connection::address))
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}

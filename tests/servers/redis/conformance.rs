@@ -1,0 +1,84 @@
+//! The contract, in real time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ::redis::aio::ConnectionLike;
+use hookgate::testing::{Finding, StoreConformance, StoreRule, StoreUnderTest};
+use hookgate::{Capacity, DedupeStore, RedisStore};
+
+use crate::support::RedisServer;
+
+/// Each store it opens has a prefix of its own.
+pub(super) struct Remote<C> {
+    store: RedisStore<C>,
+    opened: AtomicUsize,
+}
+
+impl<C> Remote<C> {
+    pub(super) fn new(store: RedisStore<C>) -> Self {
+        Self {
+            store,
+            opened: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl<C> StoreUnderTest for Remote<C>
+where
+    C: ConnectionLike + Clone + Send + Sync + 'static,
+{
+    async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+        if capacity.is_some() {
+            // Redis' capacity is that of its memory: `memory.rs` fills it.
+            return None;
+        }
+        let opened = self.opened.fetch_add(1, Ordering::Relaxed);
+        let store = self.store.clone().with_prefix(&format!("suite-{opened}:"));
+        Some(Arc::new(store))
+    }
+
+    async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    fn unit(&self) -> Duration {
+        Duration::from_millis(500)
+    }
+
+    fn races(&self) -> usize {
+        30
+    }
+}
+
+pub(super) async fn assert_kept<C>(store: RedisStore<C>)
+where
+    C: ConnectionLike + Clone + Send + Sync + 'static,
+{
+    let report = StoreConformance::new(Remote::new(store)).run().await;
+    println!("{report}");
+    report.assert_kept();
+    let left_out = |rule: &StoreRule| {
+        matches!(
+            rule,
+            StoreRule::NewestRemembered
+                | StoreRule::NewestRememberedAfterReads
+                | StoreRule::RunningNeverEvicted
+                | StoreRule::RefuseRefuses
+        )
+    };
+    for (rule, finding) in report.findings() {
+        assert_eq!(*finding == Finding::NotChecked, left_out(rule), "{rule}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_contract_is_kept_in_real_time() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    // On a machine with other things to do, an answer may be slow: that is no breach.
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
+}

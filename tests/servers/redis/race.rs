@@ -1,0 +1,18 @@
+//! Two processes over one Redis.
+
+use hookgate::RedisStore;
+
+use crate::support::{RedisServer, one_run_in_two_processes};
+
+#[test]
+fn one_run_of_256_racers_in_two_processes() {
+    one_run_in_two_processes(
+        "redis::race::one_run_of_256_racers_in_two_processes",
+        || {
+            let server = RedisServer::start(&[])?;
+            let url = server.url();
+            Some((server, url))
+        },
+        async |url| RedisStore::connect(url).await.unwrap(),
+    );
+}

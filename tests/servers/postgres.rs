@@ -3,6 +3,7 @@
 mod exactly_once;
 mod faults;
 mod schema;
+mod sizes;
 mod store;
 mod transaction;
 

@@ -18,6 +18,7 @@ mod workers;
 #[allow(dead_code)] // not every test starts an example
 #[path = "../it/process.rs"]
 mod process;
+mod sqlite;
 
 mod start {
     use std::io::{Read, Write};

@@ -116,6 +116,9 @@ pub use error::{
     KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
     SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
 };
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use error::{InboxError, InboxErrorKind};
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub use error::{
@@ -136,12 +139,12 @@ pub use event::{
     EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
     RowId, RowUpdated, Value, WorkspaceId,
 };
-#[cfg(feature = "inbox")]
-#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
-pub use inbox::Inbox;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use inbox::{Accepted, Acceptor, Sink};
+#[cfg(feature = "inbox")]
+#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
+pub use inbox::{Inbox, InboxOptions};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;

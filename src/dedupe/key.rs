@@ -33,6 +33,12 @@ impl EventKey {
         Self(fingerprint([scope.as_bytes(), id.as_bytes()]))
     }
 
+    /// From the 16 bytes that a store has kept.
+    #[cfg(feature = "inbox")]
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// The 16 bytes, for a store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {

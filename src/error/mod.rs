@@ -9,6 +9,8 @@ use std::fmt;
 
 mod build;
 mod event;
+#[cfg(feature = "inbox")]
+mod inbox;
 mod keys;
 #[cfg(feature = "testing")]
 mod log;
@@ -34,6 +36,8 @@ mod verify;
 pub use build::{BuildError, BuildErrorKind};
 pub(crate) use event::Position;
 pub use event::{EventError, EventErrorKind};
+#[cfg(feature = "inbox")]
+pub use inbox::{InboxError, InboxErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
 #[cfg(feature = "testing")]
 pub use log::{LogError, LogErrorKind};

@@ -3,6 +3,9 @@
 #![allow(dead_code)] // until the engines and workers stand
 
 use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -10,11 +13,35 @@ use tokio::sync::Notify;
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::error::Malformed;
 use crate::event::{EventId, EventType};
 
 /// Names an entry of an inbox: in the order in which they were accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub(crate) i64);
+
+/// As [`FromStr`] reads it.
+///
+/// [`FromStr`]: std::str::FromStr
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A positive number in decimal digits.
+impl FromStr for EntryId {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text
+            .parse()
+            .ok()
+            .filter(|&number: &i64| is_plain && number > 0);
+        number.map(Self).ok_or(Malformed)
+    }
+}
 
 /// ```text
 ///           lease                      settle(Done)
@@ -56,6 +83,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn purge(&self, which: Which) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
+
+    /// Ends when the engine is dropped and has given back what it held. At once where that is nothing.
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(ready(()))
+    }
 }
 
 /// What a worker asks for.
@@ -114,21 +146,80 @@ pub(crate) enum End {
     Return,
 }
 
-/// Which entries an operator means.
+/// Which entries an operator means: all of them, but for what is asked besides.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::inbox::{EntryState, Selection};
+///
+/// let stuck = Selection::all().state(EntryState::Dead).older_than(Duration::from_secs(86_400));
+/// # let _ = stuck;
+/// ```
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Which {
-    /// Absent: whatever id.
+#[must_use]
+pub struct Selection {
     pub(crate) id: Option<EntryId>,
     pub(crate) event_id: Option<String>,
     pub(crate) state: Option<EntryState>,
-    /// Accepted at least so long ago.
     pub(crate) older_than: Option<Duration>,
 }
 
+/// As the engines call it.
+pub(crate) type Which = Selection;
+
+impl Selection {
+    /// Every entry.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The one with this number.
+    pub fn id(mut self, id: EntryId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Those of the event with this id: one in each scope.
+    pub fn event_id(mut self, event_id: impl Into<String>) -> Self {
+        self.event_id = Some(event_id.into());
+        self
+    }
+
+    /// Those that stand there.
+    pub fn state(mut self, state: EntryState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Those that were accepted at least so long ago.
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = Some(age);
+        self
+    }
+}
+
+/// A part of a list, in the order in which entries were accepted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Page {
+pub struct Page {
     pub(crate) after: Option<EntryId>,
     pub(crate) most: usize,
+}
+
+impl Page {
+    /// The first entries, at most so many.
+    #[must_use]
+    pub fn first(most: usize) -> Self {
+        Self { after: None, most }
+    }
+
+    /// The entries after this one, at most so many.
+    #[must_use]
+    pub fn after(last: EntryId, most: usize) -> Self {
+        Self {
+            after: Some(last),
+            most,
+        }
+    }
 }
 
 /// Where an entry stands.
@@ -187,4 +278,29 @@ pub struct InboxStats {
     pub done: u64,
     /// How long ago the oldest entry that is queued or running was accepted.
     pub oldest: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_as_it_is_shown() {
+        for number in [1, 42, i64::MAX] {
+            let shown = EntryId(number).to_string();
+            assert_eq!(shown.parse(), Ok(EntryId(number)));
+        }
+        for text in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "0x1",
+            "9223372036854775808",
+        ] {
+            assert_eq!(text.parse::<EntryId>(), Err(Malformed), "{text:?}");
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! What is written down of a delivery, and the delivery that it becomes again.
 
-#![allow(dead_code)] // until the engines and workers stand
-
 use bytes::Bytes;
 
 use crate::clock::UnixSeconds;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
 
+mod row;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,10 +19,7 @@ use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::event::{EventId, EventType};
-
-/// 35 years: so that times without end add up to one that is far, and overflow nothing.
-const FAR: Duration = Duration::from_secs(35 * 365 * 24 * 3_600);
+use row::{Row, after, bounded};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,21 +45,6 @@ pub(crate) struct MemoryEngine {
     faults: Mutex<Arc<Faults>>,
     /// Each call with its time since the start.
     pub(crate) calls: Mutex<Vec<(&'static str, Duration)>>,
-}
-
-#[derive(Clone)]
-struct Row {
-    entry: Entry,
-    state: EntryState,
-    tries: u32,
-    retain: Duration,
-    accepted: Duration,
-    /// When it is due, when its lease ends, or when it is forgotten.
-    until: Duration,
-    token: Option<ClaimToken>,
-    /// Of a settlement, so that it can be repeated.
-    settled: Option<ClaimToken>,
-    error: Option<String>,
 }
 
 impl MemoryEngine {
@@ -113,61 +97,9 @@ impl MemoryEngine {
     }
 }
 
-impl Row {
-    fn is_due(&self, now: Duration) -> bool {
-        matches!(self.state, EntryState::Queued | EntryState::Running) && self.until <= now
-    }
-
-    fn is(&self, id: EntryId, which: &Which, now: Duration) -> bool {
-        let age = now.saturating_sub(self.accepted);
-        which.id.is_none_or(|wanted| wanted == id)
-            && which
-                .event_id
-                .as_ref()
-                .is_none_or(|wanted| *wanted == self.entry.event_id)
-            && which.state.is_none_or(|wanted| wanted == self.state)
-            && which.older_than.is_none_or(|wanted| age >= wanted)
-    }
-
-    fn listed(&self, id: EntryId) -> Listed {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap();
-        Listed {
-            id,
-            event_id: EventId::parse(&self.entry.event_id).unwrap(),
-            event_type: EventType::parse(&self.entry.event_type).unwrap(),
-            scope: self.entry.scope.clone(),
-            state: self.state,
-            tries: self.tries,
-            accepted_at: millis(self.accepted),
-            until: (self.state != EntryState::Dead).then(|| millis(self.until)),
-            last_error: self.error.clone(),
-            body_bytes: self.entry.body.len() as u64,
-        }
-    }
-
-    fn bury(&mut self, error: &str) {
-        self.state = EntryState::Dead;
-        self.token = None;
-        self.settled = None;
-        self.error = Some(bounded(error));
-    }
-}
-
-fn bounded(error: &str) -> String {
-    let mut end = error.len().min(2_048);
-    while !error.is_char_boundary(end) {
-        end -= 1;
-    }
-    error[..end].to_owned()
-}
-
-fn after(now: Duration, time: Duration) -> Duration {
-    now + time.min(FAR)
-}
-
 impl Engine for MemoryEngine {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
-        let future = self.call("accept", move |rows, now| {
+        self.call("accept", move |rows, now| {
             rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
             if let Some(row) = rows.values().find(|row| row.entry.key == entry.key) {
                 let same_body = row.entry.digest == entry.digest;
@@ -188,8 +120,7 @@ impl Engine for MemoryEngine {
             rows.insert(EntryId(id), row);
             self.changed.notify_waiters();
             Accepted::New
-        });
-        future
+        })
     }
 
     fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
@@ -381,5 +312,17 @@ impl Engine for MemoryEngine {
 impl fmt::Debug for MemoryEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MemoryEngine")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::contract::{Subject, Time, run_all};
+
+    /// What the workers' tests stand on does what the real engines do.
+    #[tokio::test(start_paused = true)]
+    async fn it_passes_what_every_engine_must() {
+        run_all(|_| async { Subject::new(MemoryEngine::new(), Time::Real) }).await;
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-pub(super) fn store(error: Error) -> StoreError {
+pub(crate) fn store(error: Error) -> StoreError {
     let kind = match error.code() {
         Some(code) if is_full(code) => StoreErrorKind::Full,
         Some(code) if is_late(code) => StoreErrorKind::TimedOut,

@@ -18,7 +18,12 @@ pub struct Migration {
 }
 
 /// All steps, in their order. With feature `inbox` also those of its table.
-pub const MIGRATIONS: &[Migration] = &[super::claims::MIGRATION, super::effects::MIGRATION];
+pub const MIGRATIONS: &[Migration] = &[
+    super::claims::MIGRATION,
+    super::effects::MIGRATION,
+    #[cfg(feature = "inbox")]
+    crate::inbox::POSTGRES_MIGRATION,
+];
 
 /// Where the steps that were run are written down.
 const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (

@@ -17,6 +17,8 @@ pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_
 pub use forget::forget;
 pub use migration::{MIGRATIONS, Migration, migrate};
 pub use pool::Postgres;
+#[cfg(feature = "inbox")]
+pub(crate) use {failure::store as store_error, pool::PATIENCE};
 
 /// For an interval of the server, which has no more than this hundred years.
 fn micros(time: Duration) -> i64 {

@@ -229,7 +229,7 @@ impl Postgres {
     /// After a silence, drops what lies idle and has not answered since it began: a connection whose other end is gone without a word
     /// would cost the next call its time as well. Those that answered in the meantime stay, so that a server that is merely slow is not
     /// asked to make all of them anew.
-    fn drop_silent(&self, silence: Duration) {
+    pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
     }
 }

@@ -145,7 +145,7 @@ impl ConnectionLike for Connection {
         Box::pin(async move {
             let (generation, mut manager) = self.current()?;
             let answered = manager.send_packed_command(cmd).await;
-            if answered.as_ref().is_err_and(ends_connection) {
+            if ends_connection(&answered) {
                 self.give_up(generation);
             }
             answered
@@ -161,7 +161,11 @@ impl ConnectionLike for Connection {
         Box::pin(async move {
             let (generation, mut manager) = self.current()?;
             let answered = manager.send_packed_commands(pipeline, offset, count).await;
-            if answered.as_ref().is_err_and(ends_connection) {
+            let looked_at = match &answered {
+                Ok(_) => Ok(Value::Nil),
+                Err(error) => Err(error.clone()),
+            };
+            if ends_connection(&looked_at) {
                 self.give_up(generation);
             }
             answered

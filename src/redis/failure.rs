@@ -1,6 +1,6 @@
 //! What Redis' errors mean: for a store's caller, and for the connection.
 
-use ::redis::{ErrorKind, RedisError, ServerErrorKind};
+use ::redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -20,16 +20,23 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
 /// `ConnectionManager` alone would keep it in three cases, and never come back: where no answer comes (a cable that was pulled shows
 /// itself by nothing else for a quarter of an hour), where connecting has failed for another reason than the network (a password that
 /// was wrong for a while), and where the server has become a replica and its name leads to another one by now.
-pub(super) fn ends_connection(error: &RedisError) -> bool {
-    match error.kind() {
-        ErrorKind::Server(kind) => {
-            matches!(
-                kind,
-                ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown
-            )
-        }
-        // A server's answer under a code of its own, such as OOM or MISCONF.
-        ErrorKind::Extension | ErrorKind::UnexpectedReturnType => false,
-        _ => true,
+pub(super) fn ends_connection(answered: &RedisResult<Value>) -> bool {
+    match answered {
+        // What the server answers reaches this place as a value.
+        Ok(Value::ServerError(error)) => demoted(error.kind()),
+        Ok(_) => false,
+        Err(error) => match error.kind() {
+            ErrorKind::Server(kind) => demoted(Some(kind)),
+            // A server's answer under a code of its own, such as OOM or MISCONF.
+            ErrorKind::Extension | ErrorKind::UnexpectedReturnType => false,
+            _ => true,
+        },
     }
+}
+
+fn demoted(kind: Option<ServerErrorKind>) -> bool {
+    matches!(
+        kind,
+        Some(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
+    )
 }

@@ -10,4 +10,5 @@ mod store;
 
 pub use connection::Connection;
 pub use finding::{Finding, Findings, Risk};
+pub use record::BYTES_PER_RECORD;
 pub use store::RedisStore;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::dedupe::{ClaimToken, EventKey};
 
+/// About what a remembered event takes of the server's memory, in bytes, with the default prefix: see [sizes](super#sizes).
+pub const BYTES_PER_RECORD: usize = 200;
 /// Before every key, unless told otherwise.
 pub(super) const PREFIX: &str = "hookgate:";
 /// First byte of a running record's value.

@@ -88,8 +88,8 @@ impl RedisStore {
     /// # Errors
     /// [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
     pub fn open(url: &str) -> Result<Self, RedisError> {
-        let client = Client::open(url)
-            .map_err(|error| RedisError::new(RedisErrorKind::Url).caused_by(error))?;
+        // What redis says of it may repeat a part of it.
+        let client = Client::open(url).map_err(|_| RedisError::new(RedisErrorKind::Url))?;
         Ok(Self::on(Connection::new(client)))
     }
 }
@@ -163,27 +163,40 @@ where
             let mut claim = cmd("SET");
             claim.arg(&key).arg(&running[..]);
             claim.arg("NX").arg("GET").arg("PX").arg(lease);
-            let found: Option<Vec<u8>> = query(claim.query_async(&mut connection).await)?;
-            let Some(found) = found else {
-                return Ok(Claimed::Fresh);
+            let claimed: Result<Option<Vec<u8>>, _> = claim.query_async(&mut connection).await;
+            let full = match claimed.map_err(store_error) {
+                Ok(None) => return Ok(Claimed::Fresh),
+                Ok(Some(found)) => {
+                    if let (DONE, by) = parse(&found)? {
+                        return Ok(Claimed::Done { by });
+                    }
+                    None
+                }
+                // No command that may write is let through, not even where it would write nothing; a duplicate is one all the same.
+                Err(error) if error.kind() == StoreErrorKind::Full => Some(error),
+                Err(error) => return Err(error),
             };
-            if let (DONE, by) = parse(&found)? {
-                return Ok(Claimed::Done { by });
-            }
             // Whose, and how long still: asked for together, since a record may change between two questions.
             let lease = lease.to_string();
             let arguments = [&running[..], lease.as_bytes()];
             let looked = LOOK.run(&mut connection, &key, &arguments).await;
             let (found, left): (Option<Vec<u8>>, i64) = query(looked)?;
-            // Released, or its lease ended: free to claim.
-            let Some(found) = found else { continue };
-            return Ok(match parse(&found)? {
-                (DONE, by) => Claimed::Done { by },
-                (_, by) if by == token => Claimed::Fresh,
-                _ => Claimed::Running {
-                    retry_after: Duration::from_millis(u64::try_from(left).unwrap_or(0).max(1)),
-                },
-            });
+            match (found, full) {
+                (Some(found), _) => {
+                    return Ok(match parse(&found)? {
+                        (DONE, by) => Claimed::Done { by },
+                        (_, by) if by == token => Claimed::Fresh,
+                        _ => Claimed::Running {
+                            retry_after: Duration::from_millis(
+                                u64::try_from(left).unwrap_or(0).max(1),
+                            ),
+                        },
+                    });
+                }
+                (None, Some(full)) => return Err(full),
+                // Released meanwhile, or its lease ended: free to claim.
+                (None, None) => {}
+            }
         }
         Err(StoreError::new(StoreErrorKind::Unavailable)
             .caused_by("other claims came and went between this one's commands"))

@@ -11,8 +11,9 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
-mod redis;
 mod postgres;
+mod redis;
+mod workers;
 
 mod start {
     use std::io::{Read, Write};

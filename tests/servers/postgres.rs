@@ -1,5 +1,7 @@
 //! Claims on PostgreSQL, and claims inside a transaction.
 
+mod exactly_once;
+mod faults;
 mod schema;
 mod store;
 mod transaction;

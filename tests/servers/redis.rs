@@ -1,4 +1,65 @@
 //! `RedisStore` on a Redis of its own.
 
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use ::redis::FromRedisValue;
+use ::redis::aio::MultiplexedConnection;
+use hookgate::{ClaimToken, EventKey};
+
+mod calls;
+mod check;
+mod cluster;
 mod conformance;
+mod faults;
+mod layer;
+mod memory;
 mod race;
+mod tls;
+
+/// Of leases and retentions that no test outlasts.
+const LONG: Duration = Duration::from_secs(600);
+
+fn key(id: &str) -> EventKey {
+    EventKey::new("default", id)
+}
+
+fn token() -> ClaimToken {
+    ClaimToken::new(b"{}")
+}
+
+/// Says something to the server itself, past the store: `CONFIG SET maxmemory 1`, for instance.
+struct Direct(MultiplexedConnection);
+
+impl Direct {
+    async fn to(url: &str) -> Self {
+        let client = ::redis::Client::open(url).unwrap();
+        let config = ::redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(Duration::from_secs(20)))
+            .set_response_timeout(Some(Duration::from_secs(20)));
+        let connected = client.get_multiplexed_async_connection_with_config(&config);
+        Self(connected.await.unwrap())
+    }
+
+    async fn say<T: FromRedisValue>(&mut self, words: &str) -> T {
+        let mut words = words.split(' ');
+        let mut command = ::redis::cmd(words.next().unwrap());
+        for word in words {
+            command.arg(word);
+        }
+        command.query_async(&mut self.0).await.unwrap()
+    }
+}
+
+/// Asks until the answer is as wanted: generous, since these machines are busy.
+async fn until<T, F: Future<Output = T>>(wanted: impl Fn(&T) -> bool, ask: impl Fn() -> F) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let answer = ask().await;
+        if wanted(&answer) {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not in time");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -46,7 +46,7 @@ impl Workers {
     ///
     /// Its request is a POST to `/` with the bytes that were signed, the [`Delivery`](crate::Delivery) in its extensions, and of the
     /// headers `Content-Type` and the `X-Service-` ones but the signature, as far as they are known. How its answer is understood
-    /// stands in the [module docs](super).
+    /// stands in the [module docs](crate::inbox).
     ///
     /// # Errors
     /// A setting is zero or out of range; the message names it.

@@ -16,7 +16,7 @@ pub(super) const MAX_TRIES: u32 = 30;
 /// Shorter ones would be renewed faster than a busy machine can.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
 
-/// Works an inbox off: the settings, until [`start`](Self::start). See the [module docs](super).
+/// Works an inbox off: the settings, until [`start`](Self::start). See the [module docs](crate::inbox).
 #[must_use = "workers do nothing until they are started"]
 pub struct Workers {
     pub(super) inbox: Inbox,

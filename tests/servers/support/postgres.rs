@@ -72,6 +72,9 @@ impl PostgresServer {
 
     /// Ends it at once, as `immediate` does: nothing is written any more, and the next start recovers.
     pub fn crash(&mut self) {
+        if !self.folder.path().join("data/postmaster.pid").exists() {
+            return; // It has ended already.
+        }
         self.server.signal("QUIT");
         std::thread::sleep(Duration::from_millis(50));
         let until = Instant::now() + Duration::from_secs(20);

@@ -34,6 +34,9 @@ struct State {
     fault: Fault,
     streams: Vec<TcpStream>,
     stopped: bool,
+    /// How many connections were taken, and how many of them are dead.
+    taken: usize,
+    dead: usize,
 }
 
 impl Proxy {
@@ -59,11 +62,13 @@ impl Proxy {
                     stream.set_nodelay(true).unwrap();
                     state.streams.push(stream.try_clone().unwrap());
                 }
+                state.taken += 1;
+                let number = state.taken;
                 drop(state);
                 let (from, to) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
                 let (requests, answers) = (Arc::clone(&shared), Arc::clone(&shared));
-                thread::spawn(move || pass(from, to, &requests, false));
-                thread::spawn(move || pass(upstream, client, &answers, true));
+                thread::spawn(move || pass(from, to, &requests, number, false));
+                thread::spawn(move || pass(upstream, client, &answers, number, true));
             }
         });
         Self { address, state }
@@ -78,16 +83,39 @@ impl Proxy {
             }
         }
     }
+
+    /// From now on nothing passes on the connections that stand, and nobody is told; new ones are well.
+    pub fn kill_standing(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.dead = state.taken;
+    }
+
+    /// How many connections it has taken so far.
+    pub fn taken(&self) -> usize {
+        self.state.lock().unwrap().taken
+    }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, answers: bool) {
+fn pass(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    state: &Mutex<State>,
+    number: usize,
+    answers: bool,
+) {
     let mut bytes = vec![0; 64 * 1024];
     loop {
         let read = match from.read(&mut bytes) {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
-        let fault = state.lock().unwrap().fault;
+        let fault = {
+            let state = state.lock().unwrap();
+            if number <= state.dead {
+                continue;
+            }
+            state.fault
+        };
         match fault {
             Fault::HalfOpen => continue,
             Fault::DropReplies if answers => continue,

@@ -15,7 +15,8 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// With these settings after the port, such as `["--maxmemory", "3mb"]`. Nothing is written to disk unless they say so.
+    /// With these settings after the port, such as `["--maxmemory", "3mb"]`. Nothing is written to disk unless they say so. `PORT` in
+    /// them is its port.
     pub fn start(settings: &[&str]) -> Option<Self> {
         let program = program("redis-server", &[])?;
         let folder = Folder::new();
@@ -37,6 +38,16 @@ impl RedisServer {
         self.server = run(&self.program, &self.folder, self.port, &self.settings);
     }
 
+    /// The same with other settings.
+    pub fn restart_with(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        self.restart();
+    }
+
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     pub fn url(&self) -> String {
         format!("redis://{}", self.server.address)
     }
@@ -46,6 +57,8 @@ fn run(program: &PathBuf, folder: &Folder, port: u16, settings: &[String]) -> Se
     let mut command = Command::new(program);
     command.current_dir(folder.path());
     command.args(["--bind", "127.0.0.1", "--save", "", "--port"]);
-    command.arg(port.to_string()).args(settings);
+    command.arg(port.to_string());
+    let own = |setting: &String| setting.replace("PORT", &port.to_string());
+    command.args(settings.iter().map(own));
     Server::start(&mut command, port)
 }

@@ -1,1 +1,261 @@
+//! What the handler's answer makes of an entry, what the service gets, and who is told.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use http_body::Body as _;
+use tower_service::Service;
+
 use super::*;
+use crate::error::{EventError, EventErrorKind};
+use crate::event::Event;
+use crate::inbox::Fate;
+use crate::layer::{DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody};
+use crate::outcome::{Failure, Outcome};
+
+/// What becomes of an entry whose handler answers so, once.
+async fn after<A: IntoAnswer + 'static>(
+    answer: impl Fn(Delivery) -> A + Clone + Send + 'static,
+) -> (Tried, Listed) {
+    let bench = Bench::with(&["evt_1"]).await;
+    let workers = bench.workers();
+    let running = workers
+        .start_handler(move |delivery: Delivery| ready(answer(delivery).into_answer()))
+        .unwrap();
+    sleep(millis(10)).await;
+    drop(running);
+    let tried = bench.tried().remove(0);
+    let failed = bench.told.failed.lock().unwrap().len();
+    assert_eq!(
+        failed,
+        usize::from(matches!(tried.outcome, Outcome::Failed(_)))
+    );
+    let dead = bench.told.dead.lock().unwrap().len();
+    assert_eq!(dead, usize::from(tried.fate == Fate::Dead));
+    (tried, bench.listed("evt_1").await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
+    let retry = Fate::Retry { after: secs(1) };
+
+    let (tried, listed) = after(|_| StatusCode::CREATED).await;
+    assert_eq!((tried.outcome, tried.fate), (Outcome::Handled, Fate::Done));
+    assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
+
+    let (tried, listed) = after(|delivery| Unhandled::of(&delivery)).await;
+    assert_eq!(
+        (tried.outcome, tried.fate),
+        (Outcome::Unhandled, Fate::Done)
+    );
+    assert!(tried.reason.unwrap().to_string().contains("row.deleted"));
+    assert_eq!(listed.state, EntryState::Done);
+
+    let (tried, listed) = after(|_| DeadLetter::new("no such\ncustomer")).await;
+    assert_eq!(
+        (tried.outcome, tried.fate),
+        (Outcome::DeadLettered, Fate::Dead)
+    );
+    assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
+    let error = listed.last_error.unwrap();
+    assert_eq!(error, "dead_lettered: no such customer");
+
+    let (tried, listed) = after(|_| misfit()).await;
+    assert_eq!(
+        (tried.outcome, tried.fate),
+        (Outcome::Failed(Failure::Misfit), retry)
+    );
+    assert!(
+        listed
+            .last_error
+            .unwrap()
+            .starts_with("misfit: data.properties.Total does not fit")
+    );
+
+    let (tried, listed) = after(|_| FailureReason::new("the database is down")).await;
+    assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(500)));
+    assert_eq!((listed.state, tried.fate), (EntryState::Queued, retry));
+    let error = listed.last_error.unwrap();
+    assert_eq!(error, "handler_status 500: the database is down");
+
+    let (tried, _) = after(|_| StatusCode::FOUND).await;
+    assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(302)));
+    assert_eq!((tried.tries, tried.fate), (1, retry));
+}
+
+fn misfit() -> EventError {
+    EventError::new(EventErrorKind::Misfit).at_path("data.properties.Total")
+}
+
+/// A service that is ready at every second question, and counts those calls that came unasked.
+#[derive(Default)]
+struct Careful {
+    asked: usize,
+    unasked: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<Request<VerifiedBody>>>>,
+}
+
+/// A clone has to be asked anew.
+impl Clone for Careful {
+    fn clone(&self) -> Self {
+        Self {
+            asked: 0,
+            unasked: Arc::clone(&self.unasked),
+            seen: Arc::clone(&self.seen),
+        }
+    }
+}
+
+impl Service<Request<VerifiedBody>> for Careful {
+    type Response = Response<()>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<()>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.asked += 1;
+        if self.asked < 2 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
+        self.unasked
+            .fetch_add(usize::from(self.asked < 2), Ordering::SeqCst);
+        self.seen.lock().unwrap().push(request);
+        ready(Ok(Response::new(())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_service_is_asked_first_and_gets_what_the_layer_would_pass_on() {
+    let bench = Bench::with(&["evt_1", "evt_ä", "evt_3"]).await;
+    let service = Careful::default();
+    let running = bench.workers().start(service.clone()).unwrap();
+    sleep(millis(10)).await;
+    drop(running);
+    assert_eq!(service.unasked.load(Ordering::SeqCst), 0);
+    assert_eq!(bench.stats().await.done, 3);
+    let seen = service.seen.lock().unwrap();
+    let request = &seen[0];
+    assert_eq!(
+        (request.method(), request.uri().path()),
+        (&http::Method::POST, "/")
+    );
+    let header = |name: &str| request.headers()[name].to_str().unwrap();
+    assert_eq!(header("content-type"), "application/json");
+    assert_eq!(header("x-service-timestamp"), "1763690000");
+    assert_eq!(header("x-service-webhook-id"), "wh_1");
+    assert_eq!(header("x-service-event-id"), "evt_1");
+    assert_eq!(header("x-service-event-type"), "row.deleted");
+    assert!(!request.headers().contains_key("x-service-signature"));
+    let delivery = request.extensions().get::<Delivery>().unwrap();
+    assert_eq!(delivery.body(), &entry("evt_1").body);
+    assert_eq!(
+        request.body().size_hint().exact(),
+        Some(delivery.body().len() as u64)
+    );
+    assert_eq!(delivery.verified().proof().subscription_id(), Some("wh_1"));
+    assert_eq!(delivery.verified().key_name(), "current");
+    let event: Event = delivery.event().unwrap();
+    assert_eq!(event.id.as_str(), "evt_1");
+    assert_eq!(
+        seen[1].headers()["x-service-event-id"].as_bytes(),
+        "evt_ä".as_bytes()
+    );
+}
+
+/// A service that fails where it should be ready, is cloned or is called.
+#[derive(Debug)]
+struct Broken(&'static str);
+
+impl Clone for Broken {
+    fn clone(&self) -> Self {
+        assert_ne!(self.0, "clone", "made-up panic");
+        Self(self.0)
+    }
+}
+
+impl Service<Request<VerifiedBody>> for Broken {
+    type Response = Response<()>;
+    type Error = ();
+    type Future = Ready<Result<Response<()>, ()>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        match self.0 {
+            "ready" => Poll::Ready(Err(())),
+            "ready panics" => panic!("made-up panic"),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, _: Request<VerifiedBody>) -> Self::Future {
+        assert_ne!(self.0, "call panics", "made-up panic");
+        ready(Err(()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_service_is_a_failure_each_time() {
+    for (broken, failure) in [
+        ("clone", Failure::Panicked),
+        ("ready", Failure::ServiceError),
+        ("ready panics", Failure::Panicked),
+        ("call", Failure::ServiceError),
+        ("call panics", Failure::Panicked),
+    ] {
+        let bench = Bench::with(&["evt_1"]).await;
+        let running = bench.workers().max_tries(2).start(Broken(broken)).unwrap();
+        sleep(secs(2)).await;
+        drop(running);
+        let listed = bench.listed("evt_1").await;
+        assert_eq!(
+            (listed.state, listed.tries),
+            (EntryState::Dead, 2),
+            "{broken}"
+        );
+        assert_eq!(
+            listed.last_error.as_deref(),
+            Some(failure.name()),
+            "{broken}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_that_panic_harm_nothing() {
+    let bench = Bench::with(&["evt_1", "evt_2"]).await;
+    let workers = Workers::new(&bench.inbox())
+        .max_tries(1)
+        .on_settled(|_| panic!("made-up panic"))
+        .on_failed(|_| panic!("made-up panic"))
+        .on_dead_letter(|_| panic!("made-up panic"))
+        .on_lost_lease(|_| panic!("made-up panic"));
+    let running = bench.start(
+        workers,
+        async |_, number| if number == 0 { BAD } else { OK },
+    );
+    sleep(secs(1)).await;
+    let stats = bench.stats().await;
+    assert_eq!((stats.done, stats.dead), (1, 1));
+    assert_eq!(running.shutdown(secs(1)).await.aborted(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_entry_is_buried_and_tells_nothing_of_itself() {
+    let bench = Bench::new();
+    let mut broken = entry("evt_1");
+    broken.timestamp = "yesterday, a secret".into();
+    bench.accept(broken).await;
+    bench.accept(entry("evt_2")).await;
+    let running = bench.start(bench.workers(), async |_, _| OK);
+    sleep(secs(1)).await;
+    drop(running);
+    assert_eq!(bench.state("evt_2").await, EntryState::Done);
+    let listed = bench.listed("evt_1").await;
+    assert_eq!(listed.state, EntryState::Dead);
+    assert!(!listed.last_error.unwrap().contains("secret"));
+}

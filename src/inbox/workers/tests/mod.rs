@@ -49,7 +49,7 @@ fn entry(id: &str) -> Entry {
 
 fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
     let body = Bytes::from(format!(
-        r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","data":{{"datamodelId":"dm_1","rowId":"{}"}}}}"#,
+        r#"{{"id":"{id}","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{}","deletedBy":{{"id":"usr_1","name":"Bo"}}}}}}"#,
         row.unwrap_or("row_1")
     ));
     Entry {
@@ -57,7 +57,7 @@ fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
         row: row.map(|row| EventKey::new("default", row)),
         digest: body_digest(&body),
         event_id: id.into(),
-        event_type: "row.created".into(),
+        event_type: "row.deleted".into(),
         timestamp: "1763690000".into(),
         received_at: UnixSeconds::new(1_763_690_000),
         scope: "default".into(),

@@ -111,7 +111,7 @@ async fn a_restart_at_once_works_at_once() {
     // What the dead one had comes back when its lease has ended.
     assert_eq!(bench.state("evt_1").await, EntryState::Done);
     assert!(
-        (30_000..30_100).contains(&times.millis()[1]),
+        (29_990..30_100).contains(&times.millis()[1]),
         "{:?}",
         times.millis()
     );
@@ -135,14 +135,14 @@ async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
         sleep(millis(500)).await;
         // Down for everything: the settlement of the first one, and the next lease.
         bench.engine.with_faults(move |_| fault);
-        sleep(secs(600)).await;
+        sleep(secs(300)).await;
         bench.engine.with_faults(|_| Fault::None);
         let leases = bench.calls("lease").len();
         assert!(leases < 1_000, "it backs off: {leases} calls");
         bench.accept(entry("evt_2")).await;
         sleep(secs(60)).await;
         assert_eq!(bench.stats().await.done, 2, "{fault:?}");
-        // The first was handled once, although the store heard of it ten minutes later.
+        // The first was handled once, although the store heard of it five minutes later.
         assert_eq!(times.millis().len(), 2, "{fault:?}");
         drop(running);
     }

@@ -1,0 +1,93 @@
+//! One insert, durable when it is answered.
+
+use std::time::Duration;
+
+use ::tokio_postgres::types::Type;
+
+use super::row::{column, unreadable};
+use super::seconds;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::inbox::entry::Entry;
+use crate::inbox::sink::Accepted;
+use crate::postgres::Postgres;
+
+/// The insert, and where it meets a row that it can see, whether that is of the same body.
+///
+/// Whoever has switched off `synchronous_commit` for the server or the role would let it be answered before it is flushed: it is
+/// switched on for this statement alone, and stricter settings stay.
+const ACCEPT: &str = "WITH durable AS MATERIALIZED (
+  SELECT CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+    THEN set_config('synchronous_commit', 'on', true) END AS setting
+), stored AS (
+  INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
+    subscription, workspace, body, accepted_at, due_at, forget_at)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second'
+  FROM durable, (SELECT clock_timestamp() AS now) AS clock
+  WHERE durable.setting IS NULL OR durable.setting = 'on'
+  ON CONFLICT (key) DO NOTHING
+  RETURNING id
+)
+SELECT true AS is_new, true AS same_body FROM stored
+UNION ALL
+SELECT false, digest = $3 FROM hookgate_inbox WHERE key = $1";
+
+const ACCEPT_TYPES: [Type; 13] = [
+    Type::BYTEA,
+    Type::BYTEA,
+    Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::BYTEA,
+    Type::FLOAT8,
+];
+
+/// How often an id is asked for anew that others take and give up in the same moment.
+const ATTEMPTS: usize = 3;
+
+pub(super) async fn accept(
+    postgres: &Postgres,
+    entry: &Entry,
+    retain: Duration,
+) -> Result<Accepted, StoreError> {
+    let row_key = entry.row.as_ref().map(|row| row.as_bytes().as_slice());
+    for _ in 0..ATTEMPTS {
+        let rows = postgres
+            .query(
+                ACCEPT,
+                &ACCEPT_TYPES,
+                &[
+                    &entry.key.as_bytes().as_slice(),
+                    &row_key,
+                    &entry.digest.cast_signed(),
+                    &entry.event_id,
+                    &entry.event_type,
+                    &entry.timestamp,
+                    &entry.received_at.as_i64(),
+                    &entry.scope,
+                    &entry.key_name,
+                    &entry.subscription,
+                    &entry.workspace,
+                    &entry.body.as_ref(),
+                    &seconds(retain),
+                ],
+            )
+            .await?;
+        // None: a copy was stored after this statement had begun, which so does not see it. The next one does.
+        if let Some(row) = rows.first() {
+            return if column(row, "is_new")? {
+                Ok(Accepted::New)
+            } else {
+                let same_body = column(row, "same_body")?;
+                Ok(Accepted::Duplicate { same_body })
+            };
+        }
+    }
+    let why = unreadable("others store and forget the same id all the time");
+    Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(why))
+}

@@ -1,0 +1,85 @@
+//! Forgets what was handled and whose retention is over: a little at a time, beside the work.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ::tokio_postgres::types::Type;
+use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+use crate::clock::{Clock, Monotonic, SystemClock};
+use crate::error::StoreError;
+use crate::postgres::Postgres;
+
+/// Each process looks so often, where it has workers.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// So many rows are deleted at a time, so that nobody waits for long and no transaction is large.
+const CHUNK: i64 = 1_000;
+/// Between two chunks: the work goes first.
+const PAUSE: Duration = Duration::from_millis(50);
+
+const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
+  SELECT id FROM hookgate_inbox WHERE state = 2 AND forget_at <= statement_timestamp()
+  ORDER BY forget_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1";
+
+pub(super) struct Cleaner {
+    postgres: Postgres,
+    last: Mutex<Option<Monotonic>>,
+    runs: Arc<AtomicBool>,
+}
+
+impl Cleaner {
+    pub(super) fn new(postgres: Postgres) -> Self {
+        Self {
+            postgres,
+            last: Mutex::new(None),
+            runs: Arc::default(),
+        }
+    }
+
+    /// In the background, where it is time for it.
+    pub(super) fn clean(&self) {
+        if !self.is_time() || self.runs.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let running = Running(Arc::clone(&self.runs));
+        let postgres = self.postgres.clone();
+        if let Ok(handle) = Handle::try_current() {
+            handle.spawn(async move {
+                let _running = running;
+                // An error ends it: the next time is soon enough.
+                while !postgres.is_busy() && forget(&postgres).await.is_ok_and(|all| !all) {
+                    sleep(PAUSE).await;
+                }
+            });
+        }
+    }
+
+    fn is_time(&self) -> bool {
+        let now = SystemClock.monotonic();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = last.is_none_or(|last| now.saturating_since(last) >= INTERVAL);
+        if is_time {
+            *last = Some(now);
+        }
+        is_time
+    }
+}
+
+/// Forgets a chunk, and says whether it was the last.
+async fn forget(postgres: &Postgres) -> Result<bool, StoreError> {
+    let forgotten = postgres.query(FORGET, &[Type::INT8], &[&CHUNK]).await?;
+    Ok(forgotten.len() < usize::try_from(CHUNK).unwrap_or_default())
+}
+
+/// A clean-up under way, also one that is cut off.
+struct Running(Arc<AtomicBool>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

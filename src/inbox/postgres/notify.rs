@@ -1,0 +1,129 @@
+//! Word of new entries, between tasks of one process and between processes.
+//!
+//! A notification goes out beside the insert and not in its transaction: the server commits transactions that notify one after the
+//! other, each with its flush, so that those of many senders could share none. It carries no more than who sent it, and one
+//! says as much as many: they are sent at most every few milliseconds. Lost ones cost no more than the workers' interval.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::tokio_postgres::types::Type;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::dedupe::ClaimToken;
+use crate::postgres::Postgres;
+
+const CHANNEL: &str = "hookgate_inbox";
+/// No more than one notification of a process in this time.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Between attempts to listen again: a first short one, then twice as long each time.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+pub(super) struct Wire {
+    postgres: Postgres,
+    changed: Arc<Notify>,
+    /// There is something to tell.
+    due: Arc<Notify>,
+    /// Tells this process from others.
+    name: Arc<str>,
+    teller: Task,
+    listener: Task,
+}
+
+impl Wire {
+    pub(super) fn new(postgres: Postgres) -> Self {
+        Self {
+            postgres,
+            changed: Arc::default(),
+            due: Arc::default(),
+            name: format!("{:?}", ClaimToken::new(&[])).into(),
+            teller: Task::default(),
+            listener: Task::default(),
+        }
+    }
+
+    pub(super) fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    /// Tells everybody that an entry may have become due: this process at once.
+    pub(super) fn tell(&self) {
+        self.changed.notify_waiters();
+        self.due.notify_one();
+        self.teller.run(|| {
+            let (postgres, due) = (self.postgres.clone(), Arc::clone(&self.due));
+            let name = Arc::clone(&self.name);
+            async move {
+                loop {
+                    due.notified().await;
+                    let (types, channel) = ([Type::TEXT, Type::TEXT], CHANNEL);
+                    // Where it fails the workers of others find the entry in their interval.
+                    let _ = postgres
+                        .query("SELECT pg_notify($1, $2)", &types, &[&channel, &&*name])
+                        .await;
+                    sleep(PAUSE).await;
+                }
+            }
+        });
+    }
+
+    /// Hears what others tell, from now on.
+    pub(super) fn listen(&self) {
+        self.listener.run(|| {
+            let (postgres, changed) = (self.postgres.clone(), Arc::clone(&self.changed));
+            let name = Arc::clone(&self.name);
+            async move {
+                let mut wait = AGAIN.0;
+                loop {
+                    match postgres.listen(CHANNEL).await {
+                        Ok(Some(mut listener)) => {
+                            wait = AGAIN.0;
+                            // What was told before it listened went unheard.
+                            changed.notify_waiters();
+                            while let Some(from) = listener.next().await {
+                                if *from != *name {
+                                    changed.notify_waiters();
+                                }
+                            }
+                        }
+                        // The connections are the user's own, and none can be made to listen.
+                        Ok(None) => std::future::pending().await,
+                        Err(_) => {}
+                    }
+                    sleep(wait).await;
+                    wait = (wait * 2).min(AGAIN.1);
+                }
+            }
+        });
+    }
+}
+
+/// A task that runs from when it is first needed until this is dropped, also where the runtime that it began on has ended.
+#[derive(Default)]
+struct Task(Mutex<Option<JoinHandle<()>>>);
+
+impl Task {
+    fn run<F>(&self, work: impl FnOnce() -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut task = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Handle::try_current()
+                .ok()
+                .map(|handle| handle.spawn(work()));
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let task = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What an operator sees and does.
+
+use std::time::Duration;
+
+use ::tokio_postgres::Row;
+use ::tokio_postgres::types::{ToSql, Type};
+
+use super::lease::time;
+use super::row::{column, entry, listed, unsigned};
+use super::schema::{DEAD, DONE, ENTRY, LISTED, QUEUED, RUNNING};
+use super::{at_most, reason, seconds};
+use crate::error::StoreError;
+use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Which};
+use crate::inbox::entry::Entry;
+use crate::postgres::Postgres;
+
+/// An operator waits longer than a sender.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// So many entries are changed at a time.
+const CHUNK: usize = 1_000;
+
+/// The conditions of a `Which`, as parameters 1 to 4. Those that are not asked for are left out, so that an index is used for the rest.
+fn conditions(which: &Which) -> String {
+    let mut text = String::from("id > $5");
+    for (is_asked, condition) in [
+        (which.id.is_some(), " AND id = $1"),
+        (which.event_id.is_some(), " AND event_id = $2"),
+        (which.state.is_some(), " AND state = $3"),
+        (
+            which.older_than.is_some(),
+            " AND accepted_at <= clock_timestamp() - $4 * interval '1 second'",
+        ),
+    ] {
+        if is_asked {
+            text.push_str(condition);
+        }
+    }
+    text
+}
+
+/// Asks with the parameters of [`conditions`], the entry that it begins after, the number of entries, and a text.
+async fn ask(
+    postgres: &Postgres,
+    statement: &str,
+    which: &Which,
+    page: Page,
+    text: Option<&str>,
+) -> Result<Vec<Row>, StoreError> {
+    let types = [
+        Type::INT8,
+        Type::TEXT,
+        Type::INT2,
+        Type::FLOAT8,
+        Type::INT8,
+        Type::INT8,
+        Type::TEXT,
+    ];
+    let state = which.state.map(|state| match state {
+        EntryState::Queued => QUEUED,
+        EntryState::Running => RUNNING,
+        EntryState::Done => DONE,
+        EntryState::Dead => DEAD,
+    });
+    let parameters: [&(dyn ToSql + Sync); 7] = [
+        &which.id.map(|id| id.0),
+        &which
+            .event_id
+            .as_deref()
+            .map(|id| id.replace('\0', "\u{fffd}")),
+        &state,
+        &which.older_than.map(seconds),
+        &page.after.map_or(i64::MIN, |after| after.0),
+        &at_most(page.most),
+        &text,
+    ];
+    postgres
+        .query_within(PATIENCE, statement, &types, &parameters)
+        .await
+}
+
+pub(super) async fn list(
+    postgres: &Postgres,
+    which: Which,
+    page: Page,
+) -> Result<Vec<Listed>, StoreError> {
+    let statement = format!(
+        "SELECT {LISTED} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
+        conditions(&which)
+    );
+    let rows = ask(postgres, &statement, &which, page, None).await?;
+    rows.iter().map(listed).collect()
+}
+
+pub(super) async fn show(
+    postgres: &Postgres,
+    id: EntryId,
+) -> Result<Option<(Listed, Entry)>, StoreError> {
+    let statement = format!("SELECT {LISTED}, {ENTRY} FROM hookgate_inbox WHERE id = $1");
+    let rows = postgres
+        .query_within(PATIENCE, &statement, &[Type::INT8], &[&id.0])
+        .await?;
+    match rows.first() {
+        Some(row) => Ok(Some((listed(row)?, entry(row)?))),
+        None => Ok(None),
+    }
+}
+
+pub(super) async fn retry(postgres: &Postgres, which: Which) -> Result<u64, StoreError> {
+    const RETRY: &str = "UPDATE hookgate_inbox i
+SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
+    in_chunks(postgres, &which, "state IN (0, 3)", RETRY, None).await
+}
+
+pub(super) async fn bury(
+    postgres: &Postgres,
+    which: Which,
+    why: String,
+) -> Result<u64, StoreError> {
+    const BURY: &str = "UPDATE hookgate_inbox i
+SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
+    in_chunks(postgres, &which, "state = 0", BURY, Some(&reason(&why))).await
+}
+
+pub(super) async fn purge(postgres: &Postgres, which: Which) -> Result<u64, StoreError> {
+    const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
+    in_chunks(postgres, &which, "state IN (2, 3)", PURGE, None).await
+}
+
+/// Changes what is meant and is in one of these states, a chunk at a time, in the order of their numbers. An error leaves what was changed
+/// before it.
+async fn in_chunks(
+    postgres: &Postgres,
+    which: &Which,
+    states: &str,
+    change: &str,
+    text: Option<&str>,
+) -> Result<u64, StoreError> {
+    let statement = format!(
+        "WITH chosen AS MATERIALIZED (
+  SELECT id FROM hookgate_inbox WHERE {} AND {states} AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
+), changed AS ({change} RETURNING i.id)
+SELECT count(*) AS changed, max(id) AS last FROM changed",
+        conditions(which)
+    );
+    let mut page = Page {
+        after: None,
+        most: CHUNK,
+    };
+    let mut all = 0;
+    loop {
+        let rows = ask(postgres, &statement, which, page, text).await?;
+        let Some(row) = rows.first() else {
+            return Ok(all);
+        };
+        let changed = unsigned(column(row, "changed")?);
+        all += changed;
+        page.after = column::<Option<i64>>(row, "last")?.map(EntryId);
+        if changed < CHUNK as u64 {
+            return Ok(all);
+        }
+    }
+}
+
+/// Counts what waits, runs or is dead from indexes. Of those that are done, a great many, only the first are counted; beyond them the
+/// server's own estimate tells.
+const STATS: &str = "WITH pending AS (
+  SELECT count(*) FILTER (WHERE state = 0) AS queued,
+    count(*) FILTER (WHERE state = 0 AND tries > 0) AS retrying,
+    count(*) FILTER (WHERE state = 1) AS running,
+    extract(epoch FROM clock_timestamp() - min(accepted_at))::float8 AS oldest
+  FROM hookgate_inbox WHERE state < 2
+), dead AS (
+  SELECT count(*) AS dead FROM hookgate_inbox WHERE state = 3
+), done AS (
+  SELECT count(*) AS done FROM (SELECT FROM hookgate_inbox WHERE state = 2 LIMIT $1) AS counted
+), estimate AS (
+  SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'hookgate_inbox'::regclass
+)
+SELECT queued, retrying, running, dead, oldest,
+  CASE WHEN done < $1 THEN done ELSE greatest(done, rows - queued - running - dead) END AS done
+FROM pending, dead, done, estimate";
+
+pub(super) async fn stats(postgres: &Postgres) -> Result<InboxStats, StoreError> {
+    const COUNTED: i64 = 10_000;
+    let rows = postgres
+        .query_within(PATIENCE, STATS, &[Type::INT8], &[&COUNTED])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(InboxStats::default());
+    };
+    let count = |name| column::<i64>(row, name).map(unsigned);
+    Ok(InboxStats {
+        queued: count("queued")?,
+        retrying: count("retrying")?,
+        running: count("running")?,
+        dead: count("dead")?,
+        done: count("done")?,
+        oldest: time(column(row, "oldest")?),
+    })
+}

@@ -1,0 +1,86 @@
+//! From the table's rows to entries.
+
+use ::tokio_postgres::Row;
+use bytes::Bytes;
+
+use super::schema::{DEAD, DONE, QUEUED, RUNNING};
+use crate::clock::UnixSeconds;
+use crate::dedupe::EventKey;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::event::{EventId, EventType};
+use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::entry::Entry;
+
+/// Somebody else has written there, or the table is another one.
+pub(super) fn unreadable(
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
+}
+
+/// A column, of the type that the table has it in.
+pub(super) fn column<'a, T>(row: &'a Row, name: &str) -> Result<T, StoreError>
+where
+    T: ::tokio_postgres::types::FromSql<'a>,
+{
+    row.try_get(name).map_err(unreadable)
+}
+
+/// From the columns of `LISTED`.
+pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
+    let state = match column::<i16>(row, "state")? {
+        QUEUED => EntryState::Queued,
+        RUNNING => EntryState::Running,
+        DONE => EntryState::Done,
+        DEAD => EntryState::Dead,
+        _ => return Err(unreadable("a state that is none")),
+    };
+    let until = unsigned(column(row, "until_ms")?);
+    Ok(Listed {
+        id: EntryId(column(row, "id")?),
+        event_id: EventId::parse(column::<&str>(row, "event_id")?).map_err(unreadable)?,
+        event_type: EventType::parse(column::<&str>(row, "event_type")?).map_err(unreadable)?,
+        scope: column(row, "scope")?,
+        state,
+        tries: tries(row)?,
+        accepted_at: unsigned(column(row, "accepted_ms")?),
+        until: (state != EntryState::Dead).then_some(until),
+        last_error: column(row, "last_error")?,
+        body_bytes: unsigned(column(row, "body_bytes")?),
+    })
+}
+
+/// From the columns of `LISTED` and `ENTRY`.
+pub(super) fn entry(row: &Row) -> Result<Entry, StoreError> {
+    let row_key: Option<&[u8]> = column(row, "row_key")?;
+    Ok(Entry {
+        key: key(column(row, "key")?)?,
+        row: row_key.map(key).transpose()?,
+        digest: column::<i64>(row, "digest")?.cast_unsigned(),
+        event_id: column(row, "event_id")?,
+        event_type: column(row, "event_type")?,
+        timestamp: column(row, "signed_at")?,
+        received_at: UnixSeconds::new(column(row, "received_at")?),
+        scope: column(row, "scope")?,
+        key_name: column(row, "key_name")?,
+        subscription: column(row, "subscription")?,
+        workspace: column(row, "workspace")?,
+        body: Bytes::from(column::<Vec<u8>>(row, "body")?),
+    })
+}
+
+pub(super) fn tries(row: &Row) -> Result<u32, StoreError> {
+    Ok(u32::try_from(column::<i32>(row, "tries")?).unwrap_or_default())
+}
+
+fn key(bytes: &[u8]) -> Result<EventKey, StoreError> {
+    bytes
+        .try_into()
+        .map(EventKey::from_bytes)
+        .map_err(unreadable)
+}
+
+/// A count or a time; one before 1970 is none.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

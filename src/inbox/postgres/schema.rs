@@ -1,0 +1,60 @@
+//! The table, and what every statement on it calls its parts.
+
+use crate::postgres::Migration;
+
+/// The inbox's table with its indexes. Each statement may run again and then changes nothing.
+///
+/// `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` says when an entry that is queued is due, or when the lease of one that is
+/// running ends; `forget_at`, when the id of one that is done is forgotten. `token` is that of the last lease.
+pub(crate) const MIGRATION: Migration = Migration {
+    name: "inbox-1",
+    sql: "CREATE TABLE IF NOT EXISTS hookgate_inbox (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  accepted_at timestamptz NOT NULL,
+  due_at timestamptz NOT NULL,
+  forget_at timestamptz NOT NULL,
+  digest bigint NOT NULL,
+  received_at bigint NOT NULL,
+  tries integer NOT NULL DEFAULT 0,
+  state smallint NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
+  key bytea NOT NULL CONSTRAINT hookgate_inbox_key UNIQUE,
+  row_key bytea,
+  token bytea,
+  event_id text NOT NULL,
+  event_type text NOT NULL,
+  signed_at text NOT NULL,
+  scope text NOT NULL,
+  key_name text NOT NULL,
+  subscription text,
+  workspace text,
+  last_error text,
+  body bytea NOT NULL
+) WITH (
+  fillfactor = 80,
+  autovacuum_vacuum_scale_factor = 0.01,
+  autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_insert_scale_factor = 0.05,
+  autovacuum_analyze_scale_factor = 0.02,
+  autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX IF NOT EXISTS hookgate_inbox_pending ON hookgate_inbox (due_at, id) INCLUDE (state, tries, accepted_at) WHERE state < 2;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_running ON hookgate_inbox (row_key) WHERE state = 1 AND row_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_done ON hookgate_inbox (forget_at) WHERE state = 2;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_dead ON hookgate_inbox (id) WHERE state = 3;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_event ON hookgate_inbox USING hash (event_id)",
+};
+
+pub(super) const QUEUED: i16 = 0;
+pub(super) const RUNNING: i16 = 1;
+pub(super) const DONE: i16 = 2;
+pub(super) const DEAD: i16 = 3;
+
+/// What is read of an entry to list it.
+pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, last_error,
+  octet_length(body)::bigint AS body_bytes,
+  (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms,
+  (extract(epoch FROM CASE state WHEN 2 THEN forget_at ELSE due_at END) * 1000)::bigint AS until_ms";
+
+/// What is read of an entry besides, to handle it.
+pub(super) const ENTRY: &str =
+    "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body";

@@ -1,0 +1,119 @@
+//! Leases of which no two are of one row, in whichever process.
+//!
+//! `SKIP LOCKED` keeps an entry from being leased twice; it does not keep two processes from leasing two entries of one row in the same
+//! instant, as neither sees yet what the other does. So a row is locked first, until the transaction ends, and looked at **afterwards**:
+//! by a second statement, whose snapshot was taken when the lock was held, and so shows what every earlier holder has done. Nobody
+//! waits for a lock: whose row is being leased by another is passed over.
+
+use std::sync::LazyLock;
+
+use ::tokio_postgres::Error;
+use ::tokio_postgres::types::{ToSql, Type};
+use tokio::time::timeout;
+
+use super::lease::{Asked, NEXT, TAKEN, TYPES, columns, due, time};
+use super::row::column;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::inbox::engine::{Ask, Batch};
+use crate::postgres::{PATIENCE, Postgres, store_error};
+
+/// Of an entry `i`: its row runs, under a lease that holds, or in this process.
+const ROW_RUNS: &str = "EXISTS (SELECT FROM hookgate_inbox r
+    WHERE r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND (r.due_at > statement_timestamp() OR r.id = ANY ($2)))";
+
+/// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry whose last try is over needs none.
+static CANDIDATES: LazyLock<String> = LazyLock::new(|| {
+    let due = due(&format!(
+        "AND (i.row_key IS NULL OR i.state = 1 AND i.tries >= $3 OR NOT {ROW_RUNS})"
+    ));
+    format!(
+        "WITH due AS MATERIALIZED ({due}),
+firsts AS MATERIALIZED (
+  SELECT DISTINCT ON (CASE WHEN is_last OR row_key IS NULL THEN id END, CASE WHEN NOT is_last THEN row_key END) *
+  FROM due ORDER BY CASE WHEN is_last OR row_key IS NULL THEN id END, CASE WHEN NOT is_last THEN row_key END, due_at, id
+),
+next AS ({NEXT})
+SELECT next.next_in, firsts.id, (SELECT count(*) FROM due) AS looked_at
+FROM next LEFT JOIN firsts ON is_last OR row_key IS NULL
+  OR pg_try_advisory_xact_lock({LOCKS}, ('x' || encode(substring(row_key FROM 1 FOR 4), 'hex'))::bit(32)::integer)"
+    )
+});
+
+/// The first of the two numbers of a lock: rows of this inbox. `hook` in ASCII.
+const LOCKS: i32 = 0x686f_6f6b;
+
+/// Leases of these those whose rows are free now that they are locked.
+static LEASE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH due AS MATERIALIZED (
+  SELECT i.id, i.due_at, i.state = 1 AND i.tries >= $3 AS is_last FROM hookgate_inbox i
+  WHERE i.id = ANY ($1) AND i.state < 2
+    AND (i.row_key IS NULL OR i.state = 1 AND i.tries >= $3 OR NOT {ROW_RUNS})
+), taken AS ({TAKEN})
+SELECT {} FROM taken ORDER BY was_due, id",
+        columns()
+    )
+});
+
+/// Each statement is to see what was committed before it, whatever the role's default is.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
+    match timeout(PATIENCE, leased(postgres, ask)).await {
+        Ok(leased) => leased,
+        Err(_) => {
+            postgres.drop_silent(PATIENCE);
+            Err(StoreError::new(StoreErrorKind::TimedOut))
+        }
+    }
+}
+
+async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
+    let asked = Asked::new(ask);
+    // Dropped before it is kept, it is closed, and the server rolls back.
+    let client = postgres.client().await?;
+    let (first, second) = {
+        let mut types = TYPES;
+        let first = client.prepare_typed_cached(&CANDIDATES, &types[..3]).await;
+        types[0] = Type::INT8_ARRAY;
+        let second = client.prepare_typed_cached(&LEASE, &types).await;
+        (first.map_err(store_error)?, second.map_err(store_error)?)
+    };
+    // Each pair is sent at once and answered together: two round trips in all.
+    let parameters: [&(dyn ToSql + Sync); 3] = [&asked.most, &asked.except, &asked.max_tries];
+    let (begun, found) = tokio::join!(
+        client.batch_execute(BEGIN),
+        client.query(&first, &parameters)
+    );
+    let found = both(begun, found)?;
+    let mut batch = Batch::default();
+    let (mut ids, mut looked_at) = (Vec::<i64>::new(), 0);
+    for row in &found {
+        batch.next_in = time(column(row, "next_in")?);
+        looked_at = usize::try_from(column::<i64>(row, "looked_at")?).unwrap_or_default();
+        ids.extend(column::<Option<i64>>(row, "id")?);
+    }
+    if ids.is_empty() {
+        client.batch_execute("COMMIT").await.map_err(store_error)?;
+    } else {
+        let token = asked.token.as_bytes().as_slice();
+        let parameters: [&(dyn ToSql + Sync); 5] =
+            [&ids, &asked.except, &asked.max_tries, &token, &asked.lease];
+        let (taken, committed) = tokio::join!(
+            client.query(&second, &parameters),
+            client.batch_execute("COMMIT")
+        );
+        batch.take(&both(committed, taken)?, asked.token)?;
+    }
+    client.keep();
+    batch.tell_of_more(looked_at, ask.most);
+    Ok(batch)
+}
+
+/// The second's answer, where the first succeeded too.
+fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, StoreError> {
+    // That of the second says more: a commit after a failure is none, and reports none.
+    let second = second.map_err(store_error)?;
+    first.map_err(store_error)?;
+    Ok(second)
+}

@@ -1,0 +1,81 @@
+//! Renewals and settlements: each one statement, which the token guards.
+
+use std::time::Duration;
+
+use ::tokio_postgres::types::Type;
+
+use super::schema::{DEAD, DONE, QUEUED};
+use super::{reason, seconds};
+use crate::dedupe::{ClaimToken, Ownership};
+use crate::error::StoreError;
+use crate::inbox::engine::{End, EntryId};
+use crate::postgres::Postgres;
+
+const RENEW: &str =
+    "UPDATE hookgate_inbox SET due_at = clock_timestamp() + $3 * interval '1 second'
+WHERE id = $1 AND token = $2 AND state = 1 RETURNING 1";
+
+/// One that was settled before keeps its token until it is leased again, and stays as it is: so a repeated call finds it.
+const SETTLE: &str = "UPDATE hookgate_inbox SET
+  state = CASE state WHEN 1 THEN $3 ELSE state END,
+  due_at = CASE WHEN state = 1 AND $3 = 0 THEN clock_timestamp() + $4 * interval '1 second' ELSE due_at END,
+  last_error = CASE WHEN state = 1 AND $5 IS NOT NULL THEN $5 ELSE last_error END,
+  tries = CASE WHEN state = 1 AND $6 THEN greatest(tries - 1, 0) ELSE tries END,
+  body = CASE WHEN state = 1 AND $3 = 2 THEN ''::bytea ELSE body END
+WHERE id = $1 AND token = $2 AND set_config('synchronous_commit',
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) IS NOT NULL
+RETURNING 1";
+
+pub(super) async fn renew(
+    postgres: &Postgres,
+    id: EntryId,
+    token: ClaimToken,
+    lease: Duration,
+) -> Result<Ownership, StoreError> {
+    let types = [Type::INT8, Type::BYTEA, Type::FLOAT8];
+    let token = token.as_bytes().as_slice();
+    let renewed = postgres
+        .query(RENEW, &types, &[&id.0, &token, &seconds(lease)])
+        .await?;
+    Ok(held(!renewed.is_empty()))
+}
+
+pub(super) async fn settle(
+    postgres: &Postgres,
+    id: EntryId,
+    token: ClaimToken,
+    end: End,
+) -> Result<Ownership, StoreError> {
+    let is_returned = matches!(end, End::Return);
+    let (state, after, error) = match end {
+        End::Done => (DONE, Duration::ZERO, None),
+        End::Retry { after, error } => (QUEUED, after, Some(reason(&error))),
+        End::Dead { error } => (DEAD, Duration::ZERO, Some(reason(&error))),
+        End::Return => (QUEUED, Duration::ZERO, None),
+    };
+    let types = [
+        Type::INT8,
+        Type::BYTEA,
+        Type::INT2,
+        Type::FLOAT8,
+        Type::TEXT,
+        Type::BOOL,
+    ];
+    let token = token.as_bytes().as_slice();
+    let settled = postgres
+        .query(
+            SETTLE,
+            &types,
+            &[&id.0, &token, &state, &seconds(after), &error, &is_returned],
+        )
+        .await?;
+    Ok(held(!settled.is_empty()))
+}
+
+fn held(is_held: bool) -> Ownership {
+    if is_held {
+        Ownership::Held
+    } else {
+        Ownership::Lost
+    }
+}

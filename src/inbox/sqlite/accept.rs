@@ -1,0 +1,83 @@
+//! A delivery becomes an entry, unless its key is known.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+
+use super::units::millis;
+use crate::inbox::entry::Entry;
+use crate::inbox::sink::Accepted;
+
+pub(super) struct Accepting<'c> {
+    connection: &'c Connection,
+    insert: Statement<'c>,
+    insert_body: Statement<'c>,
+    known: Statement<'c>,
+    forget: Statement<'c>,
+}
+
+impl<'c> Accepting<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            connection,
+            insert: connection.prepare(
+                "INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at,
+                   body_bytes, event_id, event_type, timestamp, scope, key_name, subscription, workspace)
+                 VALUES (?1, ?2, ?3, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 ON CONFLICT (key) DO NOTHING",
+            )?,
+            insert_body: connection.prepare("INSERT INTO bodies (id, body) VALUES (?1, ?2)")?,
+            known: connection.prepare(
+                "SELECT id, digest, state = 2 AND until <= ?2 FROM entries WHERE key = ?1",
+            )?,
+            forget: connection.prepare("DELETE FROM entries WHERE id = ?1")?,
+        })
+    }
+
+    pub(super) fn accept(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<Accepted> {
+        if self.insert(entry, retain, now)? {
+            return Ok(Accepted::New);
+        }
+        let known = self
+            .known
+            .query_row(params![entry.key.as_bytes(), now], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            });
+        if let Some((id, digest, is_over)) = known.optional()? {
+            let (id, digest, is_over): (i64, i64, bool) = (id, digest, is_over);
+            if !is_over {
+                let same_body = digest.cast_unsigned() == entry.digest;
+                return Ok(Accepted::Duplicate { same_body });
+            }
+            // Its retention is over, and nobody has come by to forget it.
+            self.forget.execute([id])?;
+        }
+        self.insert(entry, retain, now)?;
+        Ok(Accepted::New)
+    }
+
+    fn insert(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<bool> {
+        let inserted = self.insert.execute(params![
+            entry.key.as_bytes(),
+            entry.digest.cast_signed(),
+            now,
+            entry.row.as_ref().map(|row| row.as_bytes()),
+            now.saturating_add(millis(retain)),
+            entry.received_at.as_i64(),
+            i64::try_from(entry.body.len()).unwrap_or(i64::MAX),
+            entry.event_id,
+            entry.event_type,
+            entry.timestamp,
+            entry.scope,
+            entry.key_name,
+            entry.subscription,
+            entry.workspace,
+        ])?;
+        if inserted == 0 {
+            return Ok(false);
+        }
+        let id = self.connection.last_insert_rowid();
+        self.insert_body.execute(params![id, &entry.body[..]])?;
+        Ok(true)
+    }
+}

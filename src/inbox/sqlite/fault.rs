@@ -1,0 +1,74 @@
+//! What failed in SQLite, told to everyone whose call shared it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+
+use crate::error::{StoreError, StoreErrorKind};
+
+/// One failure, which many may be told.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    kind: StoreErrorKind,
+    source: Arc<Source>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Sqlite(rusqlite::Error),
+    Said(&'static str),
+}
+
+impl Fault {
+    pub(super) fn said(kind: StoreErrorKind, words: &'static str) -> Self {
+        Self {
+            kind,
+            source: Arc::new(Source::Said(words)),
+        }
+    }
+
+    pub(super) fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::TimedOut,
+            _ => StoreErrorKind::Unavailable,
+        };
+        Self {
+            kind,
+            source: Arc::new(Source::Sqlite(error)),
+        }
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        Self::new(fault.kind).caused_by(Told(fault.source))
+    }
+}
+
+/// The source of everyone's error.
+#[derive(Debug)]
+struct Told(Arc<Source>);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Source::Sqlite(error) => error.fmt(f),
+            Source::Said(words) => f.write_str(words),
+        }
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// The writer's thread has ended, which it does only as the inbox is dropped.
+pub(super) fn ended() -> StoreError {
+    Fault::said(StoreErrorKind::Unavailable, "the inbox is closed").into()
+}

@@ -1,0 +1,298 @@
+//! Who is next.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+
+use super::row::{self, ENTRY, LISTED};
+use super::units::{duration, millis, narrow};
+use crate::dedupe::ClaimToken;
+use crate::inbox::engine::{Ask, Batch, EntryId, Job, Listed};
+
+/// How many entries that can't run now are looked at with one call, and how many die with it, so that no call keeps others waiting.
+const LOOKED_AT: usize = 1_000;
+/// When to look again where entries remain that were not looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// What becomes of an entry whose worker never came back from its last try.
+const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or stood still, or the handler ran for too long";
+
+type Row = [u8; 16];
+
+pub(super) struct Leasing<'c> {
+    running: Statement<'c>,
+    ended: Statement<'c>,
+    queued: Statement<'c>,
+    next_row: Statement<'c>,
+    without_row: Statement<'c>,
+    next_queued: Statement<'c>,
+    next_ended: Statement<'c>,
+    lease: Statement<'c>,
+    entry: Statement<'c>,
+    bury: Statement<'c>,
+    listed: Statement<'c>,
+    /// Where the search by rows goes on the next time, so that each row has its turn.
+    after_row: Row,
+}
+
+struct Candidate {
+    due: i64,
+    id: i64,
+    row: Option<Row>,
+}
+
+/// What was found, and whether there may be more.
+#[derive(Default)]
+struct Found {
+    candidates: Vec<Candidate>,
+    cut_short: bool,
+}
+
+impl<'c> Leasing<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        let prepare = |sql: &str| connection.prepare(sql);
+        Ok(Self {
+            running: prepare(
+                "SELECT id, row, until FROM entries WHERE state = 1 AND row IS NOT NULL",
+            )?,
+            ended: prepare(
+                "SELECT id, row, until, tries FROM entries WHERE state = 1 AND until <= ?1 ORDER BY until, id",
+            )?,
+            queued: prepare(
+                "SELECT id, row, until FROM entries WHERE state = 0 AND until <= ?1 ORDER BY until, id",
+            )?,
+            next_row: prepare(
+                "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
+                 WHERE state = 0 AND row > ?1 ORDER BY row, until LIMIT 1",
+            )?,
+            without_row: prepare(
+                "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
+                 WHERE state = 0 AND row IS NULL AND until <= ?1 ORDER BY until LIMIT ?2",
+            )?,
+            next_queued: prepare(
+                "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
+            )?,
+            next_ended: prepare("SELECT id, until FROM entries WHERE state = 1 ORDER BY until")?,
+            lease: prepare(
+                "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3 WHERE id = ?1",
+            )?,
+            entry: prepare(&format!(
+                "SELECT tries, accepted_at, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
+            ))?,
+            bury: prepare(
+                "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
+            )?,
+            listed: prepare(&format!("SELECT {LISTED} FROM entries WHERE id = ?1"))?,
+            after_row: [0; 16],
+        })
+    }
+
+    pub(super) fn lease(&mut self, ask: &Ask, now: i64) -> Result<Batch> {
+        let here: HashSet<i64> = ask.except.iter().map(|id| id.0).collect();
+        let mut busy = HashSet::new();
+        if ask.serial_by_row {
+            busy = self.busy_rows(&here, now)?;
+        }
+        let (ended, buried) = self.ended(ask, &here, &busy, now)?;
+        let queued = self.queued(ask, &mut busy, now)?;
+
+        let more_later = ended.cut_short || queued.cut_short;
+        let mut candidates = ended.candidates;
+        candidates.extend(queued.candidates);
+        candidates.sort_by_key(|candidate| (candidate.due, candidate.id));
+        if ask.serial_by_row {
+            let mut taken = HashSet::new();
+            candidates.retain(|candidate| candidate.row.is_none_or(|row| taken.insert(row)));
+        }
+        let more_now = candidates.len() > ask.most;
+        candidates.truncate(ask.most);
+
+        let mut jobs = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            jobs.push(self.take(candidate.id, ask.lease, now)?);
+        }
+        let next_in = if more_now {
+            Some(Duration::ZERO)
+        } else if more_later {
+            Some(LOOK_AGAIN)
+        } else {
+            self.next_in(&here, now)?
+        };
+        Ok(Batch {
+            jobs,
+            next_in,
+            buried,
+        })
+    }
+
+    /// Rows that another lease runs on, or a job of this process whatever its lease says.
+    fn busy_rows(&mut self, here: &HashSet<i64>, now: i64) -> Result<HashSet<Row>> {
+        let mut busy = HashSet::new();
+        let mut rows = self.running.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, of_row, until): (i64, Row, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if until > now || here.contains(&id) {
+                busy.insert(of_row);
+            }
+        }
+        Ok(busy)
+    }
+
+    /// Entries whose lease has ended without a word: to be tried again, or dead.
+    fn ended(
+        &mut self,
+        ask: &Ask,
+        here: &HashSet<i64>,
+        busy: &HashSet<Row>,
+        now: i64,
+    ) -> Result<(Found, Vec<Listed>)> {
+        let mut found = Found::default();
+        let mut dead = Vec::new();
+        let mut rows = self.ended.query([now])?;
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            if here.contains(&id) {
+                continue;
+            }
+            let tries: i64 = row.get(3)?;
+            if narrow(tries) >= ask.max_tries {
+                dead.push(id);
+                if dead.len() == LOOKED_AT {
+                    found.cut_short = true;
+                    break;
+                }
+                continue;
+            }
+            let of_row: Option<Row> = row.get(1)?;
+            if found.candidates.len() <= ask.most && of_row.is_none_or(|row| !busy.contains(&row)) {
+                found.candidates.push(Candidate {
+                    due: row.get(2)?,
+                    id,
+                    row: of_row,
+                });
+            }
+        }
+        drop(rows);
+        let mut buried = Vec::with_capacity(dead.len());
+        for id in dead {
+            self.bury.execute(params![id, now, NEVER_SETTLED])?;
+            buried.push(self.listed.query_row([id], row::listed)?);
+        }
+        Ok((found, buried))
+    }
+
+    /// Entries that are due, one more than asked for where there are more. By rows, `busy` grows by those that were found.
+    fn queued(&mut self, ask: &Ask, busy: &mut HashSet<Row>, now: i64) -> Result<Found> {
+        let mut found = Found::default();
+        let mut passed_over = 0;
+        let mut rows = self.queued.query([now])?;
+        while let Some(row) = rows.next()? {
+            if found.candidates.len() > ask.most {
+                return Ok(found);
+            }
+            let of_row: Option<Row> = if ask.serial_by_row { row.get(1)? } else { None };
+            if of_row.is_some_and(|row| !busy.insert(row)) {
+                passed_over += 1;
+                if passed_over == LOOKED_AT {
+                    found.cut_short = true;
+                    break;
+                }
+                continue;
+            }
+            found.candidates.push(Candidate {
+                due: row.get(2)?,
+                id: row.get(0)?,
+                row: of_row,
+            });
+        }
+        drop(rows);
+        if found.cut_short {
+            self.by_rows(ask, busy, now, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Where a few rows have very many entries, the first in time are all theirs. Then one entry a row is looked at, from where the last
+    /// search ended.
+    fn by_rows(
+        &mut self,
+        ask: &Ask,
+        busy: &mut HashSet<Row>,
+        now: i64,
+        found: &mut Found,
+    ) -> Result<()> {
+        let known: HashSet<i64> = found.candidates.iter().map(|found| found.id).collect();
+        let most = i64::try_from(ask.most.saturating_add(known.len()).saturating_add(1));
+        let mut rows = self
+            .without_row
+            .query(params![now, most.unwrap_or(i64::MAX)])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            if !known.contains(&id) {
+                found.candidates.push(Candidate {
+                    due: row.get(2)?,
+                    id,
+                    row: None,
+                });
+            }
+        }
+        drop(rows);
+        for _ in 0..LOOKED_AT {
+            if found.candidates.len() > ask.most {
+                break;
+            }
+            let next = self.next_row.query_row([self.after_row], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            });
+            let Some((id, of_row, due)) = next.optional()? else {
+                // From the first row again, with the next call.
+                self.after_row = [0; 16];
+                break;
+            };
+            let (id, of_row, due): (i64, Row, i64) = (id, of_row, due);
+            self.after_row = of_row;
+            if due <= now && busy.insert(of_row) {
+                found.candidates.push(Candidate {
+                    due,
+                    id,
+                    row: Some(of_row),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, id: i64, lease: Duration, now: i64) -> Result<Job> {
+        let token = ClaimToken::new(b"");
+        self.lease
+            .execute(params![id, token.as_bytes(), now, millis(lease)])?;
+        self.entry.query_row([id], |row| {
+            let (tries, accepted_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+            Ok(Job {
+                id: EntryId(id),
+                token,
+                tries: narrow(tries),
+                waited: duration(now.saturating_sub(accepted_at)),
+                entry: row::entry(row, 2)?,
+            })
+        })
+    }
+
+    /// Until the next entry is due, or the next lease of somebody else ends.
+    fn next_in(&mut self, here: &HashSet<i64>, now: i64) -> Result<Option<Duration>> {
+        let queued: Option<i64> = self
+            .next_queued
+            .query_row([now], |row| row.get(0))
+            .optional()?;
+        let mut next = queued;
+        let mut rows = self.next_ended.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, until): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if !here.contains(&id) {
+                next = Some(next.map_or(until, |next| next.min(until)));
+                break;
+            }
+        }
+        Ok(next.map(|next| duration(next.saturating_sub(now))))
+    }
+}

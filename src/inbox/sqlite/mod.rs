@@ -1,0 +1,289 @@
+//! The inbox in a file, on SQLite.
+//!
+//! One thread writes: what waits while the disk is flushed shares the next commit. Another one reads, for lists and numbers.
+//! Neither is a thread of the runtime, and whoever asks waits without blocking one.
+
+mod accept;
+mod command;
+mod fault;
+mod lease;
+mod open;
+mod operate;
+mod options;
+mod place;
+mod read;
+mod row;
+mod schema;
+mod settle;
+mod units;
+mod upkeep;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{Notify, oneshot, watch};
+
+use self::command::{Command, Deed, Reply, Seat};
+use self::fault::{Fault, ended};
+use self::read::{Question, Reader};
+use self::writer::Writer;
+use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::entry::Entry;
+use super::sink::Accepted;
+use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::error::{InboxError, InboxErrorKind, StoreError, StoreErrorKind};
+
+pub use options::InboxOptions;
+
+/// How many entries an operator's command changes with one commit.
+const CHUNK: usize = 500;
+
+pub(super) struct SqliteEngine {
+    path: PathBuf,
+    commands: Sender<Command>,
+    questions: Sender<Question>,
+    shared: Arc<Shared>,
+    max_waiting: usize,
+    /// Changes no more, and is no more when both threads have closed what they had open.
+    open: watch::Receiver<()>,
+}
+
+/// What the threads share with those who ask.
+#[derive(Debug, Default)]
+struct Shared {
+    changed: Notify,
+    /// Deliveries that wait to be stored.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    fn tell(&self) {
+        // Who is about to ask listens before.
+        self.changed.notify_waiters();
+    }
+}
+
+impl SqliteEngine {
+    pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, InboxError> {
+        let opened = open::open(path, options)?;
+        let (alive, open) = watch::channel(());
+        let shared = Arc::new(Shared::default());
+        let (commands, asked) = channel();
+        let (settings, told, place) = (options.clone(), Arc::clone(&shared), opened.place);
+        start(
+            path,
+            "inbox-writer",
+            (opened.writer, alive.clone()),
+            move |connection, ready| {
+                let mut writer = Writer::prepare(connection, &settings, place, told)?;
+                ready();
+                writer.run(&asked);
+                Ok(())
+            },
+        )?;
+        let (questions, asked) = channel();
+        let clock = Arc::clone(&options.clock);
+        start(
+            path,
+            "inbox-reader",
+            (opened.reader, alive),
+            move |connection, ready| {
+                let mut reader = Reader::prepare(connection, clock)?;
+                ready();
+                reader.run(&asked);
+                Ok(())
+            },
+        )?;
+        Ok(Self {
+            path: path.to_owned(),
+            commands,
+            questions,
+            shared,
+            max_waiting: options.max_waiting,
+            open,
+        })
+    }
+
+    /// Nobody waits but who has asked, and who stops waiting leaves the answer to nobody.
+    async fn command<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.commands.send(command(reply));
+        sent.map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    async fn question<T>(
+        &self,
+        question: impl FnOnce(Reply<T>) -> Question,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.questions.send(question(reply));
+        sent.map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// In chunks, so that no operator's command keeps deliveries waiting: which entries are meant is read, and then written.
+    async fn operate(&self, which: Selection, deed: Deed) -> Result<u64, StoreError> {
+        let deed = Arc::new(deed);
+        let last = self.question(|reply| Question::Last { reply }).await?;
+        let mut count = 0;
+        for &state in deed.states() {
+            if which.state.is_some_and(|meant| meant != state) {
+                continue;
+            }
+            let mut page = Page::first(CHUNK);
+            loop {
+                let which = which.clone().state(state);
+                let ids = self
+                    .question(|reply| Question::Ids { which, page, reply })
+                    .await?;
+                let (full, end) = (ids.len() == CHUNK, ids.last().copied());
+                // What came after the command is not meant: else it might never end.
+                let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
+                if !ids.is_empty() {
+                    let deed = Arc::clone(&deed);
+                    count += self
+                        .command(|reply| Command::Operate {
+                            ids,
+                            state,
+                            deed,
+                            reply,
+                        })
+                        .await?;
+                }
+                match end {
+                    Some(end) if full && end < last => page = Page::after(end, CHUNK),
+                    _ => break,
+                }
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// Starts a thread with its connection, and waits until it has all that it needs.
+fn start(
+    path: &Path,
+    name: &str,
+    (connection, alive): (Connection, watch::Sender<()>),
+    work: impl FnOnce(&Connection, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
+) -> Result<(), InboxError> {
+    let (ready, is_ready) = sync_channel(1);
+    let failed = |error| {
+        let advice = "the system starts no more threads: look for what has so many";
+        InboxError::new(InboxErrorKind::Failed, path, advice).caused_by(error)
+    };
+    let thread = thread::Builder::new().name(name.to_owned());
+    let started = thread.spawn(move || {
+        // Nobody waits for a second word.
+        let say = |word| drop(ready.try_send(word));
+        if let Err(error) = work(&connection, &|| say(Ok(()))) {
+            say(Err(error));
+        }
+        drop(connection);
+        drop(alive);
+    });
+    started.map_err(failed)?;
+    match is_ready.recv() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(open::refusal(path, error)),
+        Err(_) => Err(failed(std::io::Error::other("a thread has ended"))),
+    }
+}
+
+impl Engine for SqliteEngine {
+    fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
+        StoreFuture::boxed(async move {
+            let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {
+                return Err(Fault::said(
+                    StoreErrorKind::Unavailable,
+                    "as many deliveries wait to be stored as may",
+                )
+                .into());
+            };
+            let entry = Box::new(entry);
+            self.command(|reply| Command::Accept {
+                entry,
+                retain,
+                _seat: seat,
+                reply,
+            })
+            .await
+        })
+    }
+
+    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+        StoreFuture::boxed(self.command(|reply| Command::Lease { ask, reply }))
+    }
+
+    fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {
+        StoreFuture::boxed(self.command(move |reply| Command::Renew {
+            id,
+            token,
+            lease,
+            reply,
+        }))
+    }
+
+    fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership> {
+        StoreFuture::boxed(self.command(move |reply| Command::Settle {
+            id,
+            token,
+            end,
+            reply: Some(reply),
+        }))
+    }
+
+    fn changed(&self) -> &Notify {
+        &self.shared.changed
+    }
+
+    fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
+        StoreFuture::boxed(self.question(move |reply| Question::List { which, page, reply }))
+    }
+
+    fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>> {
+        StoreFuture::boxed(self.question(move |reply| Question::Show { id, reply }))
+    }
+
+    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.operate(which, Deed::Retry))
+    }
+
+    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.operate(which, Deed::Bury { reason }))
+    }
+
+    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.operate(which, Deed::Purge))
+    }
+
+    fn stats(&self) -> StoreFuture<'_, InboxStats> {
+        StoreFuture::boxed(self.question(|reply| Question::Stats { reply }))
+    }
+
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut open = self.open.clone();
+        Box::pin(async move { while open.changed().await.is_ok() {} })
+    }
+}
+
+impl fmt::Debug for SqliteEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteEngine")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening: what is asserted of the file, of SQLite, and of every connection.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+
+use super::options::InboxOptions;
+use super::place::{Place, find};
+use super::schema::{self, Whose};
+use crate::error::{InboxError, InboxErrorKind};
+
+/// From 3.7.0 on, two connections to one file could damage it as the log began anew; this version is the first without.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// Writes are copied from the log into the file when the log has so many pages. The writer does so itself, after it has answered; at
+/// four times as many SQLite does, whoever writes.
+pub(super) const LOG_PAGES: i64 = 1_000;
+/// What a burst has left of the log on the disk, in bytes, is given back down to here.
+const LOG_BYTES: i64 = 64 * 1024 * 1024;
+
+/// What must hold on every connection, readers' included: any of them may copy the log into the file. 2 is FULL: each commit is flushed.
+const MUST: [(&str, i64); 3] = [
+    ("synchronous", 2),
+    ("fullfsync", 1),
+    ("checkpoint_fullfsync", 1),
+];
+
+pub(super) struct Opened {
+    pub(super) writer: Connection,
+    pub(super) reader: Connection,
+    pub(super) place: Place,
+}
+
+/// Opens the file, and makes it an inbox where it is empty.
+pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        let error = InboxError::new(
+            InboxErrorKind::OldSqlite,
+            path,
+            "this program is linked with a SQLite before 3.51.3, which damages files that two connections write: build with the bundled one",
+        );
+        return Err(error.caused_by(format!("it is {}", rusqlite::version())));
+    }
+    let file = find(path, options.create)?;
+    let failed = |error| refusal(path, error);
+    let writer = connect(&file, options).map_err(failed)?;
+    if writer.is_readonly(MAIN_DB).map_err(failed)? {
+        return Err(InboxError::new(
+            InboxErrorKind::Denied,
+            path,
+            "this program may only read the file: give the file and its folder to its user",
+        ));
+    }
+    // Before anything is changed: it may be somebody else's.
+    match schema::whose(&writer).map_err(failed)? {
+        Whose::Ours => {}
+        Whose::New => {
+            durably(&writer, path)?;
+            schema::create(&writer).map_err(failed)?;
+        }
+        Whose::Newer(version) => {
+            let error = InboxError::new(
+                InboxErrorKind::Newer,
+                path,
+                "a newer version of hookgate has written the file: use that one",
+            );
+            return Err(error.caused_by(format!("its tables have version {version}")));
+        }
+        Whose::Foreign => {
+            return Err(InboxError::new(
+                InboxErrorKind::NotAnInbox,
+                path,
+                "this is the database of another program: name another file",
+            ));
+        }
+    }
+    durably(&writer, path)?;
+    if let Some(pages) = options.max_pages {
+        set(&writer, "max_page_count", i64::from(pages)).map_err(failed)?;
+    }
+    let reader = connect(&file, options).map_err(failed)?;
+    durably(&reader, path)?;
+    reader
+        .execute_batch("PRAGMA query_only = ON")
+        .map_err(failed)?;
+    Ok(Opened {
+        writer,
+        reader,
+        place: Place::of(file),
+    })
+}
+
+fn connect(file: &Path, options: &InboxOptions) -> rusqlite::Result<Connection> {
+    // Each connection belongs to one thread.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(options.patience)?;
+    Ok(connection)
+}
+
+/// Sets what makes a commit last, and reads it back: each of these can be refused without an error.
+fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
+    let failed = |error| refusal(path, error);
+    let not_durable = |advice, found: String| {
+        InboxError::new(InboxErrorKind::NotDurable, path, advice).caused_by(found)
+    };
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(failed)?;
+    if mode != "wal" {
+        return Err(not_durable(
+            "SQLite can't keep a write-ahead log there: use a disk of this machine",
+            format!("its journal is of mode {mode}"),
+        ));
+    }
+    for (pragma, value) in MUST {
+        // Only there does a plain flush stop at the disk's own memory.
+        if pragma.contains("fullfsync") && !cfg!(target_vendor = "apple") {
+            continue;
+        }
+        if set(connection, pragma, value).map_err(failed)? != value {
+            return Err(not_durable(
+                "SQLite refuses to flush each commit to the disk",
+                format!("it left {pragma} as it was"),
+            ));
+        }
+    }
+    set(connection, "wal_autocheckpoint", LOG_PAGES * 4).map_err(failed)?;
+    set(connection, "journal_size_limit", LOG_BYTES).map_err(failed)?;
+    // What is deleted is overwritten where that costs no writing more: a body's bytes are nobody's any longer. 2 is FAST.
+    set(connection, "secure_delete", 2).map_err(failed)?;
+    // The file may come from anywhere: what its schema calls can't do more than what it holds.
+    set(connection, "trusted_schema", 0).map_err(failed)?;
+    Ok(())
+}
+
+/// Sets it, and says what it is now.
+fn set(connection: &Connection, pragma: &str, value: i64) -> rusqlite::Result<i64> {
+    connection.execute_batch(&format!("PRAGMA {pragma} = {value}"))?;
+    connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
+}
+
+pub(super) fn refusal(path: &Path, error: rusqlite::Error) -> InboxError {
+    let (kind, advice) = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => (
+            InboxErrorKind::NotAnInbox,
+            "this is no SQLite database: name the file that the receiver opens, or one that is not there yet",
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            InboxErrorKind::Corrupt,
+            "the file is damaged: move it away with those beside it, and put a backup in its place",
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            InboxErrorKind::Busy,
+            "another process keeps the file locked: end it, or wait for longer with .patience(…)",
+        ),
+        Some(ErrorCode::DiskFull) => (
+            InboxErrorKind::Full,
+            "there is no room: free some on the disk, or allow more with .max_pages(…)",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
+            InboxErrorKind::Denied,
+            "this program may not write the file and those beside it: give them and their folder to its user",
+        ),
+        Some(ErrorCode::FileLockingProtocolFailed) => (
+            InboxErrorKind::NotDurable,
+            "the file system keeps no locks: use a disk of this machine",
+        ),
+        _ => (InboxErrorKind::Failed, "SQLite can't open the file"),
+    };
+    InboxError::new(kind, path, advice).caused_by(error)
+}

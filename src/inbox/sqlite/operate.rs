@@ -1,0 +1,55 @@
+//! What an operator does to entries, of which a reader has said which they are.
+
+use rusqlite::{Connection, Result, Statement, params};
+
+use super::command::Deed;
+use super::settle::shortened;
+use super::units::state_number;
+use crate::inbox::engine::{EntryId, EntryState};
+
+pub(super) struct Operating<'c> {
+    retry: Statement<'c>,
+    bury: Statement<'c>,
+    purge: Statement<'c>,
+}
+
+impl<'c> Operating<'c> {
+    /// Each looks at the state again: it may have changed since the entry was read.
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            retry: connection.prepare(
+                "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL
+                 WHERE id = ?1 AND state = ?3",
+            )?,
+            bury: connection.prepare(
+                "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?4
+                 WHERE id = ?1 AND state = ?3",
+            )?,
+            purge: connection.prepare(
+                "DELETE FROM entries WHERE id = ?1 AND state = ?2",
+            )?,
+        })
+    }
+
+    pub(super) fn operate(
+        &mut self,
+        ids: &[EntryId],
+        state: EntryState,
+        deed: &Deed,
+        now: i64,
+    ) -> Result<u64> {
+        let state = state_number(state);
+        let mut count = 0;
+        for id in ids {
+            count += match deed {
+                Deed::Retry => self.retry.execute(params![id.0, now, state]),
+                Deed::Bury { reason } => {
+                    self.bury
+                        .execute(params![id.0, now, state, shortened(reason)])
+                }
+                Deed::Purge => self.purge.execute(params![id.0, state]),
+            }? as u64;
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,213 @@
+//! Where the file lies: whether it can be kept there, and whether it is still the one that was opened.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{InboxError, InboxErrorKind};
+
+/// Finds or makes the file. Its path from the root on, so that it stays the same when the program changes its folder.
+pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
+    let refused = |kind, advice| InboxError::new(kind, path, advice);
+    let text = path.to_string_lossy();
+    if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
+        return Err(refused(
+            InboxErrorKind::NotDurable,
+            "an inbox is a file on a disk: give its plain path",
+        ));
+    }
+    let failed = |error: io::Error| {
+        let (kind, advice) = match error.kind() {
+            io::ErrorKind::NotFound if create => (
+                InboxErrorKind::Missing,
+                "there is no such folder: make it first, writable for this program alone",
+            ),
+            io::ErrorKind::NotFound => (
+                InboxErrorKind::Missing,
+                "there is no inbox: name the file that the receiver opens",
+            ),
+            io::ErrorKind::NotADirectory => (
+                InboxErrorKind::Missing,
+                "what should be a folder on the way there is none: name another path",
+            ),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
+                InboxErrorKind::Denied,
+                "this program may not read and write there: give the file and its folder to its user",
+            ),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                (InboxErrorKind::Full, "the disk is full: make room")
+            }
+            _ => (InboxErrorKind::Failed, "the file can't be opened"),
+        };
+        let refused = refused(kind, advice);
+        // What it says is said, unless it is not known what it says.
+        if kind == InboxErrorKind::Failed {
+            refused.caused_by(error)
+        } else {
+            refused
+        }
+    };
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => {
+            return Err(refused(
+                InboxErrorKind::NotAnInbox,
+                "this is no file: name a file in it",
+            ));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            let folder = fs::canonicalize(folder).map_err(failed)?;
+            keeps(&folder, path)?;
+            make(path, &folder).map_err(failed)?;
+        }
+        Err(error) => return Err(failed(error)),
+    }
+    let file = fs::canonicalize(path).map_err(failed)?;
+    keeps(&file, path)?;
+    Ok(file)
+}
+
+/// An empty file that its owner alone may read. SQLite gives what it puts beside it the same mode.
+fn make(path: &Path, folder: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        // Its name must last as well as its content.
+        Ok(_) if cfg!(unix) => File::open(folder)?.sync_all(),
+        Ok(_) => Ok(()),
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// SQLite's log is shared through memory, and its locks must hold: neither is true of files that come over a network.
+fn keeps(file: &Path, path: &Path) -> Result<(), InboxError> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    match file_system(&mounts, file) {
+        Some(kind) if is_of_a_network(&kind) => Err(InboxError::new(
+            InboxErrorKind::NotDurable,
+            path,
+            "this is a network's file system, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
+        )
+        .caused_by(format!("the file system is {kind}"))),
+        _ => Ok(()),
+    }
+}
+
+/// The kind of the file system that a path lies on, by Linux' list of mounts.
+fn file_system(mounts: &str, file: &Path) -> Option<String> {
+    let mut nearest: Option<(usize, &str)> = None;
+    for line in mounts.lines() {
+        // "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
+        let Some((before, after)) = line.split_once(" - ") else {
+            continue;
+        };
+        let (Some(point), Some(kind)) = (before.split(' ').nth(4), after.split(' ').next()) else {
+            continue;
+        };
+        let point = point.replace("\\040", " ").replace("\\134", "\\");
+        let depth = Path::new(&point).components().count();
+        // A later mount hides an earlier one at the same place.
+        if file.starts_with(&point) && nearest.is_none_or(|(most, _)| depth >= most) {
+            nearest = Some((depth, kind));
+        }
+    }
+    nearest.map(|(_, kind)| kind.to_owned())
+}
+
+fn is_of_a_network(kind: &str) -> bool {
+    const KINDS: [&str; 13] = [
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fuse.ceph",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "gfs2",
+        "lustre",
+        "smb3",
+        "smbfs",
+    ];
+    kind.starts_with("nfs") || KINDS.contains(&kind)
+}
+
+/// Which file was opened. Where it is moved or deleted, SQLite goes on writing to what has no name any more, and all of it would be
+/// lost with the process.
+#[derive(Debug)]
+pub(super) struct Place {
+    file: PathBuf,
+    number: Option<(u64, u64)>,
+}
+
+impl Place {
+    pub(super) fn of(file: PathBuf) -> Self {
+        let number = number(&file);
+        Self { file, number }
+    }
+
+    pub(super) fn stands(&self) -> bool {
+        number(&self.file) == self.number
+    }
+}
+
+#[cfg(unix)]
+fn number(file: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(file).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere an open file can't be moved or deleted.
+#[cfg(not(unix))]
+fn number(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 27 0:40 / /mnt/team\\040share rw - nfs4 files:/team rw
+41 27 0:41 / /mnt/team\\040share/local rw - xfs /dev/vdb rw
+42 27 0:42 / /data rw - ext4 /dev/vdc rw
+43 27 0:43 / /data rw - cifs //files/data rw
+44 27 0:44 / /database rw - ext4 /dev/vdd rw
+";
+
+    #[test]
+    fn the_file_system_is_that_of_the_nearest_mount() {
+        for (file, kind) in [
+            ("/srv/inbox.db", "ext4"),
+            ("/mnt/team share/inbox.db", "nfs4"),
+            ("/mnt/team share/local/inbox.db", "xfs"),
+            ("/data/inbox.db", "cifs"),
+            ("/database/inbox.db", "ext4"),
+        ] {
+            let found = file_system(MOUNTS, Path::new(file));
+            assert_eq!(found.as_deref(), Some(kind), "{file}");
+        }
+        assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
+    }
+
+    #[test]
+    fn networks_are_known_by_their_kind() {
+        for kind in ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "ceph"] {
+            assert!(is_of_a_network(kind), "{kind}");
+        }
+        for kind in ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs"] {
+            assert!(!is_of_a_network(kind), "{kind}");
+        }
+    }
+}

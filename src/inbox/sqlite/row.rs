@@ -1,0 +1,69 @@
+//! A row of the tables as what the crate calls it.
+
+use bytes::Bytes;
+use rusqlite::types::Type;
+use rusqlite::{Error, Result, Row};
+
+use super::units::{narrow, state, unsigned};
+use crate::UnixSeconds;
+use crate::dedupe::EventKey;
+use crate::event::{EventId, EventType};
+use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::entry::Entry;
+
+/// What [`listed`] reads, in its order, of `entries`.
+pub(super) const LISTED: &str =
+    "id, event_id, event_type, scope, state, tries, accepted_at, until, last_error, body_bytes";
+
+pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
+    let number: i64 = row.get(4)?;
+    let state = state(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
+    let event_id: String = row.get(1)?;
+    let event_type: String = row.get(2)?;
+    let until: Option<i64> = row.get(7)?;
+    let last_error: Option<String> = row.get(8)?;
+    Ok(Listed {
+        id: EntryId(row.get(0)?),
+        event_id: EventId::parse(&event_id).map_err(|error| foreign(1, error))?,
+        event_type: EventType::parse(&event_type).map_err(|error| foreign(2, error))?,
+        scope: row.get(3)?,
+        state,
+        tries: narrow(row.get(5)?),
+        accepted_at: unsigned(row.get(6)?),
+        until: until.filter(|_| state != EntryState::Dead).map(unsigned),
+        last_error,
+        body_bytes: if state == EntryState::Done {
+            0
+        } else {
+            unsigned(row.get(9)?)
+        },
+    })
+}
+
+/// What [`entry`] reads, in its order, of `entries` and `bodies`.
+pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body";
+
+/// Begins at this column.
+pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
+    let body: Option<Vec<u8>> = row.get(first + 11)?;
+    let digest: i64 = row.get(first + 2)?;
+    let of_row: Option<[u8; 16]> = row.get(first + 1)?;
+    Ok(Entry {
+        key: EventKey::from_bytes(row.get(first)?),
+        row: of_row.map(EventKey::from_bytes),
+        digest: digest.cast_unsigned(),
+        event_id: row.get(first + 3)?,
+        event_type: row.get(first + 4)?,
+        timestamp: row.get(first + 5)?,
+        received_at: UnixSeconds::new(row.get(first + 6)?),
+        scope: row.get(first + 7)?,
+        key_name: row.get(first + 8)?,
+        subscription: row.get(first + 9)?,
+        workspace: row.get(first + 10)?,
+        body: body.map(Bytes::from).unwrap_or_default(),
+    })
+}
+
+fn foreign(column: usize, error: crate::error::Malformed) -> Error {
+    Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}

@@ -1,0 +1,104 @@
+//! The tables, and how a file says that it is an inbox, and of which version.
+
+use rusqlite::Connection;
+
+/// Says in the file's header whose it is, so that no other program's database is taken for an inbox: `hkgt`.
+pub(super) const APPLICATION: i64 = 0x686b_6774;
+/// The version of the tables below.
+pub(super) const VERSION: i64 = 1;
+
+/// `state` is that of [`State`], and `until` goes with it: when the entry is due, when its lease ends, when its id is forgotten.
+/// `since` is when `until` was set: a clock that shows less has been set back.
+///
+/// Bodies are apart from their entries, so that a lease or a failed try writes nothing of them again, and one that is done gives its
+/// pages back. An id is never given again (`AUTOINCREMENT`): an operator's command means the entry that was looked at, or none.
+///
+/// The counts are kept by triggers, since whoever writes keeps them right with that, and since counting a million rows each time that
+/// metrics are asked for takes too long.
+const TABLES: &str = "
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  key BLOB NOT NULL UNIQUE,
+  digest INTEGER NOT NULL,
+  state INTEGER NOT NULL DEFAULT 0,
+  until INTEGER,
+  since INTEGER NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0,
+  token BLOB,
+  row BLOB,
+  accepted_at INTEGER NOT NULL,
+  forget_at INTEGER NOT NULL,
+  received_at INTEGER NOT NULL,
+  body_bytes INTEGER NOT NULL,
+  event_id TEXT NOT NULL,
+  event_type TEXT NOT NULL,
+  timestamp TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  key_name TEXT NOT NULL,
+  subscription TEXT,
+  workspace TEXT,
+  last_error TEXT
+) STRICT;
+CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE INDEX entries_by_time ON entries (state, until);
+CREATE INDEX entries_not_over ON entries (id) WHERE state < 2;
+CREATE INDEX entries_queued_by_row ON entries (row, until) WHERE state = 0;
+CREATE TABLE counts (what INTEGER PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+INSERT INTO counts VALUES (0, 0), (1, 0), (2, 0), (4, 0), (6, 0);
+CREATE TRIGGER entries_come AFTER INSERT ON entries BEGIN
+  UPDATE counts SET n = n + 1 WHERE what = new.state * 2 + (new.state = 0 AND new.tries > 0);
+END;
+CREATE TRIGGER entries_change AFTER UPDATE OF state, tries ON entries BEGIN
+  UPDATE counts SET n = n - 1 WHERE what = old.state * 2 + (old.state = 0 AND old.tries > 0);
+  UPDATE counts SET n = n + 1 WHERE what = new.state * 2 + (new.state = 0 AND new.tries > 0);
+END;
+CREATE TRIGGER entries_go AFTER DELETE ON entries BEGIN
+  UPDATE counts SET n = n - 1 WHERE what = old.state * 2 + (old.state = 0 AND old.tries > 0);
+  DELETE FROM bodies WHERE id = old.id;
+END;
+";
+
+/// Whose a file is, by its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Nobody's yet.
+    New,
+    /// An inbox of this version.
+    Ours,
+    /// An inbox of a version that is not known here.
+    Newer(i64),
+    /// Another program's.
+    Foreign,
+}
+
+pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(match (application, version) {
+        (0, 0) if tables == 0 => Whose::New,
+        (APPLICATION, VERSION) => Whose::Ours,
+        (APPLICATION, version) if version > VERSION => Whose::Newer(version),
+        _ => Whose::Foreign,
+    })
+}
+
+/// Makes the tables, unless another process has done so meanwhile.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let made = whose(connection).and_then(|whose| match whose {
+        Whose::New => connection.execute_batch(&format!(
+            "{TABLES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
+        )),
+        _ => Ok(()),
+    });
+    match made {
+        Ok(()) => connection.execute_batch("COMMIT"),
+        Err(error) => {
+            // What failed first is what is told.
+            let _ = connection.execute_batch("ROLLBACK");
+            Err(error)
+        }
+    }
+}

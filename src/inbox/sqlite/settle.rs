@@ -1,0 +1,121 @@
+//! How a lease goes on, and how it ends. Whoever does not hold its token changes nothing.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+
+use super::units::millis;
+use crate::dedupe::{ClaimToken, Ownership};
+use crate::inbox::engine::{End, EntryId};
+
+/// No handler's error takes more than this of the file.
+const ERROR_BYTES: usize = 4_096;
+
+pub(super) struct Settling<'c> {
+    held: Statement<'c>,
+    renew: Statement<'c>,
+    done: Statement<'c>,
+    forget_body: Statement<'c>,
+    retry: Statement<'c>,
+    dead: Statement<'c>,
+    give_back: Statement<'c>,
+}
+
+impl<'c> Settling<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            held: connection.prepare("SELECT state = 1 FROM entries WHERE id = ?1 AND token = ?2")?,
+            renew: connection.prepare(
+                "UPDATE entries SET until = ?3 + ?4, since = ?3 WHERE id = ?1 AND token = ?2 AND state = 1",
+            )?,
+            done: connection.prepare(
+                "UPDATE entries SET state = 2, until = forget_at, since = ?2, last_error = NULL WHERE id = ?1",
+            )?,
+            forget_body: connection.prepare("DELETE FROM bodies WHERE id = ?1")?,
+            retry: connection.prepare(
+                "UPDATE entries SET state = 0, until = ?2 + ?3, since = ?2, last_error = ?4 WHERE id = ?1",
+            )?,
+            dead: connection.prepare(
+                "UPDATE entries SET state = 3, until = NULL, since = ?2, last_error = ?3 WHERE id = ?1",
+            )?,
+            give_back: connection.prepare(
+                "UPDATE entries SET state = 0, until = ?2, since = ?2, tries = max(tries - 1, 0) WHERE id = ?1",
+            )?,
+        })
+    }
+
+    /// A lease that has ended goes on where nobody else has taken its entry.
+    pub(super) fn renew(
+        &mut self,
+        id: EntryId,
+        token: ClaimToken,
+        lease: Duration,
+        now: i64,
+    ) -> Result<Ownership> {
+        let renewed = self
+            .renew
+            .execute(params![id.0, token.as_bytes(), now, millis(lease)])?;
+        Ok(if renewed == 0 {
+            Ownership::Lost
+        } else {
+            Ownership::Held
+        })
+    }
+
+    pub(super) fn settle(
+        &mut self,
+        id: EntryId,
+        token: ClaimToken,
+        end: &End,
+        now: i64,
+    ) -> Result<Ownership> {
+        let held = self
+            .held
+            .query_row(params![id.0, token.as_bytes()], |row| row.get(0));
+        match held.optional()? {
+            None => return Ok(Ownership::Lost),
+            // The token stays until the next lease: this is the same call again, whose reply was lost.
+            Some(false) => return Ok(Ownership::Held),
+            Some(true) => {}
+        }
+        match end {
+            End::Done => {
+                self.done.execute(params![id.0, now])?;
+                self.forget_body.execute([id.0])?;
+            }
+            End::Retry { after, error } => {
+                self.retry
+                    .execute(params![id.0, now, millis(*after), shortened(error)])?;
+            }
+            End::Dead { error } => {
+                self.dead.execute(params![id.0, now, shortened(error)])?;
+            }
+            End::Return => {
+                self.give_back.execute(params![id.0, now])?;
+            }
+        }
+        Ok(Ownership::Held)
+    }
+}
+
+pub(super) fn shortened(error: &str) -> &str {
+    let mut end = error.len().min(ERROR_BYTES);
+    while !error.is_char_boundary(end) {
+        end -= 1;
+    }
+    &error[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_is_cut_between_two_characters() {
+        assert_eq!(shortened("short"), "short");
+        let long = "é".repeat(ERROR_BYTES);
+        assert_eq!(shortened(&long).len(), ERROR_BYTES);
+        let odd = format!("x{long}");
+        assert_eq!(shortened(&odd).len(), ERROR_BYTES - 1);
+    }
+}

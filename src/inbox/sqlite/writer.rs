@@ -1,0 +1,280 @@
+//! The one thread that writes: what waits shares a commit, and is answered after it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rusqlite::{Connection, Result, Statement};
+
+use super::Shared;
+use super::accept::Accepting;
+use super::command::{Answer, Command};
+use super::fault::Fault;
+use super::lease::Leasing;
+use super::open::LOG_PAGES;
+use super::operate::Operating;
+use super::options::InboxOptions;
+use super::place::Place;
+use super::settle::Settling;
+use super::units::reading;
+use super::upkeep::Upkeep;
+use crate::clock::Clock;
+use crate::dedupe::Ownership;
+use crate::error::StoreErrorKind;
+use crate::inbox::engine::End;
+use crate::inbox::sink::Accepted;
+
+/// How often an idle writer looks whether another process has written, and whether ids are to be forgotten.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) struct Writer<'c> {
+    connection: &'c Connection,
+    accepting: Accepting<'c>,
+    leasing: Leasing<'c>,
+    settling: Settling<'c>,
+    operating: Operating<'c>,
+    upkeep: Upkeep<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    data_version: Statement<'c>,
+    log_pages: Statement<'c>,
+    seen_version: i64,
+    clock: Arc<dyn Clock>,
+    max_group: usize,
+    place: Place,
+    shared: Arc<Shared>,
+    /// Comes first with the next group.
+    carried: VecDeque<Command>,
+}
+
+impl<'c> Writer<'c> {
+    pub(super) fn prepare(
+        connection: &'c Connection,
+        options: &InboxOptions,
+        place: Place,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
+        let mut data_version = connection.prepare("PRAGMA data_version")?;
+        Ok(Self {
+            accepting: Accepting::prepare(connection)?,
+            leasing: Leasing::prepare(connection)?,
+            settling: Settling::prepare(connection)?,
+            operating: Operating::prepare(connection)?,
+            upkeep: Upkeep::prepare(connection, options.forget_at_once)?,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            seen_version: data_version.query_row([], |row| row.get(0))?,
+            data_version,
+            log_pages: connection.prepare("PRAGMA wal_checkpoint(NOOP)")?,
+            connection,
+            clock: Arc::clone(&options.clock),
+            max_group: options.max_group,
+            place,
+            shared,
+            carried: VecDeque::new(),
+        })
+    }
+
+    /// Until nobody can ask any more, and everything that was asked is answered.
+    pub(super) fn run(&mut self, commands: &Receiver<Command>) {
+        loop {
+            let mut group = Vec::from(std::mem::take(&mut self.carried));
+            if group.is_empty() {
+                match commands.recv_timeout(LOOK) {
+                    Ok(command) => group.push(command),
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.look();
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+            while group.len() < self.max_group
+                && let Ok(command) = commands.try_recv()
+            {
+                group.push(command);
+            }
+            self.look_for_others();
+            group.retain(|command| !command.is_given_up());
+            self.serve(group);
+            self.shorten_log();
+        }
+    }
+
+    fn serve(&mut self, group: Vec<Command>) {
+        if group.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let fault = match self.commit(&group, true, now) {
+            Ok(answers) => return self.answer(group, answers),
+            Err(fault) => fault,
+        };
+        let (accepts, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Command::is_accept);
+        // Nothing can be written for now: so it is for all of them.
+        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.place.stands();
+        // What workers settle makes room, and must not fail with the deliveries that found none.
+        let again = !accepts.is_empty() && !nothing_can;
+        for command in accepts {
+            command.refuse(&fault);
+        }
+        if others.is_empty() || !again {
+            for command in others {
+                command.refuse(&fault);
+            }
+        } else {
+            match self.commit(&others, false, now) {
+                Ok(answers) => self.answer(others, answers),
+                Err(fault) => {
+                    for command in others {
+                        command.refuse(&fault);
+                    }
+                }
+            }
+        }
+        if !nothing_can {
+            self.tidy(now);
+        }
+    }
+
+    /// All of them in one transaction, with what the writer does of its own accord.
+    fn commit(
+        &mut self,
+        group: &[Command],
+        upkeep: bool,
+        now: i64,
+    ) -> std::result::Result<Vec<Answer>, Fault> {
+        let done = self.transaction(|writer| {
+            if upkeep {
+                writer.upkeep.mend(now)?;
+                writer.upkeep.forget(now)?;
+            }
+            group
+                .iter()
+                .map(|command| writer.carry_out(command, now))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        if upkeep {
+            self.upkeep.seen(now);
+        }
+        Ok(done)
+    }
+
+    fn carry_out(&mut self, command: &Command, now: i64) -> Result<Answer> {
+        Ok(match command {
+            Command::Accept { entry, retain, .. } => {
+                Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
+            }
+            Command::Lease { ask, .. } => Answer::Batch(self.leasing.lease(ask, now)?),
+            Command::Renew {
+                id, token, lease, ..
+            } => Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?),
+            Command::Settle { id, token, end, .. } => {
+                Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
+            }
+            Command::Operate {
+                ids, state, deed, ..
+            } => Answer::Count(self.operating.operate(ids, *state, deed, now)?),
+        })
+    }
+
+    fn transaction<T>(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> std::result::Result<T, Fault> {
+        self.begin.execute([])?;
+        let written = write(self).and_then(|written| {
+            self.commit.execute([])?;
+            Ok(written)
+        });
+        if !self.connection.is_autocommit() {
+            // Some failures end the transaction by themselves, and some leave it open. What failed first is what is told.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        let written = written?;
+        if !self.place.stands() {
+            return Err(Fault::said(
+                StoreErrorKind::Unavailable,
+                "the inbox's file was moved or deleted while it was open: put it back, or restart",
+            ));
+        }
+        Ok(written)
+    }
+
+    fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
+        let due = answers
+            .iter()
+            .zip(&group)
+            .any(|(answer, command)| match answer {
+                Answer::Accepted(accepted) => *accepted == Accepted::New,
+                Answer::Count(count) => *count > 0,
+                // A settled entry is due again, or lets the next one of its row run.
+                Answer::Ownership(ownership) => {
+                    *ownership == Ownership::Held && matches!(command, Command::Settle { .. })
+                }
+                Answer::Batch(_) => false,
+            });
+        for (command, answer) in group.into_iter().zip(answers) {
+            let Some(batch) = command.answer(answer) else {
+                continue;
+            };
+            for job in batch.jobs {
+                self.carried.push_back(Command::Settle {
+                    id: job.id,
+                    token: job.token,
+                    end: End::Return,
+                    reply: None,
+                });
+            }
+        }
+        if due {
+            self.shared.tell();
+        }
+    }
+
+    /// Nobody has asked for anything for a while.
+    fn look(&mut self) {
+        self.look_for_others();
+        let now = self.now();
+        // What fails here fails again, and is told, when somebody asks.
+        if self.upkeep.is_due(now).unwrap_or(false) {
+            self.tidy(now);
+        }
+        self.shorten_log();
+    }
+
+    fn tidy(&mut self, now: i64) {
+        if self.commit(&[], true, now).is_ok() {
+            self.shared.tell();
+        }
+    }
+
+    /// Whether another process has written since, so that its entries are not found by chance only.
+    fn look_for_others(&mut self) {
+        if let Ok(version) = self.data_version.query_row([], |row| row.get(0))
+            && version != self.seen_version
+        {
+            self.seen_version = version;
+            self.shared.tell();
+        }
+    }
+
+    /// Copies the log into the file, so that it does not grow: after everyone is answered, and not before.
+    fn shorten_log(&mut self) {
+        let pages = self.log_pages.query_row([], |row| {
+            let (log, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(log.saturating_sub(copied))
+        });
+        if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
+            // Where a reader is in the way, the next time will do.
+            let _ = self
+                .connection
+                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+
+    fn now(&self) -> i64 {
+        reading(self.clock.unix_millis())
+    }
+}

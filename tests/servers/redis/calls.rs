@@ -1,0 +1,213 @@
+//! What goes over the wire, and what is stored.
+
+use std::time::Duration;
+
+use hookgate::Claimed::{Done, Fresh, Running};
+use hookgate::Ownership::{Held, Lost};
+use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+
+use super::{Direct, LONG, key, token};
+use crate::support::RedisServer;
+
+/// How many commands of each kind the server has seen since `CONFIG RESETSTAT`.
+async fn commands(direct: &mut Direct) -> Vec<(String, u64)> {
+    let stats: String = direct.say("INFO commandstats").await;
+    let line = |line: &str| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(':')?;
+        let calls = rest.strip_prefix("calls=")?.split(',').next()?;
+        Some((name.to_owned(), calls.parse().unwrap()))
+    };
+    let mut commands: Vec<_> = stats.lines().filter_map(line).collect();
+    // What scripts call stands beside them, and takes no trip; `info` and `config` are the test's own.
+    commands.retain(|(name, _)| {
+        ["set", "evalsha", "eval"].contains(&name.as_str()) || name.starts_with("script")
+    });
+    commands.sort();
+    commands
+}
+
+#[tokio::test]
+async fn a_claim_and_its_commit_take_a_round_trip_each() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let mut direct = Direct::to(&server.url()).await;
+    let (first, copy) = (key("first"), token());
+    // The scripts are known from here on.
+    store.claim(&first, copy, LONG).await.unwrap();
+    store.claim(&first, copy, LONG).await.unwrap();
+    store.commit(&first, copy, LONG).await.unwrap();
+
+    let _: () = direct.say("CONFIG RESETSTAT").await;
+    for number in 0..100 {
+        let (event, token) = (key(&format!("event-{number}")), token());
+        assert_eq!(store.claim(&event, token, LONG).await.unwrap(), Fresh);
+        assert_eq!(store.commit(&event, token, LONG).await.unwrap(), Held);
+    }
+    // A commit's `SET` is called by its script; the claims' hundred are those that were sent.
+    let sent =
+        |evalsha: u64, set: u64| vec![("evalsha".to_owned(), evalsha), ("set".to_owned(), set)];
+    assert_eq!(commands(&mut direct).await, sent(100, 200));
+
+    // A duplicate of what is done takes one, a copy of what is running two.
+    let _: () = direct.say("CONFIG RESETSTAT").await;
+    let claimed = store.claim(&first, token(), LONG).await.unwrap();
+    assert_eq!(claimed, Done { by: copy });
+    assert_eq!(commands(&mut direct).await, [("set".to_owned(), 1)]);
+    let running = key("running");
+    store.claim(&running, token(), LONG).await.unwrap();
+    let claimed = store.claim(&running, token(), LONG).await.unwrap();
+    assert!(matches!(claimed, Running { retry_after } if retry_after <= LONG));
+    assert_eq!(
+        commands(&mut direct).await,
+        [("evalsha".to_owned(), 1), ("set".to_owned(), 3)]
+    );
+}
+
+#[tokio::test]
+async fn scripts_that_the_server_forgot_are_sent_again() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let mut direct = Direct::to(&server.url()).await;
+    let (event, holder) = (key("event"), token());
+    store.claim(&event, holder, LONG).await.unwrap();
+    for _ in 0..2 {
+        let _: () = direct.say("SCRIPT FLUSH").await;
+        assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
+        let _: () = direct.say("SCRIPT FLUSH").await;
+        let claimed = store.claim(&event, token(), LONG).await.unwrap();
+        assert!(matches!(claimed, Running { .. }));
+        let _: () = direct.say("SCRIPT FLUSH").await;
+        assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+        let _: () = direct.say("SCRIPT FLUSH").await;
+        assert_eq!(store.release(&event, token()).await.unwrap(), Lost);
+    }
+    let _: () = direct.say("SCRIPT FLUSH").await;
+    assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
+}
+
+#[tokio::test]
+async fn records_are_readable_and_small() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let mut direct = Direct::to(&server.url()).await;
+    let (event, holder) = (key("evt_1"), token());
+    store.claim(&event, holder, LONG).await.unwrap();
+    let name = format!("hookgate:{}", event.to_hex());
+    let value: Vec<u8> = direct.say(&format!("GET {name}")).await;
+    assert_eq!(value, [b"c", &holder.as_bytes()[..]].concat());
+    store.commit(&event, holder, LONG).await.unwrap();
+    let value: Vec<u8> = direct.say(&format!("GET {name}")).await;
+    assert_eq!(value, [b"d", &holder.as_bytes()[..]].concat());
+    // What the docs' formula is made of, and the tables of keys and of ends besides.
+    let bytes: u64 = direct.say(&format!("MEMORY USAGE {name}")).await;
+    println!("{bytes} bytes a record alone");
+    assert!(bytes <= 120, "{bytes}");
+
+    const EVENTS: u64 = 20_000;
+    let used = async |direct: &mut Direct| -> u64 {
+        let info: String = direct.say("INFO memory").await;
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let before = used(&mut direct).await;
+    let mut commands = ::redis::pipe();
+    for number in 0..EVENTS {
+        let name = format!("hookgate:{}", key(&number.to_string()).to_hex());
+        commands
+            .cmd("SET")
+            .arg(name)
+            .arg(&value)
+            .arg("PX")
+            .arg(600_000)
+            .ignore();
+    }
+    commands.query_async::<()>(&mut direct.0).await.unwrap();
+    let each = (used(&mut direct).await - before) / EVENTS;
+    println!("{each} bytes a record with its places in both tables");
+    assert!(each <= hookgate::redis::BYTES_PER_RECORD as u64, "{each}");
+}
+
+#[tokio::test]
+async fn no_duration_is_an_error_or_ends_before_its_time() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    for (number, time) in [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(1500),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Such a lease is over at once, or all but; a claim with it is none that Redis refuses.
+        let (event, holder) = (key(&format!("short-{number}")), token());
+        assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
+        store.renew(&event, holder, time).await.unwrap();
+        store.commit(&event, holder, time).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(store.claim(&event, token(), LONG).await.unwrap(), Fresh);
+    }
+    for (number, time) in [Duration::MAX, Duration::from_millis(u64::MAX), LONG]
+        .into_iter()
+        .enumerate()
+    {
+        let (event, holder) = (key(&format!("long-{number}")), token());
+        assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
+        assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
+        assert_eq!(store.renew(&event, holder, time).await.unwrap(), Held);
+        let Running { retry_after } = store.claim(&event, token(), time).await.unwrap() else {
+            panic!("the lease goes on");
+        };
+        assert!(retry_after > LONG / 2);
+        assert_eq!(store.commit(&event, holder, time).await.unwrap(), Held);
+        let claimed = store.claim(&event, token(), time).await.unwrap();
+        assert_eq!(claimed, Done { by: holder });
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_value_under_an_events_key_is_an_error_and_left_alone() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let mut direct = Direct::to(&server.url()).await;
+    for (id, write) in [("text", "SET"), ("list", "LPUSH")] {
+        let name = format!("hookgate:{}", key(id).to_hex());
+        let _: ::redis::Value = direct.say(&format!("{write} {name} somebody's")).await;
+        let error = store.claim(&key(id), token(), LONG).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    }
+    let name = format!("hookgate:{}", key("text").to_hex());
+    assert_eq!(
+        store.commit(&key("text"), token(), LONG).await.unwrap(),
+        Lost
+    );
+    assert_eq!(store.release(&key("text"), token()).await.unwrap(), Lost);
+    assert_eq!(
+        direct.say::<String>(&format!("GET {name}")).await,
+        "somebody's"
+    );
+}
+
+#[tokio::test]
+async fn prefixes_keep_applications_apart() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let ours = RedisStore::connect(&server.url()).await.unwrap();
+    let theirs = ours.clone().with_prefix("theirs:");
+    let event = key("event");
+    assert_eq!(ours.claim(&event, token(), LONG).await.unwrap(), Fresh);
+    assert_eq!(theirs.claim(&event, token(), LONG).await.unwrap(), Fresh);
+}

@@ -1,0 +1,219 @@
+//! What is said of a server's settings, and what is true of it.
+
+use hookgate::Claimed::{Done, Fresh};
+use hookgate::Ownership::Held;
+use hookgate::redis::{Findings, Risk};
+use hookgate::{DedupeStore, RedisErrorKind, RedisStore};
+
+use super::{Direct, LONG, key, token, until};
+use crate::support::{RedisServer, free_port};
+
+const FULL: [&str; 4] = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
+const ALWAYS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+async fn check(server: &RedisServer) -> Findings {
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    store.check().await.unwrap()
+}
+
+fn risks(findings: &Findings) -> Vec<Risk> {
+    let risks = findings.iter().map(|finding| finding.risk().clone());
+    risks.collect()
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_nothing_has_no_findings() {
+    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
+        return;
+    };
+    let findings = check(&server).await;
+    assert_eq!(risks(&findings), []);
+    assert_eq!(findings.servers(), 1);
+    findings.strict().unwrap();
+}
+
+#[tokio::test]
+async fn each_setting_is_told_for_what_it_is() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    assert_eq!(
+        risks(&check(&server).await),
+        [Risk::NoAppendOnlyFile, Risk::NoMemoryLimit]
+    );
+    let mut direct = Direct::to(&server.url()).await;
+    let _: () = direct.say("CONFIG SET maxmemory 64mb appendonly yes").await;
+    let findings = check(&server).await;
+    assert_eq!(risks(&findings), [Risk::FlushedEverySecond]);
+    // A second, and only where the machine goes down: told, not refused.
+    findings.strict().unwrap();
+    let _: () = direct.say("CONFIG SET appendfsync no").await;
+    assert_eq!(risks(&check(&server).await), [Risk::FlushedBySystem]);
+    let _: () = direct.say("CONFIG SET appendfsync always").await;
+    assert_eq!(risks(&check(&server).await), []);
+    // Everything at once, the gravest first; each says what to do.
+    let _: () = direct
+        .say("CONFIG SET appendonly no maxmemory-policy volatile-lru")
+        .await;
+    let findings = check(&server).await;
+    let words: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        words,
+        [
+            "ids are forgotten when memory is full (maxmemory-policy is volatile-lru): set maxmemory-policy to noeviction",
+            "ids are forgotten when the server ends: set appendonly to yes",
+        ]
+    );
+    let error = findings.strict().unwrap_err();
+    assert_eq!(error.kind(), RedisErrorKind::Forgets);
+    assert_eq!(
+        format!("{error:?}"),
+        format!(
+            "RedisError(Forgets): this Redis may forget ids, so that events would run twice: {}",
+            words.join("; ")
+        )
+    );
+}
+
+#[tokio::test]
+async fn replicas_are_told_and_refused() {
+    let Some(primary) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
+        return;
+    };
+    let port = primary.server.address.port().to_string();
+    let follows = ["--replicaof", "127.0.0.1", &port];
+    let replica = RedisServer::start(&[&FULL[..], &ALWAYS, &follows].concat()).unwrap();
+    let findings = until(
+        |findings: &Findings| !risks(findings).is_empty(),
+        || check(&primary),
+    )
+    .await;
+    assert_eq!(risks(&findings), [Risk::Replicated { replicas: 1 }]);
+    findings.strict().unwrap();
+    let findings = check(&replica).await;
+    assert_eq!(risks(&findings)[0], Risk::Replica);
+    assert_eq!(
+        findings.strict().unwrap_err().kind(),
+        RedisErrorKind::Forgets
+    );
+}
+
+/// As on servers that are managed for their users, who may not read their settings.
+#[tokio::test]
+async fn what_may_not_be_read_is_said_to_be_unknown() {
+    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
+        return;
+    };
+    let mut direct = Direct::to(&server.url()).await;
+    let user = "ACL SETUSER hooks on >made-up-password ~hookgate:* -@all";
+    let _: () = direct
+        .say(&format!(
+            "{user} +set +get +del +pexpire +pttl +evalsha +eval +info"
+        ))
+        .await;
+    let url = format!("redis://hooks:made-up-password@{}", server.server.address);
+    let store = RedisStore::connect(&url).await.unwrap();
+    let findings = store.check().await.unwrap();
+    let unread = |what| Risk::Unread { what };
+    assert_eq!(risks(&findings), [unread("appendfsync")]);
+    assert_eq!(
+        findings.iter().next().unwrap().to_string(),
+        "appendfsync can't be read, so nothing is known of it: allow it, or look yourself"
+    );
+    findings.strict().unwrap();
+    // These permissions are all that the store needs; the docs show them.
+    let (event, holder) = (key("event"), token());
+    assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+    assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+    assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
+    assert_eq!(store.release(&event, holder).await.unwrap(), Held);
+    assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+    assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
+    let _: () = direct.say("ACL SETUSER hooks +config|get").await;
+    assert_eq!(risks(&store.check().await.unwrap()), []);
+
+    let _: () = direct.say("ACL SETUSER hooks -info").await;
+    let findings = store.check().await.unwrap();
+    assert_eq!(risks(&findings), [unread("INFO")]);
+    assert_eq!(
+        findings.strict().unwrap_err().kind(),
+        RedisErrorKind::Forgets
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the_password() {
+    let url = format!("redis://hooks:made-up-password@127.0.0.1:{}", free_port());
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), RedisErrorKind::Unreachable);
+    assert!(!format!("{error:?}").contains("made-up-password"));
+    for url in [
+        "http://:made-up-password@localhost",
+        "made-up-password",
+        "redis://:made-up-password@localhost:made-up-password",
+        "redis://:made-up-password@localhost/made-up-password",
+        "redis://:made-up-password@localhost/?protocol=made-up-password",
+    ] {
+        let error = RedisStore::open(url).unwrap_err();
+        assert_eq!(error.kind(), RedisErrorKind::Url, "{error:?}");
+        assert!(
+            !format!("{error:?} {error}").contains("made-up-password"),
+            "{error:?}"
+        );
+    }
+    let Some(server) = RedisServer::start(&["--requirepass", "another"]) else {
+        return;
+    };
+    let url = format!("redis://:made-up-password@{}", server.server.address);
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), RedisErrorKind::Unreachable);
+    assert!(!format!("{error:?}").contains("made-up-password"));
+    let shown = format!("{:?}", RedisStore::open(&url).unwrap());
+    assert!(
+        shown.contains(&server.server.address.to_string()),
+        "{shown}"
+    );
+    assert!(!shown.contains("made-up-password"), "{shown}");
+}
+
+async fn remembered_after_a_kill(settings: &[&str]) -> Option<(bool, Findings)> {
+    let mut server = RedisServer::start(settings)?;
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let findings = store.check().await.unwrap();
+    let mut events = Vec::new();
+    for number in 0..100 {
+        let (event, token) = (key(&number.to_string()), token());
+        assert_eq!(store.claim(&event, token, LONG).await.unwrap(), Fresh);
+        assert_eq!(store.commit(&event, token, LONG).await.unwrap(), Held);
+        events.push((event, token));
+    }
+    server.restart();
+    let mut remembered = 0;
+    for (event, by) in &events {
+        let own = token();
+        let claimed = until(Result::is_ok, || store.claim(event, own, LONG)).await;
+        match claimed.unwrap() {
+            Done { by: found } if found == *by => remembered += 1,
+            Fresh => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(
+        remembered == 0 || remembered == events.len(),
+        "{remembered}"
+    );
+    Some((remembered > 0, findings))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_only_file_remembers_and_without_one_the_check_had_said_so() {
+    let Some((remembered, findings)) = remembered_after_a_kill(&ALWAYS).await else {
+        return;
+    };
+    assert!(remembered);
+    findings.strict().unwrap();
+    let (remembered, findings) = remembered_after_a_kill(&[]).await.unwrap();
+    assert!(!remembered);
+    assert!(risks(&findings).contains(&Risk::NoAppendOnlyFile));
+    findings.strict().unwrap_err();
+}

@@ -1,0 +1,109 @@
+//! The axum layer over a Redis that is not well: 503 within its budget, no run, and all well again afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::testing::Signer;
+use hookgate::{DedupeStore, Delivery, Receiver, RedisStore, Secret};
+use tower::ServiceExt;
+
+use super::until;
+use crate::support::{Fault, Proxy, RedisServer};
+
+/// A receiver, and how often its handler ran.
+#[derive(Clone)]
+pub(super) struct App {
+    router: Router,
+    signer: Signer,
+    runs: Arc<AtomicUsize>,
+}
+
+impl App {
+    pub(super) fn on(store: impl DedupeStore) -> Self {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let receiver = Receiver::builder().secret(secret.clone()).store(store);
+        let receiver = receiver.build().unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        let handler = async move |_: Delivery| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            StatusCode::NO_CONTENT
+        };
+        Self {
+            router: Router::new().route("/", post(handler).layer(receiver.layer())),
+            signer: Signer::new(secret),
+            runs,
+        }
+    }
+
+    /// Its status; 200 is a duplicate's.
+    pub(super) async fn deliver(&self, id: &str) -> StatusCode {
+        let body = format!(r#"{{"id":"{id}","type":"page.created"}}"#);
+        let request = self.signer.request("/", body).map(Body::from);
+        self.router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+async fn refused_in_time(app: &App, what: &str) {
+    let runs = app.runs();
+    for copy in 0..3 {
+        let before = Instant::now();
+        let status = app.deliver(&format!("{what}-{copy}")).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
+        // The sender gives up at 5 s.
+        assert!(before.elapsed() < Duration::from_secs(5), "{what}");
+    }
+    assert_eq!(app.runs(), runs, "{what}");
+}
+
+/// What was refused is handled when it comes again, once.
+async fn well_again(app: &App, what: &str) {
+    let runs = app.runs();
+    let id = format!("{what}-0");
+    let status = until(StatusCode::is_success, || app.deliver(&id)).await;
+    assert!(status.is_success());
+    // A claim whose answer was lost may have left a lease behind; the event itself is handled.
+    assert_eq!(app.deliver(&id).await, StatusCode::OK, "{what}");
+    assert!(app.runs() <= runs + 1, "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_503_in_time_and_recovers() {
+    let Some(mut server) = RedisServer::start(&["--appendonly", "yes"]) else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let url = format!("redis://{}", proxy.address);
+    let app = App::on(RedisStore::connect(&url).await.unwrap());
+    assert_eq!(app.deliver("evt_1").await, StatusCode::NO_CONTENT);
+    assert_eq!(app.deliver("evt_1").await, StatusCode::OK);
+    for fault in [
+        Fault::Refuse,
+        Fault::HalfOpen,
+        Fault::Delay(Duration::from_secs(3)),
+    ] {
+        proxy.set(fault);
+        refused_in_time(&app, &format!("{fault:?}")).await;
+        proxy.set(Fault::None);
+        well_again(&app, &format!("{fault:?}")).await;
+    }
+    server.server.signal("STOP");
+    refused_in_time(&app, "paused").await;
+    server.server.signal("CONT");
+    well_again(&app, "next").await;
+
+    server.server.kill();
+    refused_in_time(&app, "down").await;
+    server.restart();
+    well_again(&app, "down").await;
+    assert_eq!(app.deliver("evt_1").await, StatusCode::OK);
+}

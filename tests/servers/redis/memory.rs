@@ -1,0 +1,95 @@
+//! Memory that is full.
+
+use axum::http::StatusCode;
+use hookgate::Claimed::{Done, Fresh, Running};
+use hookgate::Ownership::Held;
+use hookgate::redis::Risk;
+use hookgate::{DedupeStore, RedisErrorKind, RedisStore, StoreErrorKind};
+
+use super::layer::App;
+use super::{Direct, LONG, key, token};
+use crate::support::RedisServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn full_memory_refuses_new_events_and_forgets_none() {
+    let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"];
+    let Some(server) = RedisServer::start(&settings) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let app = App::on(store.clone());
+    assert_eq!(app.deliver("early").await, StatusCode::NO_CONTENT);
+    let (running, holder) = (key("running"), token());
+    store.claim(&running, holder, LONG).await.unwrap();
+
+    let mut done = Vec::new();
+    let error = loop {
+        let (event, token) = (key(&done.len().to_string()), token());
+        match store.claim(&event, token, LONG).await {
+            Ok(Fresh) => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => break error,
+        }
+        // Also the last one that was taken: it took no more than its claim.
+        assert_eq!(store.commit(&event, token, LONG).await.unwrap(), Held);
+        done.push((event, token));
+        assert!(done.len() < 40_000);
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Full, "{error:?}");
+    println!("{} ids in 3 MB", done.len());
+    assert_eq!(app.deliver("late").await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(app.runs(), 1);
+
+    // Nothing is forgotten, and runs under way go on: also where the scripts have to be sent again.
+    assert_eq!(app.deliver("early").await, StatusCode::OK);
+    for (event, by) in &done {
+        let claimed = store.claim(event, token(), LONG).await.unwrap();
+        assert_eq!(claimed, Done { by: *by });
+    }
+    let mut direct = Direct::to(&server.url()).await;
+    let _: () = direct.say("CONFIG SET maxmemory 1mb").await;
+    let _: () = direct.say("SCRIPT FLUSH").await;
+    let claimed = store.claim(&running, token(), LONG).await.unwrap();
+    assert!(matches!(claimed, Running { .. }));
+    assert_eq!(store.renew(&running, holder, LONG).await.unwrap(), Held);
+    let _: () = direct.say("SCRIPT FLUSH").await;
+    assert_eq!(store.commit(&running, holder, LONG).await.unwrap(), Held);
+    let claimed = store.claim(&running, token(), LONG).await.unwrap();
+    assert_eq!(claimed, Done { by: holder });
+
+    // As soon as there is room, events are taken again.
+    let _: () = direct.say("CONFIG SET maxmemory 8mb").await;
+    assert_eq!(app.deliver("late").await, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_evicts_forgets_and_the_check_says_so() {
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        let settings = ["--maxmemory", "3mb", "--maxmemory-policy", policy];
+        let Some(server) = RedisServer::start(&settings) else {
+            return;
+        };
+        let store = RedisStore::connect(&server.url()).await.unwrap();
+        let findings = store.check().await.unwrap();
+        let expected = Risk::Evicts {
+            policy: policy.to_owned(),
+        };
+        assert!(findings.iter().any(|finding| *finding.risk() == expected));
+        let error = findings.strict().unwrap_err();
+        assert_eq!(error.kind(), RedisErrorKind::Forgets);
+        assert!(format!("{error:?}").contains(policy), "{error:?}");
+
+        // Not in vain: each of more ids than fit is taken, and the memory of many is gone.
+        let mut commands = ::redis::pipe();
+        const EVENTS: usize = 30_000;
+        for number in 0..EVENTS {
+            let name = format!("hookgate:{}", key(&number.to_string()).to_hex());
+            commands.cmd("SET").arg(name).arg("d0123456789abcdef");
+            commands.arg("PX").arg(600_000).ignore();
+        }
+        let mut direct = Direct::to(&server.url()).await;
+        commands.query_async::<()>(&mut direct.0).await.unwrap();
+        let kept: usize = direct.say("DBSIZE").await;
+        assert!(kept < EVENTS / 2, "{kept}");
+    }
+}

@@ -141,7 +141,7 @@ pub use event::{
 };
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
-pub use inbox::{Accepted, Sink};
+pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use inbox::{Inbox, InboxOptions};

@@ -24,6 +24,8 @@ pub enum BuildErrorKind {
     Keys,
     /// Neither a store was given nor deduplication switched off.
     NoStore,
+    /// A store was given, or deduplication switched off, beside the sink of `accept_into`, which is the memory itself.
+    StoreBesideSink,
     /// Handled events would be forgotten while the sender still retries them or a copy can be replayed.
     RetentionTooShort {
         /// What the retry schedule and the window ask for.
@@ -80,6 +82,9 @@ impl BuildErrorKind {
             Self::Keys => "the subscriptions' keys can't be used together".into(),
             Self::NoStore => {
                 "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself".into()
+            }
+            Self::StoreBesideSink => {
+                "a store beside a sink: with .accept_into(sink) the sink remembers what came, so leave out .store(…) and .without_deduplication()".into()
             }
             Self::RetentionTooShort { needed, given } => format!(
                 "a retention of {} s is too short: {} s cover the sender's retries and the window",

@@ -9,10 +9,15 @@ use crate::delivery::Delivery;
 
 /// Where verified deliveries are put before they are answered.
 ///
-/// 1. **The answer comes when the delivery is durable**, and not before: the sender hears 2xx on it, and never sends again.
+/// 1. **The answer comes when the delivery is durable**, and not before: the sender hears 2xx on it, and never sends again. That holds
+///    for a duplicate as well: what it doubles is durable by then.
 /// 2. **Each call is one indivisible step.** Of any number of copies at a time, one is [`New`](Accepted::New).
 /// 3. **An id is remembered for `retain`** at least, counted from its acceptance, and for as long as its delivery is not handled.
-/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the retry finds out.
+/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the retry finds out. A future that is
+///    dropped, as happens after 30 s, says no more than an error does.
+///
+/// [`Acceptor`](crate::Acceptor) asks it, and has an example. An [inbox](crate::inbox) is one, and a queue that you run already can be one:
+/// `examples/jetstream` shows it. Where many workers of one process accept, an `Arc` of a sink is a sink.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;

@@ -51,12 +51,13 @@ pub struct Answer {
 #[non_exhaustive]
 pub struct Settled {
     /// What became of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`).
+    /// Of an acceptance: accepted, replayed, refused by the sink, or cut off by a drain.
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,
     /// Why, where it failed or found nobody to handle it.
     pub reason: Option<Reason>,
-    /// Time from the claim to the end of the handler.
+    /// Time from the claim to the end of the handler; of an acceptance, the sink's.
     pub elapsed: Duration,
     /// Whether the request had been answered, or its sender had hung up, before the end: that of the handler, or that of a commit or
     /// release that was slow.

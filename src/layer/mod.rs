@@ -39,6 +39,11 @@
 //! [`Receiver::handle`] is the same walk as one call, for a server that knows no tower services: a request in, the
 //! answer out. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
 //!
+//! # In place of a handler
+//!
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) takes the same walk to a [`Sink`](crate::Sink): a delivery
+//! is stored, answered 2xx once it is durable, and handled afterwards. See [`inbox`](crate::inbox).
+//!
 //! # Examples
 //!
 //! With the defaults:
@@ -92,6 +97,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accepting;
 mod already_handled;
 mod body;
 mod catch;
@@ -130,6 +136,7 @@ pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;
 
+pub(crate) use accepting::{accept, accept_as_service};
 pub(crate) use drain::Bell;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};

@@ -29,6 +29,8 @@ pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 pub(super) enum Own {
     /// No run.
     Refused(Arc<Refusal>),
+    /// The sink has it.
+    Accepted,
     /// Done already.
     Replayed,
     /// The dead-letter hook has it.
@@ -130,7 +132,7 @@ impl From<&Own> for OwnAnswer {
         match own {
             Own::Refused(refusal) => refused(refusal),
             Own::Replayed => done(true),
-            Own::DeadLettered => done(false),
+            Own::Accepted | Own::DeadLettered => done(false),
             Own::Misfit => Self {
                 status: StatusCode::UNPROCESSABLE_ENTITY,
                 error: Some(("VALIDATION_ERROR", MISFIT)),

@@ -58,8 +58,17 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         S::Future: Send + 'static,
     {
         let meeting = Arc::new(Meeting::new());
+        let run = run(work, Arc::clone(&meeting));
+        Self::to(meeting, run)
+    }
+
+    /// A run of another kind, that has its say in `meeting`.
+    pub(super) fn to(
+        meeting: Arc<Meeting<R, E>>,
+        run: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
         Self {
-            run: Some(Box::pin(run(work, Arc::clone(&meeting)))),
+            run: Some(Box::pin(run)),
             runtime: Handle::try_current().ok(),
             meeting,
         }

@@ -98,7 +98,7 @@ where
 ///
 /// Dropping it leaves a begun run going: it moves to a task of its own, and commits or releases its claim at its end.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture<R, E>(Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
+pub struct ResponseFuture<R, E>(pub(super) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
 
 type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
@@ -151,7 +151,7 @@ impl Delivering {
         B: Body,
     {
         let (parts, body) = request.into_parts();
-        self.tape.head(&self.receiver, &parts);
+        self.head(&parts);
         async move {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
                 && delivery.by() == self.receiver.id()
@@ -168,13 +168,10 @@ impl Delivering {
                 Ok(delivery) => delivery,
                 Err(refusal) => return Ok(self.refuse(refusal, None)),
             };
-            self.trace.recognised(&delivery);
-            self.meter.recognised(&delivery);
-            let budget_ends = self.started + self.receiver.shared.layer.budget;
-            if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
-                let refusal = Refusal::new(RefusalKind::OutOfTime);
-                return Ok(self.refuse(refusal, Some(delivery)));
-            }
+            let budget_ends = match self.recognised(&delivery) {
+                Ok(budget_ends) => budget_ends,
+                Err(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
+            };
             let mut request =
                 Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
             request.extensions_mut().insert(delivery.clone());
@@ -189,8 +186,32 @@ impl Delivering {
         }
     }
 
+    pub(super) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Notes the head for the log.
+    pub(super) fn head(&self, parts: &Parts) {
+        self.tape.head(&self.receiver, parts);
+    }
+
+    /// Notes who it is, and says until when it has to be answered, if there is time enough to begin.
+    pub(super) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
+        self.trace.recognised(delivery);
+        self.meter.recognised(delivery);
+        let budget_ends = self.started + self.receiver.shared.layer.budget;
+        if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
+            return Err(Refusal::new(RefusalKind::OutOfTime));
+        }
+        Ok(budget_ends)
+    }
+
     /// The first three steps of the walk: head, body, signature.
-    async fn take_in<B: Body>(&self, parts: &Parts, body: B) -> Result<Delivery, Refusal> {
+    pub(super) async fn take_in<B: Body>(
+        &self,
+        parts: &Parts,
+        body: B,
+    ) -> Result<Delivery, Refusal> {
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
         let times = &self.receiver.shared.layer;
@@ -235,7 +256,11 @@ impl Delivering {
         self.receiver.recognise(intake, &head)
     }
 
-    fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
+    pub(super) fn refuse<R>(
+        &self,
+        refusal: Refusal,
+        delivery: Option<Delivery>,
+    ) -> Response<ResponseBody<R>> {
         let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
         let response = response::own(&self.receiver, &Own::Refused(Arc::clone(&refusal)));
         let reason: Reason = Arc::clone(&refusal) as Reason;
@@ -250,7 +275,7 @@ impl Delivering {
         self.send(response, answer)
     }
 
-    fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+    pub(super) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
             End::Refused(refusal) => {
                 // Without a source it is this layer that has given the call up; the steps note what the store says itself.

@@ -58,7 +58,7 @@ mod on {
                 .record("hookgate.outcome", name);
             let done = matches!(
                 answer.outcome,
-                Outcome::Handled | Outcome::Replayed { same_body: true }
+                Outcome::Accepted | Outcome::Handled | Outcome::Replayed { same_body: true }
             );
             if !done {
                 self.0.record("error.type", name);
@@ -98,7 +98,10 @@ mod on {
         let name = run.outcome.name();
         // As above; the hooks are told after this.
         let _ = caught(|| match (&run.reason, run.outcome) {
-            (None, Outcome::Handled | Outcome::Replayed { same_body: true }) => {
+            (
+                None,
+                Outcome::Accepted | Outcome::Handled | Outcome::Replayed { same_body: true },
+            ) => {
                 tracing::debug!(outcome = name, "run ended late");
             }
             (None, _) => tracing::warn!(outcome = name, "run ended late"),

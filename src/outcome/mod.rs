@@ -19,6 +19,8 @@ pub enum Outcome {
         /// still a duplicate.
         same_body: bool,
     },
+    /// Stored by the sink of an `Acceptor`, and durable: 200. It is handled afterwards.
+    Accepted,
     /// The handler answered 2xx and the claim was committed.
     Handled,
     /// Nothing here handles such an event, as the event router finds where it has no arm: answered 2xx, and the claim was
@@ -30,7 +32,7 @@ pub enum Outcome {
     DeadLettered,
     /// The run failed and its claim was released: a retry runs again.
     Failed(Failure),
-    /// The budget ended before the run: 503. The run goes on and settles at its end.
+    /// The budget ended before the run, or before the sink's answer: 503. It goes on and settles at its end.
     RunsOn,
 }
 
@@ -78,6 +80,7 @@ impl Outcome {
             Self::Refused(kind) => kind.name(),
             Self::Replayed { same_body: true } => "replayed",
             Self::Replayed { same_body: false } => "replayed_with_other_body",
+            Self::Accepted => "accepted",
             Self::Handled => "handled",
             Self::Unhandled => "unhandled",
             Self::HandledUnrecorded(Unrecorded::Lost) => "handled_claim_lost",

@@ -62,11 +62,12 @@ pub enum RefusalKind {
     NoPermitFree,
     /// The receiver is draining: 503.
     ShuttingDown,
-    /// The store of claims could not answer: 503. The source is a [`StoreError`].
+    /// The store of claims, or the sink of an `Acceptor`, could not answer: 503. The source is a [`StoreError`].
     StoreUnavailable,
-    /// The store of claims did not answer in its share of the budget, or not before the lease that it granted had ended: 503.
+    /// The store of claims did not answer in its share of the budget, or not before the lease that it granted had ended: 503. Or a
+    /// sink said that it was too slow, or was given up.
     StoreTooSlow,
-    /// The store of claims is full and told to refuse: 503.
+    /// The store of claims, or the sink, is full and told to refuse: 503.
     StoreFull,
     /// Too little of the budget was left after the body to begin a run: 503.
     OutOfTime,
@@ -188,9 +189,9 @@ impl RefusalKind {
             Self::NotLookedUp => "the subscription's keys have to be looked up first",
             Self::NoPermitFree => "as many runs are under way as are allowed",
             Self::ShuttingDown => "the receiver is shutting down",
-            Self::StoreUnavailable => "the store of claims could not answer",
-            Self::StoreTooSlow => "the store of claims used up its share of the budget",
-            Self::StoreFull => "the store of claims is full",
+            Self::StoreUnavailable => "the store could not answer",
+            Self::StoreTooSlow => "the store used up its share of the budget",
+            Self::StoreFull => "the store is full",
             Self::OutOfTime => "too little of the budget was left to begin",
             Self::StillRunning => "another copy is still running",
             Self::TooManyWaiting => "too many copies wait for another one already",

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+#[cfg(feature = "tower")]
+use super::accepting::NoClaims;
 use super::{Gate, Receiver, Shared, Vitals};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
@@ -220,6 +222,16 @@ impl ReceiverBuilder {
             unwrapped => unwrapped,
         };
         !matches!(self.store, Some(Dedupe::Without))
+    }
+
+    /// For what accepts in place of claiming: no store may be set, and none is there.
+    #[cfg(feature = "tower")]
+    pub(crate) fn build_to_accept(mut self) -> Result<Receiver, BuildError> {
+        if self.store.is_some() {
+            return Err(BuildError::new(Kind::StoreBesideSink));
+        }
+        self.store = Some(Dedupe::By(Arc::new(NoClaims)));
+        self.build()
     }
 
     /// Checks the settings against each other.

@@ -37,6 +37,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "tower")]
+mod accepting;
 mod builder;
 mod gate;
 mod head;

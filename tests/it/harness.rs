@@ -157,7 +157,7 @@ impl Harness {
 }
 
 impl Told {
-    fn listen(self, builder: ReceiverBuilder) -> ReceiverBuilder {
+    pub fn listen(self, builder: ReceiverBuilder) -> ReceiverBuilder {
         let Self {
             answers,
             settled,

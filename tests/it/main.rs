@@ -5,6 +5,8 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 
 #[cfg(feature = "axum")]
+mod accept;
+#[cfg(feature = "axum")]
 mod bodies;
 #[cfg(feature = "cli")]
 mod cli;

@@ -7,8 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use hookgate::{
-    DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, LocalStore, Receiver, Secret,
-    SubscriptionId, provider_fn,
+    Accepted, DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, LocalStore, Receiver, Secret,
+    Sink, StoreError, StoreErrorKind, StoreFuture, SubscriptionId, provider_fn,
 };
 use http::{Request, StatusCode};
 use metrics::{
@@ -178,6 +178,65 @@ async fn every_request_is_counted_once_by_what_became_of_it_and_why() {
             ("outcome=handled,reason=none,late=false", 1.0),
             ("outcome=handled,reason=none,late=true", 1.0),
         ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn acceptances_are_counted_and_timed_like_runs() {
+    #[derive(Debug, Default)]
+    struct ByTurns(std::sync::atomic::AtomicUsize);
+
+    impl Sink for ByTurns {
+        fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
+            let turn = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            StoreFuture::boxed(async move {
+                sleep(Duration::from_secs(if turn == 3 { 7 } else { 1 })).await;
+                match turn {
+                    1 => Ok(Accepted::Duplicate { same_body: true }),
+                    2 => Err(StoreError::new(StoreErrorKind::Full)),
+                    _ => Ok(Accepted::New),
+                }
+            })
+        }
+    }
+
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let clock = TokioClock::start();
+    let acceptor = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .clock(clock.clone())
+        .accept_into(ByTurns::default())
+        .unwrap();
+    for status in [200, 200, 503, 503] {
+        let sent = Sent::event("evt_1").request(&clock);
+        assert_eq!(acceptor.handle(sent).await.status(), status);
+    }
+    pass(10_000).await;
+    let mine =
+        |outcome, reason| format!("outcome={outcome},reason={reason},scope=default,key=primary");
+    let expected = [
+        (mine("accepted", "none"), 1.0),
+        (mine("replayed", "none"), 1.0),
+        (mine("refused", "store_full"), 1.0),
+        (mine("runs_on", "none"), 1.0),
+    ];
+    assert_eq!(
+        of(&recorder, "hookgate_deliveries_total"),
+        expected.into_iter().collect()
+    );
+    assert_eq!(
+        of(&recorder, "hookgate_runs_total"),
+        is(&[
+            ("outcome=accepted,reason=none,late=false", 1.0),
+            ("outcome=accepted,reason=none,late=true", 1.0),
+            ("outcome=replayed,reason=none,late=false", 1.0),
+            ("outcome=refused,reason=store_full,late=false", 1.0),
+        ])
+    );
+    assert_eq!(
+        of(&recorder, "hookgate_handler_duration_seconds_sum")["outcome=accepted,event_type=row.deleted"],
+        8.0
     );
 }
 

@@ -28,7 +28,7 @@ fn public_types_cross_threads() {
     #[cfg(feature = "tower")]
     each! { crosses_threads:
         WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLettered, DeadLetter, Drained,
-        AlreadyHandled,
+        AlreadyHandled, Acceptor,
     }
 }
 

@@ -132,6 +132,7 @@ impl Became {
         let (name, remarkable) = match outcome {
             Outcome::Refused(_) => ("refused", true),
             Outcome::Replayed { same_body } => ("replayed", !same_body),
+            Outcome::Accepted => ("accepted", false),
             Outcome::Handled => ("handled", false),
             Outcome::HandledUnrecorded(_) => ("handled", true),
             Outcome::Unhandled => ("unhandled", false),

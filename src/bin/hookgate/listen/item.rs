@@ -24,7 +24,8 @@ impl Verdict {
     /// From the name of an outcome, since that is what a log keeps.
     fn of(outcome: &str) -> Self {
         match outcome {
-            "handled"
+            "accepted"
+            | "handled"
             | "unhandled"
             | "handled_claim_lost"
             | "handled_commit_failed"

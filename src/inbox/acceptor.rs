@@ -1,0 +1,184 @@
+//! Verify, store, answer: the receiver's walk with a sink at its end.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::sink::Sink;
+use crate::error::BuildError;
+use crate::layer::{ResponseBody, ResponseFuture, VerifiedBody, accept, accept_as_service};
+use crate::receiver::{Receiver, ReceiverBuilder};
+
+/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
+///
+/// Made by [`ReceiverBuilder::accept_into`]. It is a tower service, in axum `post_service(acceptor)`; for any other server there is
+/// [`handle`](Self::handle). Clones share everything.
+///
+/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to where the
+/// layer would claim:
+///
+/// | the sink | answer | told to the operator |
+/// |---|---|---|
+/// | says [`New`](crate::Accepted::New) | 200, empty | [`Outcome::Accepted`](crate::Outcome::Accepted) |
+/// | says [`Duplicate`](crate::Accepted::Duplicate) | 200, empty, `Idempotent-Replayed: true` | `Replayed` |
+/// | answers with an error | 503, `Retry-After` | `Refused`: `StoreUnavailable`, `StoreTooSlow` or `StoreFull`; `on_failed` |
+/// | panics | 503, `Retry-After`: a retry may find it well | `Refused`: `StoreUnavailable`; `on_failed` |
+/// | has not answered when the budget ends | 503, `Retry-After`; **it goes on**, and the retry finds it | `RunsOn`, and its end by `on_settled` |
+/// | has not answered for 30 s, or for [`run_limit`](ReceiverBuilder::run_limit) if that is shorter | – ; given up | `on_settled` and `on_failed`: `StoreTooSlow` |
+/// | is cut off by a [drain](Receiver::drain) whose time is up | 503, if anyone still listens | `Failed`: `Drained` |
+///
+/// As many may be under way as [`max_runs`](ReceiverBuilder::max_runs) says. A sender that hangs up cuts nothing off. Copies that
+/// come together each ask the sink, which answers `New` to one.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use std::sync::Mutex;
+/// use std::time::Duration;
+/// use bytes::Bytes;
+/// use hookgate::{Accepted, Delivery, EventKey, Receiver, Secret, Sink, StoreFuture};
+/// use http_body_util::Full;
+/// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+/// # use http::Request;
+///
+/// /// Shows the shape; what is durable writes to a disk first.
+/// #[derive(Debug, Default)]
+/// struct Kept(Mutex<HashSet<EventKey>>);
+///
+/// impl Sink for Kept {
+///     fn accept<'a>(&'a self, delivery: &'a Delivery, _retain: Duration) -> StoreFuture<'a, Accepted> {
+///         let is_new = self.0.lock().unwrap().insert(*delivery.key());
+///         let accepted = if is_new { Accepted::New } else { Accepted::Duplicate { same_body: true } };
+///         StoreFuture::ready(Ok(accepted))
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// # let timestamp = Timestamp::at(SystemClock.now())?;
+/// # let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+/// # let request = Request::post("/webhooks")
+/// #     .header("x-service-timestamp", timestamp.as_str())
+/// #     .header("x-service-signature", &signature)
+/// #     .body(Full::new(Bytes::from(body)))?;
+/// let acceptor = Receiver::builder().secret(secret).accept_into(Kept::default())?;
+/// // In axum: Router::new().route("/webhooks", post_service(acceptor.clone()))
+///
+/// # let again = request.clone();
+/// let first = acceptor.handle(request).await;
+/// assert_eq!((first.status().as_u16(), first.headers().get("idempotent-replayed")), (200, None));
+/// let copy = acceptor.handle(again).await;
+/// assert_eq!(copy.headers()["idempotent-replayed"], "true");
+///
+/// acceptor.receiver().drain(Duration::from_secs(30)).await; // at shutdown
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Security
+/// Nothing reaches the sink that is not authentic and fresh: whoever has no secret writes nothing.
+#[derive(Clone)]
+pub struct Acceptor {
+    receiver: Receiver,
+    sink: Arc<dyn Sink>,
+}
+
+/// Accepting in place of handling (feature `tower`).
+impl ReceiverBuilder {
+    /// Ends the builder in place of [`build`](Self::build): what is authentic and fresh goes into `sink`, and is answered 2xx once it
+    /// is durable there. See [`Acceptor`].
+    ///
+    /// The sink is the memory of what came. So [`store`](Self::store) and
+    /// [`without_deduplication`](Self::without_deduplication) are errors beside it, and [`retention`](Self::retention), passed with each
+    /// delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), but for the store: `StoreBesideSink` where one was given, or switched off. See
+    /// [`BuildErrorKind`](crate::BuildErrorKind).
+    ///
+    /// ```
+    /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
+    /// # use hookgate::{Accepted, Delivery, Sink, StoreFuture};
+    /// # #[derive(Debug)]
+    /// # struct Queue;
+    /// # impl Sink for Queue {
+    /// #     fn accept<'a>(&'a self, _: &'a Delivery, _: std::time::Duration) -> StoreFuture<'a, Accepted> {
+    /// #         StoreFuture::ready(Ok(Accepted::New))
+    /// #     }
+    /// # }
+    ///
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let both = Receiver::builder().secret(secret).store(LocalStore::default()).accept_into(Queue);
+    /// assert_eq!(both.err().map(|error| error.kind()), Some(BuildErrorKind::StoreBesideSink));
+    /// # Ok::<(), hookgate::SecretError>(())
+    /// ```
+    pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, BuildError> {
+        Ok(Acceptor {
+            receiver: self.build_to_accept()?,
+            sink: Arc::new(sink),
+        })
+    }
+}
+
+impl Acceptor {
+    /// Takes a delivery from its request to its answer, for a server without tower services.
+    ///
+    /// What to pass, and what comes of dropping the future, stands at [`Receiver::handle`]. The answer's extensions hold an
+    /// [`Answer`](crate::Answer).
+    ///
+    /// # Panics
+    /// Without a tokio runtime that has its timers enabled, as tokio's timers do.
+    ///
+    /// # Security
+    /// As for [`Receiver::handle`]: method, headers and body as they came.
+    pub fn handle<B: Body>(
+        &self,
+        request: Request<B>,
+    ) -> impl Future<Output = Response<Bytes>> + use<B> {
+        accept(&self.receiver, &self.sink, request)
+    }
+
+    /// The receiver, for its [health](Receiver::health), its [drain](Receiver::drain), its [keys](Receiver::keys) and its metrics.
+    ///
+    /// It claims nothing: a handler behind its `layer` or `handle` is never called, and every delivery there is answered 503. For
+    /// handlers on another route, build a receiver of their own; the [keys](ReceiverBuilder::keys) can be shared.
+    #[must_use]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+}
+
+impl<B> Service<Request<B>> for Acceptor
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody<VerifiedBody>>;
+    type Error = Infallible;
+    type Future = ResponseFuture<VerifiedBody, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        accept_as_service(&self.receiver, &self.sink, request)
+    }
+}
+
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptor")
+            .field("receiver", &self.receiver)
+            .field("sink", &self.sink)
+            .finish()
+    }
+}

@@ -1,0 +1,212 @@
+//! The walk of a delivery that is stored in place of being handled: its run asks a sink instead of a store and a handler.
+//!
+//! No copy waits for another one here. Each asks the sink, whose answer is one indivisible step.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until};
+
+use super::body::{ResponseBody, VerifiedBody};
+use super::catch::{CatchUnwind, caught};
+use super::hooks::{Reason, Settled};
+use super::meeting::{End, Ended, Meeting, Phase};
+use super::response::Own;
+use super::run::{Attached, LATE_STORE_CALL};
+use super::service::{Delivering, ResponseFuture};
+use super::{metrics, trace};
+use crate::delivery::Delivery;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::inbox::{Accepted, Sink};
+use crate::outcome::{Failure, Outcome, Refusal};
+use crate::receiver::Receiver;
+
+/// The answer to a delivery, for a tower service.
+pub(crate) fn accept_as_service<B>(
+    receiver: &Receiver,
+    sink: &Arc<dyn Sink>,
+    request: Request<B>,
+) -> ResponseFuture<VerifiedBody, Infallible>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    let delivering = Delivering::begin(receiver.clone(), request.method());
+    let trace = delivering.trace.clone();
+    let answer = delivering.accept(Arc::clone(sink), request);
+    ResponseFuture(Box::pin(trace.within(async { Ok(answer.await) })))
+}
+
+/// The same with its body in one piece, and for a body that need not be `Send`.
+pub(crate) fn accept<B: Body>(
+    receiver: &Receiver,
+    sink: &Arc<dyn Sink>,
+    request: Request<B>,
+) -> impl Future<Output = Response<Bytes>> + use<B> {
+    let delivering = Delivering::begin(receiver.clone(), request.method());
+    let trace = delivering.trace.clone();
+    let answer = trace.within(delivering.accept(Arc::clone(sink), request));
+    async move { answer.await.map(ResponseBody::into_bytes) }
+}
+
+impl Delivering {
+    /// Not an `async fn`, for the reason that `answer` is none.
+    fn accept<B, R>(
+        self,
+        sink: Arc<dyn Sink>,
+        request: Request<B>,
+    ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
+    where
+        B: Body,
+        R: Send + 'static,
+    {
+        let (parts, body) = request.into_parts();
+        self.head(&parts);
+        async move {
+            let delivery = match self.take_in(&parts, body).await {
+                Ok(delivery) => delivery,
+                Err(refusal) => return self.refuse(refusal, None),
+            };
+            let budget_ends = match self.recognised(&delivery) {
+                Ok(budget_ends) => budget_ends,
+                Err(refusal) => return self.refuse(refusal, Some(delivery)),
+            };
+            let meeting = Arc::new(Meeting::new());
+            let receiver = self.receiver().clone();
+            let run = run(receiver, delivery.clone(), sink, Arc::clone(&meeting));
+            let ended = Attached::to(meeting, run).until(budget_ends).await;
+            if ended.outcome == Outcome::RunsOn {
+                // It is the sink that has used the budget up. What it says later does not say that it is well.
+                self.receiver().shared.gate.vitals.store_failed();
+            }
+            match self.conclude::<R, Infallible>(ended, delivery) {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        }
+    }
+}
+
+/// One acceptance: under a permit, so that a drain waits for it, and told at its end like any run.
+async fn run<R>(
+    receiver: Receiver,
+    delivery: Delivery,
+    sink: Arc<dyn Sink>,
+    meeting: Arc<Meeting<R, Infallible>>,
+) {
+    let permit = match receiver.enter() {
+        Ok(permit) => permit,
+        Err(refusal) => return meeting.end(Ended::refused(refusal)),
+    };
+    // From here on it goes on without its request: what the sink has begun is not to be cut off half way.
+    meeting.enter(Phase::Handling);
+    let started = Instant::now();
+    let asked = ask(&receiver, &delivery, &*sink).await;
+    let ended = judged(asked, &receiver, &meeting);
+    let (outcome, reason) = match &ended.end {
+        End::Refused(refusal) => (
+            ended.outcome,
+            Some(Arc::new(refusal.clone()) as Reason), // its request, if there is one, gets the refusal itself
+        ),
+        _ => (ended.outcome, None),
+    };
+    let late = meeting.alone();
+    meeting.end(ended);
+    let settled = Settled {
+        outcome,
+        delivery,
+        reason,
+        elapsed: started.elapsed(),
+        late,
+    };
+    trace::ended(&settled);
+    metrics::settled(&receiver, &settled);
+    receiver.shared.layer.hooks.settled(&settled);
+    // A refusal that is answered is reported with the answer.
+    let unheard = late && matches!(outcome, Outcome::Refused(_));
+    if unheard || matches!(outcome, Outcome::Failed(_)) {
+        let (delivery, reason) = (&settled.delivery, settled.reason);
+        receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+    }
+    // The permit goes last: a drain that sees no run must find all of them told.
+    drop(permit);
+}
+
+/// How the sink's call ended.
+enum Asked {
+    Answered(Result<Accepted, StoreError>),
+    /// The receiver was drained, and the time for it was up.
+    Aborted,
+}
+
+/// Asks the sink, for as long as a run may take and no longer than a store's call that nobody waits for.
+async fn ask(receiver: &Receiver, delivery: &Delivery, sink: &dyn Sink) -> Asked {
+    let limit = receiver.shared.layer.run_limit.min(LATE_STORE_CALL);
+    let retain = receiver.retains_for();
+    let mut call = pin!(Some(CatchUnwind::new(async {
+        sink.accept(delivery, retain).await
+    })));
+    // Not bound to the task's budget of polls: a sink that uses it up each time would silence the alarm.
+    let mut alarm = pin!(unconstrained(sleep_until(Instant::now() + limit)));
+    let mut aborted = pin!(receiver.shared.gate.bell.aborted());
+    let asked = poll_fn(|context| {
+        if let Some(running) = call.as_mut().as_pin_mut()
+            && let Poll::Ready(answered) = running.poll(context)
+        {
+            return Poll::Ready(Asked::Answered(answered.unwrap_or_else(|_| {
+                Err(StoreError::new(StoreErrorKind::Unavailable).caused_by("the sink panicked"))
+            })));
+        }
+        if aborted.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Asked::Aborted);
+        }
+        if alarm.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Asked::Answered(Err(gave_up_after(limit))));
+        }
+        Poll::Pending
+    })
+    .await;
+    // A future can panic in its destructor too.
+    let _ = caught(|| call.set(None));
+    asked
+}
+
+fn gave_up_after(limit: Duration) -> StoreError {
+    let below = format!("the sink has not answered for {} ms", limit.as_millis());
+    StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
+}
+
+/// What the answer means, noted for the receiver's health.
+fn judged<R>(
+    asked: Asked,
+    receiver: &Receiver,
+    meeting: &Meeting<R, Infallible>,
+) -> Ended<R, Infallible> {
+    let Asked::Answered(answered) = asked else {
+        return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
+    };
+    let vitals = &receiver.shared.gate.vitals;
+    if !meeting.alone() || meeting.hung_up() {
+        vitals.store_said(&answered);
+    }
+    match answered {
+        Ok(accepted) => {
+            vitals.accepted();
+            match accepted {
+                Accepted::New => Ended::own(Own::Accepted, Outcome::Accepted),
+                Accepted::Duplicate { same_body } => {
+                    Ended::own(Own::Replayed, Outcome::Replayed { same_body })
+                }
+            }
+        }
+        Err(error) => Ended::refused(Refusal::from(error)),
+    }
+}

@@ -1,0 +1,770 @@
+//! The acceptor: verify, store, answer. Each row of the outcomes table that applies, in virtual time, with sinks by script.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use axum::routing::{post, post_service};
+use hookgate::{
+    Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, LocalStore, Outcome,
+    Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
+    Unready,
+};
+use http::{Request, StatusCode};
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+
+use crate::harness::{SECRET, Sent, TokioClock, Told, pass, replayed, stalled_body};
+
+type Said = Result<Accepted, StoreError>;
+type Saying = Pin<Box<dyn Future<Output = Said> + Send>>;
+
+/// A sink that answers as its script says, by the number of the call.
+struct Scripted {
+    script: Box<dyn Fn(Delivery, usize) -> Saying + Send + Sync>,
+    calls: AtomicUsize,
+    /// Calls that were given up before they had an answer.
+    dropped: Arc<AtomicUsize>,
+    retained: Mutex<Vec<Duration>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+impl Sink for Scripted {
+    fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        self.retained.lock().unwrap().push(retain);
+        let saying = (self.script)(delivery.clone(), call);
+        let mut given_up = GivenUp(Some(Arc::clone(&self.dropped)));
+        StoreFuture::boxed(async move {
+            let said = saying.await;
+            given_up.ended();
+            said
+        })
+    }
+}
+
+/// Counts a call that is dropped before its end.
+struct GivenUp(Option<Arc<AtomicUsize>>);
+
+impl GivenUp {
+    fn ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if let Some(count) = &self.0 {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// An acceptor behind a route of axum.
+struct Rig {
+    acceptor: Acceptor,
+    sink: Arc<Scripted>,
+    app: Router,
+    clock: TokioClock,
+    told: Told,
+}
+
+impl Rig {
+    fn new<F>(
+        settings: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder,
+        script: impl Fn(Delivery, usize) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Said> + Send + 'static,
+    {
+        let (clock, told) = (TokioClock::start(), Told::default());
+        let sink = Arc::new(Scripted {
+            script: Box::new(move |delivery, call| Box::pin(script(delivery, call))),
+            calls: AtomicUsize::new(0),
+            dropped: Arc::default(),
+            retained: Mutex::default(),
+        });
+        let builder = told.clone().listen(builder().clock(clock.clone()));
+        let acceptor = settings(builder).accept_into(Arc::clone(&sink)).unwrap();
+        let app = Router::new().route("/webhooks", post_service(acceptor.clone()));
+        Self {
+            acceptor,
+            sink,
+            app,
+            clock,
+            told,
+        }
+    }
+
+    fn of<F>(script: impl Fn(Delivery, usize) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Said> + Send + 'static,
+    {
+        Self::new(|builder| builder, script)
+    }
+
+    fn send(&self, sent: &Sent) -> impl Future<Output = Response> + Send + use<> {
+        self.ask(sent.request(&self.clock))
+    }
+
+    fn ask(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<> {
+        let answer = self.app.clone().oneshot(request);
+        async { answer.await.unwrap() }
+    }
+
+    async fn begin(&self, sent: &Sent) -> tokio::task::JoinHandle<Response> {
+        let task = tokio::spawn(self.send(sent));
+        pass(0).await;
+        task
+    }
+
+    fn calls(&self) -> usize {
+        self.sink.calls.load(Ordering::SeqCst)
+    }
+
+    fn given_up(&self) -> usize {
+        self.sink.dropped.load(Ordering::SeqCst)
+    }
+
+    fn answers(&self) -> Vec<Outcome> {
+        self.told.answers.lock().unwrap().clone()
+    }
+
+    /// The outcomes that `on_failed` was told.
+    fn failed(&self) -> Vec<Outcome> {
+        let failed = self.told.failed.lock().unwrap();
+        failed.iter().map(|failed| failed.outcome).collect()
+    }
+
+    fn settled(&self) -> Vec<(Outcome, bool)> {
+        let settled = self.told.settled.lock().unwrap();
+        settled.iter().map(|run| (run.outcome, run.late)).collect()
+    }
+}
+
+fn builder() -> ReceiverBuilder {
+    Receiver::builder().secret(Secret::new(SECRET).unwrap())
+}
+
+async fn is_empty(response: Response) -> bool {
+    let body = axum::body::to_bytes(response.into_body(), 1_000).await;
+    body.unwrap().is_empty()
+}
+
+fn not_now(response: &Response) -> bool {
+    response.status() == 503 && response.headers().contains_key("retry-after")
+}
+
+/// What a sink that keeps its word answers, over what it has stored.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<HashMap<EventKey, Bytes>>>);
+
+impl Kept {
+    fn keep(&self, delivery: &Delivery) -> Accepted {
+        let mut kept = self.0.lock().unwrap();
+        match kept.get(delivery.key()) {
+            Some(before) => Accepted::Duplicate {
+                same_body: before == delivery.body(),
+            },
+            None => {
+                kept.insert(*delivery.key(), delivery.body().clone());
+                Accepted::New
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+const REPLAY: Outcome = Outcome::Replayed { same_body: true };
+const TOO_SLOW: Outcome = Outcome::Refused(RefusalKind::StoreTooSlow);
+const UNAVAILABLE: Outcome = Outcome::Refused(RefusalKind::StoreUnavailable);
+
+#[tokio::test(start_paused = true)]
+async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
+    let kept = Kept::default();
+    let keeping = kept.clone();
+    let rig = Rig::of(move |delivery, _| {
+        let accepted = keeping.keep(&delivery);
+        async move { Ok(accepted) }
+    });
+    let sent = Sent::event("evt_1");
+    let answer = rig.send(&sent).await;
+    assert_eq!(answer.status(), 200);
+    assert!(!replayed(&answer));
+    let told: &Answer = answer.extensions().get().unwrap();
+    assert_eq!((told.outcome, told.status), (Outcome::Accepted, 200));
+    assert!(is_empty(answer).await);
+    let copy = rig.send(&sent).await;
+    assert!(replayed(&copy) && is_empty(copy).await);
+    let other = Sent {
+        body: format!("{} ", sent.body),
+        ..sent.clone()
+    };
+    assert!(replayed(&rig.send(&other).await));
+    let outcomes = [
+        Outcome::Accepted,
+        REPLAY,
+        Outcome::Replayed { same_body: false },
+    ];
+    assert_eq!(rig.answers(), outcomes);
+    assert_eq!(rig.settled(), outcomes.map(|outcome| (outcome, false)));
+    assert!(rig.failed().is_empty());
+    let stored = kept.0.lock().unwrap();
+    assert_eq!(stored.values().collect::<Vec<_>>(), [&sent.body]);
+    let health = rig.acceptor.receiver().health();
+    assert!(health.is_ready() && health.last_accepted.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_is_told_for_how_long_to_remember() {
+    let days = |days: u64| Duration::from_secs(days * 86_400);
+    for (set, passed) in [(None, days(2)), (Some(days(7)), days(7))] {
+        let rig = Rig::new(
+            |builder| match set {
+                Some(retention) => builder.retention(retention),
+                None => builder,
+            },
+            |_, _| async { Ok(Accepted::New) },
+        );
+        rig.send(&Sent::event("evt_1")).await;
+        assert_eq!(*rig.sink.retained.lock().unwrap(), [passed]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_2xx_before_the_sink_has_said_durable() {
+    let rig = Rig::of(|_, _| async {
+        sleep(Duration::from_secs(3)).await;
+        Ok(Accepted::New)
+    });
+    let asked = rig.begin(&Sent::event("evt_1")).await;
+    pass(2_900).await;
+    assert!(!asked.is_finished());
+    pass(200).await;
+    assert!(asked.is_finished());
+    assert_eq!(asked.await.unwrap().status(), 200);
+    assert_eq!(rig.settled(), [(Outcome::Accepted, false)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_is_503_by_its_kind_and_the_retry_is_accepted() {
+    for (error, kind) in [
+        (StoreErrorKind::Unavailable, RefusalKind::StoreUnavailable),
+        (StoreErrorKind::TimedOut, RefusalKind::StoreTooSlow),
+        (StoreErrorKind::Full, RefusalKind::StoreFull),
+    ] {
+        let rig = Rig::of(move |_, call| async move {
+            if call == 1 {
+                return Err(StoreError::new(error).caused_by("made-up fault of the disk"));
+            }
+            Ok(Accepted::New)
+        });
+        let sent = Sent::event("evt_1");
+        assert!(not_now(&rig.send(&sent).await), "{kind:?}");
+        let refused = Outcome::Refused(kind);
+        assert_eq!(rig.failed(), [refused]);
+        let failed = rig.told.failed.lock().unwrap()[0].clone();
+        assert_eq!(failed.delivery.unwrap().body(), &sent.body);
+        let reason: &(dyn std::error::Error + 'static) = &*failed.reason.unwrap();
+        let chain: Vec<_> = std::iter::successors(Some(reason), |error| error.source())
+            .map(ToString::to_string)
+            .collect();
+        assert!(
+            chain.ends_with(&["made-up fault of the disk".into()]),
+            "{chain:?}"
+        );
+        assert_eq!(rig.send(&sent).await.status(), 200);
+        assert_eq!(rig.answers(), [refused, Outcome::Accepted]);
+        assert_eq!(
+            rig.settled(),
+            [(refused, false), (Outcome::Accepted, false)]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
+    let rig = Rig::of(|_, call| {
+        assert_ne!(call, 1, "made-up panic of the call");
+        async move {
+            assert_ne!(call, 2, "made-up panic of the future");
+            Ok(Accepted::New)
+        }
+    });
+    for _ in 0..2 {
+        assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
+    }
+    assert_eq!(rig.send(&Sent::event("evt_1")).await.status(), 200);
+    assert_eq!(rig.answers(), [UNAVAILABLE, UNAVAILABLE, Outcome::Accepted]);
+    assert_eq!(rig.failed(), [UNAVAILABLE, UNAVAILABLE]);
+    assert_eq!(rig.acceptor.receiver().runs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
+    let kept = Kept::default();
+    let keeping = kept.clone();
+    let rig = Rig::of(move |delivery, call| {
+        let kept = keeping.clone();
+        async move {
+            if call == 1 {
+                sleep(Duration::from_secs(7)).await;
+            }
+            Ok(kept.keep(&delivery))
+        }
+    });
+    let sent = Sent::event("evt_1");
+    let began = Instant::now();
+    assert!(not_now(&rig.send(&sent).await));
+    assert_eq!(began.elapsed(), Duration::from_millis(4_500));
+    assert_eq!(rig.answers(), [Outcome::RunsOn]);
+    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (1, 0));
+    pass(3_000).await;
+    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (0, 1));
+    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
+    assert!(replayed(&rig.send(&sent).await));
+    assert!(rig.failed().is_empty(), "nothing was lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_after_its_request_is_told_to_the_operator() {
+    let rig = Rig::of(|_, _| async {
+        sleep(Duration::from_secs(7)).await;
+        Err(StoreError::new(StoreErrorKind::Unavailable))
+    });
+    assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
+    assert!(rig.failed().is_empty());
+    pass(3_000).await;
+    assert_eq!(rig.failed(), [UNAVAILABLE]);
+    assert_eq!(rig.settled(), [(UNAVAILABLE, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_never_answers_is_given_up_after_30_s() {
+    let rig = Rig::of(|_, _| pending());
+    assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
+    pass(25_400).await;
+    assert_eq!((rig.acceptor.receiver().runs(), rig.given_up()), (1, 0));
+    pass(200).await;
+    assert_eq!((rig.acceptor.receiver().runs(), rig.given_up()), (0, 1));
+    assert_eq!(rig.settled(), [(TOO_SLOW, true)]);
+    assert_eq!(rig.failed(), [TOO_SLOW]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_runs_is_a_limit_for_sinks() {
+    let rig = Rig::new(
+        |builder| builder.run_limit(Duration::from_secs(1)),
+        |_, _| pending(),
+    );
+    let began = Instant::now();
+    assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    assert_eq!(rig.answers(), [TOO_SLOW]);
+    assert_eq!(rig.settled(), [(TOO_SLOW, false)]);
+    assert_eq!((rig.failed(), rig.given_up()), (vec![TOO_SLOW], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
+    let kept = Kept::default();
+    let keeping = kept.clone();
+    let rig = Rig::of(move |delivery, call| {
+        let kept = keeping.clone();
+        async move {
+            sleep(Duration::from_secs(2)).await;
+            if call == 2 {
+                return Err(StoreError::new(StoreErrorKind::Full));
+            }
+            Ok(kept.keep(&delivery))
+        }
+    });
+    let asked = rig.begin(&Sent::event("evt_1")).await;
+    asked.abort();
+    pass(1_000).await;
+    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (1, 0));
+    pass(1_500).await;
+    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (0, 1));
+    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
+    // One that fails then is told, since it may have been the last attempt.
+    let asked = rig.begin(&Sent::event("evt_2")).await;
+    asked.abort();
+    pass(2_500).await;
+    let full = Outcome::Refused(RefusalKind::StoreFull);
+    assert_eq!(rig.failed(), [full]);
+    assert_eq!(rig.settled()[1..], [(full, true)]);
+    assert!(rig.answers().is_empty() && rig.given_up() == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_at_once_are_each_told_what_the_sink_says() {
+    let kept = Kept::default();
+    let keeping = kept.clone();
+    let rig = Rig::of(move |delivery, _| {
+        let kept = keeping.clone();
+        async move {
+            sleep(Duration::from_millis(50)).await;
+            Ok(kept.keep(&delivery))
+        }
+    });
+    let copies: Vec<_> = (0..100)
+        .map(|_| tokio::spawn(rig.send(&Sent::event("evt_1"))))
+        .collect();
+    let mut new = 0;
+    for copy in copies {
+        let answer = copy.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        new += usize::from(!replayed(&answer));
+    }
+    assert_eq!((new, rig.calls(), kept.len()), (1, 100, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_authentic_and_usable_never_reaches_the_sink() {
+    let rig = Rig::of(|_, _| async { Ok(Accepted::New) });
+    let sent = Sent::event("evt_1");
+    let edited = |edit: fn(&mut Request<Body>)| {
+        let mut request = sent.request(&rig.clock);
+        edit(&mut request);
+        request
+    };
+    let forged = Sent {
+        secret: "whsec_made_up_by_a_forger",
+        ..sent.clone()
+    };
+    let stale = Sent {
+        age: 301,
+        ..sent.clone()
+    };
+    let unusable = Sent {
+        body: "[]".into(),
+        ..sent.clone()
+    };
+    let large = Sent {
+        body: "x".repeat((1 << 20) + 1),
+        ..sent.clone()
+    };
+    for (request, status) in [
+        (
+            edited(|request| *request.method_mut() = http::Method::PUT),
+            405,
+        ),
+        (
+            edited(|request| {
+                let gzip = http::HeaderValue::from_static("gzip");
+                request.headers_mut().insert("content-encoding", gzip);
+            }),
+            415,
+        ),
+        (large.request(&rig.clock), 413),
+        (
+            edited(|request| drop(request.headers_mut().remove("x-service-signature"))),
+            401,
+        ),
+        (forged.request(&rig.clock), 401),
+        (stale.request(&rig.clock), 401),
+        (sent.request(&rig.clock).map(|_| stalled_body()), 408),
+        (unusable.request(&rig.clock), 400),
+        (
+            edited(|request| {
+                let other = http::HeaderValue::from_static("evt_2");
+                request.headers_mut().insert("x-service-event-id", other);
+            }),
+            400,
+        ),
+    ] {
+        // The route takes POST alone; the acceptor says so by itself.
+        let answer = rig.acceptor.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status);
+    }
+    assert_eq!(rig.calls(), 0);
+    assert!(rig.settled().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_little_time_is_too_little_to_begin() {
+    let rig = Rig::new(
+        |builder| builder.budget(Duration::from_secs(2)),
+        |_, _| async { Ok(Accepted::New) },
+    );
+    let late = |request: Request<Body>| {
+        request.map(|body| {
+            let body = futures_body(Duration::from_millis(1_950), body);
+            Body::new(body)
+        })
+    };
+    let request = late(Sent::event("evt_1").request(&rig.clock));
+    assert!(not_now(&rig.ask(request).await));
+    let out_of_time = Outcome::Refused(RefusalKind::OutOfTime);
+    assert_eq!((rig.answers(), rig.calls()), (vec![out_of_time], 0));
+    assert_eq!(rig.failed(), [out_of_time]);
+}
+
+/// A body that begins late.
+fn futures_body(
+    after: Duration,
+    body: Body,
+) -> impl http_body::Body<Data = Bytes, Error = axum::Error> + Send {
+    struct Late {
+        wait: Pin<Box<tokio::time::Sleep>>,
+        body: Body,
+    }
+
+    impl http_body::Body for Late {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, axum::Error>>> {
+            std::task::ready!(self.wait.as_mut().poll(context));
+            Pin::new(&mut self.body).poll_frame(context)
+        }
+    }
+
+    Late {
+        wait: Box::pin(sleep(after)),
+        body,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_acceptances_at_a_time_than_are_allowed() {
+    let rig = Rig::new(
+        |builder| builder.max_runs(2),
+        |_, _| async {
+            sleep(Duration::from_secs(1)).await;
+            Ok(Accepted::New)
+        },
+    );
+    let first = rig.begin(&Sent::event("evt_1")).await;
+    let second = rig.begin(&Sent::event("evt_2")).await;
+    let health = rig.acceptor.receiver().health();
+    assert_eq!(
+        health.reasons().collect::<Vec<_>>(),
+        [Unready::NoPermitFree]
+    );
+    assert!(not_now(&rig.send(&Sent::event("evt_3")).await));
+    assert_eq!(rig.calls(), 2);
+    for asked in [first, second] {
+        assert_eq!(asked.await.unwrap().status(), 200);
+    }
+    assert_eq!(rig.send(&Sent::event("evt_3")).await.status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_acceptances_and_lets_no_other_in() {
+    let rig = Rig::of(|_, _| async {
+        sleep(Duration::from_secs(7)).await;
+        Ok(Accepted::New)
+    });
+    let attached = rig.begin(&Sent::event("evt_1")).await;
+    let receiver = rig.acceptor.receiver().clone();
+    let drain = tokio::spawn(async move { receiver.drain(Duration::from_secs(10)).await });
+    pass(0).await;
+    assert!(not_now(&rig.send(&Sent::event("evt_2")).await));
+    assert_eq!(rig.calls(), 1);
+    assert_eq!(drain.await.unwrap().aborted(), 0);
+    assert!(not_now(&attached.await.unwrap()));
+    // Told before the drain has ended.
+    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_runs_out_of_time_cuts_acceptances_off_and_says_so() {
+    let rig = Rig::of(|_, _| pending());
+    let attached = rig.begin(&Sent::event("evt_1")).await;
+    let drained = rig.acceptor.receiver().drain(Duration::from_secs(2)).await;
+    assert_eq!((drained.aborted(), rig.given_up()), (1, 1));
+    assert!(not_now(&attached.await.unwrap()));
+    let cut = Outcome::Failed(Failure::Drained);
+    assert_eq!(rig.settled(), [(cut, false)]);
+    assert_eq!((rig.answers(), rig.failed()), (vec![cut], vec![cut]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_or_hangs_makes_the_receiver_unready_until_it_answers() {
+    let mood = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&mood);
+    let rig = Rig::of(move |_, _| {
+        let mood = now.load(Ordering::SeqCst);
+        async move {
+            match mood {
+                0 => Ok(Accepted::New),
+                1 => Err(StoreError::new(StoreErrorKind::Unavailable)),
+                2 => Err(StoreError::new(StoreErrorKind::Full)),
+                _ => pending().await,
+            }
+        }
+    });
+    for (mode, ready) in [(1, false), (0, true), (2, true), (3, false), (0, true)] {
+        mood.store(mode, Ordering::SeqCst);
+        for _ in 0..3 {
+            rig.send(&Sent::event("evt_1")).await;
+        }
+        assert_eq!(rig.acceptor.receiver().health().is_ready(), ready, "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handle_is_the_same_for_servers_without_tower() {
+    let kept = Kept::default();
+    let rig = Rig::of(move |delivery, _| {
+        let accepted = kept.keep(&delivery);
+        async move { Ok(accepted) }
+    });
+    let sent = Sent::event("evt_1");
+    let ask = || rig.acceptor.handle(sent.request(&rig.clock));
+    let answer = ask().await;
+    assert_eq!((answer.status().as_u16(), answer.body().len()), (200, 0));
+    assert!(answer.headers().is_empty());
+    assert_eq!(ask().await.headers()["idempotent-replayed"], "true");
+    let forged = Sent {
+        secret: "whsec_made_up_by_a_forger",
+        ..sent.clone()
+    };
+    let answer = rig.acceptor.handle(forged.request(&rig.clock)).await;
+    assert_eq!(answer.status(), 401);
+    assert!(answer.body().starts_with(b"{\"error\":"));
+    // Dropped half way, and yet not cut off.
+    let rig = Rig::of(|_, _| async {
+        sleep(Duration::from_secs(1)).await;
+        Ok(Accepted::New)
+    });
+    let dropped = rig.acceptor.handle(sent.request(&rig.clock));
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), dropped)
+            .await
+            .is_err()
+    );
+    pass(2_000).await;
+    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
+}
+
+#[tokio::test]
+async fn plain_hyper_needs_no_axum_to_accept() {
+    use crate::support::{Sent, Wire, event, receiver};
+
+    let sink = Arc::new(Scripted {
+        script: {
+            let kept = Kept::default();
+            Box::new(move |delivery, _| {
+                let accepted = kept.keep(&delivery);
+                Box::pin(async move { Ok(accepted) })
+            })
+        },
+        calls: AtomicUsize::new(0),
+        dropped: Arc::default(),
+        retained: Mutex::default(),
+    });
+    let secrets = receiver().build().unwrap().keys().clone();
+    let acceptor = Receiver::builder().keys(secrets).accept_into(sink).unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            let service = hyper::service::service_fn(move |request| {
+                let answer = acceptor.handle(request);
+                async { Ok::<_, Infallible>(answer.await.map(http_body_util::Full::new)) }
+            });
+            tokio::spawn(async move {
+                let io = hyper_util::rt::TokioIo::new(stream);
+                let server = hyper::server::conn::http1::Builder::new();
+                let _ = server.serve_connection(io, service).await;
+            });
+        }
+    });
+    let sent = Sent::new(event("evt_1"));
+    let mut wire = Wire::to(address).await;
+    wire.send(&sent.clone().without("X-Service-Timestamp").bytes())
+        .await;
+    assert_eq!(wire.answer().await.unwrap().status, 401);
+    let mut wire = Wire::to(address).await;
+    wire.send(&sent.chunked(30)).await;
+    let answer = wire.answer_within(Duration::from_secs(30)).await.unwrap();
+    assert_eq!((answer.status, answer.is_replay()), (200, false));
+    wire.send(&sent.bytes()).await;
+    assert!(wire.answer().await.unwrap().is_replay());
+    serving.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
+    let sink = || Arc::clone(&Rig::of(|_, _| pending()).sink);
+    let kind = |builder: ReceiverBuilder| builder.accept_into(sink()).unwrap_err().kind();
+    let short = Duration::from_secs(3_600);
+    assert_eq!(
+        kind(builder().store(LocalStore::default())),
+        BuildErrorKind::StoreBesideSink
+    );
+    assert_eq!(
+        kind(builder().without_deduplication()),
+        BuildErrorKind::StoreBesideSink
+    );
+    assert_eq!(kind(Receiver::builder()), BuildErrorKind::NoSecret);
+    assert!(matches!(
+        kind(builder().retention(short)),
+        BuildErrorKind::RetentionTooShort { given, .. } if given == short
+    ));
+}
+
+/// Whoever puts a handler behind the acceptor's receiver gets no run without a claim, and is told why.
+#[tokio::test(start_paused = true)]
+async fn nothing_runs_behind_the_receiver_of_an_acceptor() {
+    let rig = Rig::of(|_, _| async { Ok(Accepted::New) });
+    let handler = || async { StatusCode::NO_CONTENT };
+    let layer = rig.acceptor.receiver().layer();
+    let app: Router = Router::new().route("/webhooks", post(handler).layer(layer));
+    let request = Sent::event("evt_1").request(&rig.clock);
+    assert!(not_now(&app.oneshot(request).await.unwrap()));
+    let failed = rig.told.failed.lock().unwrap()[0].clone();
+    let reason: &(dyn std::error::Error + 'static) = &*failed.reason.unwrap();
+    let chain: Vec<_> = std::iter::successors(Some(reason), |error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        chain.concat().contains("belongs to an Acceptor"),
+        "{chain:?}"
+    );
+    assert_eq!(rig.calls(), 0);
+}
+
+#[cfg(feature = "testing")]
+#[tokio::test(start_paused = true)]
+async fn the_log_names_what_became_of_it() {
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&logged);
+    let rig = Rig::new(
+        |builder| {
+            builder.record(move |delivery: hookgate::testing::LoggedDelivery| {
+                log.lock().unwrap().push(delivery);
+            })
+        },
+        |_, _| async { Ok(Accepted::New) },
+    );
+    let sent = Sent::event("evt_1");
+    rig.send(&sent).await;
+    let logged = logged.lock().unwrap();
+    let answer = logged[0].answer.as_ref().unwrap();
+    assert_eq!((answer.status, &*answer.outcome), (200, "accepted"));
+    assert_eq!(logged[0].body.as_deref(), Some(sent.body.as_bytes()));
+}

@@ -61,6 +61,11 @@ impl PostgresServer {
     /// Kills it with all that belongs to it, and starts it again on the same port.
     pub fn restart(&mut self) {
         self.crash();
+        self.start_again();
+    }
+
+    /// After a [`crash`](Self::crash).
+    pub fn start_again(&mut self) {
         self.server = run(
             &self.programs,
             self.folder.path(),

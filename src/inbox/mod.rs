@@ -69,6 +69,8 @@ At shutdown stop the receiver first, then call [`RunningWorkers::shutdown`] with
 name is registered, and nothing waits but what the dead process had leased.
 "##
 )]
+//!
+#![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 
 mod acceptor;
 mod sink;

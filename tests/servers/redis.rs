@@ -9,8 +9,10 @@ use hookgate::{ClaimToken, EventKey};
 
 mod calls;
 mod check;
+mod clock;
 mod cluster;
 mod conformance;
+mod example;
 mod faults;
 mod layer;
 mod memory;

@@ -27,6 +27,15 @@ impl Inbox {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, InboxError> {
         InboxOptions::default().open(path)
     }
+
+    /// Waits until all that was asked is answered and the file is closed. Dropping the last clone closes it too, in the background.
+    ///
+    /// Waits for other clones as well, such as those of workers and acceptors: shut them down before.
+    pub async fn close(self) {
+        let end = self.engine.end();
+        drop(self);
+        end.await;
+    }
 }
 
 impl Sink for Inbox {

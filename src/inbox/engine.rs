@@ -3,6 +3,8 @@
 #![allow(dead_code)] // until the engines and workers stand
 
 use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -81,6 +83,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn purge(&self, which: Which) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
+
+    /// Ends when the engine is dropped and has given back what it held. At once where that is nothing.
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(ready(()))
+    }
 }
 
 /// What a worker asks for.

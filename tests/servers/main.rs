@@ -14,6 +14,12 @@ mod support;
 mod pginbox;
 mod postgres;
 mod redis;
+mod workers;
+
+#[allow(dead_code)] // not every test starts an example
+#[path = "../it/process.rs"]
+mod process;
+mod sqlite;
 
 mod start {
     use std::io::{Read, Write};

@@ -23,7 +23,9 @@ mod writer;
 mod tests;
 
 use std::fmt;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel, sync_channel};
@@ -31,7 +33,7 @@ use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use self::command::{Command, Deed, Reply, Seat};
 use self::fault::{Fault, ended};
@@ -54,6 +56,8 @@ pub(super) struct SqliteEngine {
     questions: Sender<Question>,
     shared: Arc<Shared>,
     max_waiting: usize,
+    /// Changes no more, and is no more when both threads have closed what they had open.
+    open: watch::Receiver<()>,
 }
 
 /// What the threads share with those who ask.
@@ -74,13 +78,14 @@ impl Shared {
 impl SqliteEngine {
     pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, InboxError> {
         let opened = open::open(path, options)?;
+        let (alive, open) = watch::channel(());
         let shared = Arc::new(Shared::default());
         let (commands, asked) = channel();
         let (settings, told, place) = (options.clone(), Arc::clone(&shared), opened.place);
         start(
             path,
             "inbox-writer",
-            opened.writer,
+            (opened.writer, alive.clone()),
             move |connection, ready| {
                 let mut writer = Writer::prepare(connection, &settings, place, told)?;
                 ready();
@@ -93,7 +98,7 @@ impl SqliteEngine {
         start(
             path,
             "inbox-reader",
-            opened.reader,
+            (opened.reader, alive),
             move |connection, ready| {
                 let mut reader = Reader::prepare(connection, clock)?;
                 ready();
@@ -107,6 +112,7 @@ impl SqliteEngine {
             questions,
             shared,
             max_waiting: options.max_waiting,
+            open,
         })
     }
 
@@ -171,7 +177,7 @@ impl SqliteEngine {
 fn start(
     path: &Path,
     name: &str,
-    connection: Connection,
+    (connection, alive): (Connection, watch::Sender<()>),
     work: impl FnOnce(&Connection, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
 ) -> Result<(), InboxError> {
     let (ready, is_ready) = sync_channel(1);
@@ -186,6 +192,8 @@ fn start(
         if let Err(error) = work(&connection, &|| say(Ok(()))) {
             say(Err(error));
         }
+        drop(connection);
+        drop(alive);
     });
     started.map_err(failed)?;
     match is_ready.recv() {
@@ -264,6 +272,11 @@ impl Engine for SqliteEngine {
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {
         StoreFuture::boxed(self.question(|reply| Question::Stats { reply }))
+    }
+
+    fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut open = self.open.clone();
+        Box::pin(async move { while open.changed().await.is_ok() {} })
     }
 }
 

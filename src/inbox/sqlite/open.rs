@@ -50,6 +50,9 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
             "this program may only read the file: give the file and its folder to its user",
         ));
     }
+    if let Some(pages) = options.max_pages {
+        set(&writer, "max_page_count", i64::from(pages)).map_err(failed)?;
+    }
     // Before anything is changed: it may be somebody else's.
     match schema::whose(&writer).map_err(failed)? {
         Whose::Ours => {}
@@ -74,9 +77,6 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
         }
     }
     durably(&writer, path)?;
-    if let Some(pages) = options.max_pages {
-        set(&writer, "max_page_count", i64::from(pages)).map_err(failed)?;
-    }
     let reader = connect(&file, options).map_err(failed)?;
     durably(&reader, path)?;
     reader

@@ -1,5 +1,7 @@
 //! What the engine does in one process; what takes two, or a failing disk, is in `tests/servers/sqlite`.
 
+mod model;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The test program a second time, as another process of the same service.
 
+use std::path::Path;
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
 
 use super::server::signal;
@@ -18,9 +19,38 @@ pub struct Child(Process);
 impl Child {
     /// Runs `test`, by its whole name such as `redis::race::two_processes`, in a process of its own, where [`given`] is `text`.
     pub fn start(test: &str, text: &str) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        Self::start_under(&[], &[], test, text)
+    }
+
+    /// The same by way of another program, such as `["strace", "-f"]`, and with these variables.
+    pub fn start_under(
+        program: &[&str],
+        variables: &[(&str, &str)],
+        test: &str,
+        text: &str,
+    ) -> Self {
+        let this = std::env::current_exe().unwrap();
+        Self::start_program(&this, program, variables, test, text)
+    }
+
+    /// The same with a copy of the test program, for who may not read the first.
+    pub fn start_program(
+        this: &Path,
+        program: &[&str],
+        variables: &[(&str, &str)],
+        test: &str,
+        text: &str,
+    ) -> Self {
+        let this = this.to_str().unwrap();
+        let words = [
+            program,
+            &[this, test, "--exact", "--nocapture", "--test-threads=1"],
+        ]
+        .concat();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .env(GIVEN, text)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()

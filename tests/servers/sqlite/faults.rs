@@ -1,0 +1,195 @@
+//! What the file can't take is answered 503, and what comes after it is taken again.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use hookgate::inbox::{EntryState, Selection};
+use hookgate::{Accepted, InboxOptions, Sink, StoreErrorKind};
+use rusqlite::Connection;
+
+use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
+use crate::support::{Child, Folder, given};
+
+#[tokio::test]
+async fn a_full_file_is_503_until_there_is_room() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = InboxOptions::default().max_pages(40).open(file).unwrap();
+    let app = app(&inbox);
+    let mut accepted = 0_u64;
+    while deliver(&app, &format!("evt_{accepted}")).await.is_success() {
+        accepted += 1;
+        assert!(accepted < 10_000, "no limit holds");
+    }
+    assert!(accepted > 20);
+    assert_eq!(
+        deliver(&app, "evt_too_much").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let error = inbox
+        .accept(&delivery(&receiver(), "evt_too_much"), RETAIN)
+        .await;
+    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Full);
+    // What is known is known, also where nothing more can be written.
+    assert_eq!(deliver(&app, "evt_0").await, StatusCode::OK);
+    assert_eq!(inbox.stats().await.unwrap().queued, accepted);
+
+    assert_eq!(
+        inbox.bury(Selection::all(), "no room").await.unwrap(),
+        accepted
+    );
+    assert_eq!(inbox.purge(Selection::all()).await.unwrap(), accepted);
+    for number in 0..accepted / 2 {
+        let answer = deliver(&app, &format!("evt_again_{number}")).await;
+        assert!(
+            answer.is_success(),
+            "{answer} to number {number} of {accepted}"
+        );
+    }
+    assert_eq!(inbox.stats().await.unwrap().queued, accepted / 2);
+}
+
+#[tokio::test]
+async fn another_processs_lock_is_503_and_passes() {
+    if let Some(folder) = given() {
+        return hold_the_lock(Path::new(&folder)).await;
+    }
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .patience(Duration::from_millis(200))
+        .max_waiting(1)
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_before").await.is_success());
+    let test = "sqlite::faults::another_processs_lock_is_503_and_passes";
+    let mut child = Child::start(test, folder.path().to_str().unwrap());
+    written(folder.path().join("locked")).await;
+
+    let receiver = receiver();
+    let locked = inbox
+        .accept(&delivery(&receiver, "evt_locked"), RETAIN)
+        .await;
+    assert_eq!(locked.unwrap_err().kind(), StoreErrorKind::TimedOut);
+    assert_eq!(
+        deliver(&app, "evt_locked").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    // Who reads is not in the way of who writes, nor the other way round.
+    assert_eq!(inbox.stats().await.unwrap().queued, 1);
+    // One waits already, so that another one is told so at once.
+    let waits = tokio::spawn({
+        let (inbox, delivery) = (inbox.clone(), delivery(&receiver, "evt_waits"));
+        async move { inbox.accept(&delivery, RETAIN).await }
+    });
+    // It asks first.
+    tokio::task::yield_now().await;
+    until("one is refused at once", async || {
+        let begun = Instant::now();
+        let refused = inbox
+            .accept(&delivery(&receiver, "evt_crowd"), RETAIN)
+            .await;
+        let kind = refused.unwrap_err().kind();
+        kind == StoreErrorKind::Unavailable && begun.elapsed() < Duration::from_millis(150)
+            || waits.is_finished()
+    })
+    .await;
+    assert_eq!(
+        waits.await.unwrap().unwrap_err().kind(),
+        StoreErrorKind::TimedOut
+    );
+
+    write(folder.path().join("release"), "\n");
+    assert!(child.wait().success());
+    assert!(deliver(&app, "evt_locked").await.is_success());
+    assert_eq!(inbox.stats().await.unwrap().queued, 2);
+}
+
+async fn hold_the_lock(folder: &Path) {
+    let connection = Connection::open(folder.join("inbox.db")).unwrap();
+    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    write(folder.join("locked"), "\n");
+    written(folder.join("release")).await;
+    connection.execute_batch("ROLLBACK").unwrap();
+}
+
+#[tokio::test]
+async fn what_would_be_written_to_a_deleted_file_is_503() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = InboxOptions::default().open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_before").await.is_success());
+    let away = folder.path().join("away.db");
+    fs::rename(&file, &away).unwrap();
+    assert_eq!(
+        deliver(&app, "evt_lost").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    // Nor into one that has taken its place.
+    fs::write(&file, "").unwrap();
+    assert_eq!(
+        deliver(&app, "evt_lost").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    fs::rename(&away, &file).unwrap();
+    assert!(deliver(&app, "evt_lost").await.is_success());
+}
+
+#[tokio::test]
+async fn who_goes_away_harms_nobody() {
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let receiver = receiver();
+    for number in 0..50 {
+        let gone = delivery(&receiver, &format!("evt_gone_{number}"));
+        let mut call = Box::pin(inbox.accept(&gone, RETAIN));
+        // Asked, and dropped before there is an answer, or just as it comes.
+        tokio::select! {
+            biased;
+            _ = &mut call => {}
+            () = tokio::task::yield_now() => {}
+        }
+        drop(call);
+        let stays = delivery(&receiver, &format!("evt_{number}"));
+        assert_eq!(inbox.accept(&stays, RETAIN).await.unwrap(), Accepted::New);
+    }
+    let queued = inbox.stats().await.unwrap().queued;
+    assert!((50..=100).contains(&queued), "{queued}");
+}
+
+#[tokio::test]
+async fn chunks_of_an_operators_command_leave_nothing_out() {
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let receiver = receiver();
+    let calls: Vec<_> = (0..1_203)
+        .map(|number| {
+            let (inbox, delivery) = (inbox.clone(), delivery(&receiver, &format!("evt_{number}")));
+            async move { inbox.accept(&delivery, RETAIN).await }
+        })
+        .collect();
+    for chunk in calls
+        .into_iter()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(tokio::spawn)
+    {
+        // As many as may wait: the others are refused, and not looked for here.
+        let _ = chunk.await.unwrap();
+    }
+    let queued = inbox.stats().await.unwrap().queued;
+    assert!(queued > 1_000, "{queued}");
+    let waiting = Selection::all().state(EntryState::Queued);
+    assert_eq!(inbox.bury(waiting, "so many").await.unwrap(), queued);
+    assert_eq!(inbox.retry(Selection::all()).await.unwrap(), queued);
+    assert_eq!(inbox.purge(Selection::all()).await.unwrap(), 0);
+    assert_eq!(inbox.stats().await.unwrap().queued, queued);
+}

@@ -1,0 +1,165 @@
+//! What can't be kept is refused, and said; what is made is its owner's alone.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use hookgate::{Inbox, InboxErrorKind, InboxOptions};
+use rusqlite::Connection;
+
+use super::{delivery, receiver};
+use crate::support::{Child, Folder, given};
+use hookgate::{Accepted, Sink};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn refused(path: &std::path::Path) -> (InboxErrorKind, String) {
+    let error = Inbox::open(path).unwrap_err();
+    assert_eq!(error.path(), path);
+    (error.kind(), format!("{error:?}"))
+}
+
+#[test]
+fn what_is_no_inbox_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+
+    let (kind, words) = refused(folder.path());
+    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert!(words.contains("this is no file"), "{words}");
+
+    let (kind, words) = refused(&at("missing/inbox.db"));
+    assert_eq!(kind, InboxErrorKind::Missing);
+    assert!(words.contains("make it first"), "{words}");
+    let existing = InboxOptions::default().existing().open(at("none.db"));
+    assert_eq!(existing.unwrap_err().kind(), InboxErrorKind::Missing);
+    assert!(!at("none.db").exists());
+
+    fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
+    let (kind, words) = refused(&at("text"));
+    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert!(words.contains("no SQLite database"), "{words}");
+    assert_eq!(fs::read(at("text")).unwrap().len(), 12_000);
+
+    let foreign = Connection::open(at("foreign.db")).unwrap();
+    foreign
+        .execute_batch("CREATE TABLE shop (id INTEGER)")
+        .unwrap();
+    drop(foreign);
+    let before = fs::read(at("foreign.db")).unwrap();
+    let (kind, words) = refused(&at("foreign.db"));
+    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert!(words.contains("another program"), "{words}");
+    assert_eq!(fs::read(at("foreign.db")).unwrap(), before);
+
+    for path in [":memory:", "", "file:inbox.db?mode=memory"] {
+        let error = Inbox::open(path).unwrap_err();
+        assert_eq!(error.kind(), InboxErrorKind::NotDurable, "{path}");
+    }
+    assert!(!std::path::Path::new(":memory:").exists());
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_refused() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    Inbox::open(&file).unwrap().close().await;
+    let version = Connection::open(&file).unwrap();
+    version.execute_batch("PRAGMA user_version = 2").unwrap();
+    drop(version);
+    let (kind, words) = refused(&file);
+    assert_eq!(kind, InboxErrorKind::Newer);
+    assert!(words.contains("its tables have version 2"), "{words}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_said_to_be_so() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    Inbox::open(&file).unwrap().close().await;
+    let mut bytes = fs::read(&file).unwrap();
+    // The schema, behind the header.
+    bytes[100..4_096].fill(0xa5);
+    fs::write(&file, bytes).unwrap();
+    let (kind, words) = refused(&file);
+    assert_eq!(kind, InboxErrorKind::Corrupt);
+    assert!(words.contains("put a backup in its place"), "{words}");
+}
+
+#[tokio::test]
+async fn the_file_and_those_beside_it_are_their_owners_alone() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let accepted = inbox.accept(&delivery(&receiver(), "evt_1"), HOUR).await;
+    assert_eq!(accepted.unwrap(), Accepted::New);
+    for name in ["inbox.db", "inbox.db-wal", "inbox.db-shm"] {
+        let mode = fs::metadata(folder.path().join(name))
+            .unwrap()
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
+    }
+    inbox.close().await;
+    // Closed cleanly: everything is in the one file.
+    assert!(!folder.path().join("inbox.db-wal").exists());
+}
+
+#[test]
+fn settings_that_could_never_work_are_refused() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    for options in [
+        InboxOptions::default().patience(Duration::ZERO),
+        InboxOptions::default().patience(Duration::from_secs(61)),
+        InboxOptions::default().max_group(0),
+        InboxOptions::default().max_waiting(0),
+        InboxOptions::default().max_pages(0),
+        InboxOptions::default().forget_at_once(0),
+    ] {
+        let error = options.clone().open(&file).unwrap_err();
+        assert_eq!(error.kind(), InboxErrorKind::Setting, "{options:?}");
+    }
+    assert!(!file.exists());
+    let error = InboxOptions::default()
+        .max_pages(2)
+        .open(&file)
+        .unwrap_err();
+    assert_eq!(error.kind(), InboxErrorKind::Full);
+}
+
+/// As `nobody`, who may read it and not write it. Root may write anything, so another process takes its place.
+#[tokio::test]
+async fn a_file_that_can_only_be_read_is_refused() {
+    if let Some(file) = given() {
+        let (kind, words) = refused(std::path::Path::new(&file));
+        assert_eq!(kind, InboxErrorKind::Denied, "{words}");
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    Inbox::open(&file).unwrap().close().await;
+    let mode = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&file, 0o444);
+    mode(folder.path(), 0o555);
+    let root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let test = "sqlite::opening::a_file_that_can_only_be_read_is_refused";
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    // The test program may lie where nobody may look.
+    let copy = Folder::new();
+    mode(copy.path(), 0o755);
+    let program = copy.path().join("test");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    mode(&program, 0o755);
+    let under: &[&str] = if root { &nobody } else { &[] };
+    let mut child = Child::start_program(&program, under, &[], test, file.to_str().unwrap());
+    assert!(child.wait().success());
+    mode(folder.path(), 0o755);
+}

@@ -1,0 +1,96 @@
+//! A second process looks into the file while the first one works on it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use hookgate::inbox::{EntryState, Page, Selection, Workers};
+use hookgate::{Delivery, Inbox, InboxOptions, Sink};
+
+use super::{RETAIN, body, delivery, receiver, until, write, written};
+use crate::support::{Child, Folder, given};
+
+const DEAD: usize = 20;
+
+#[tokio::test]
+async fn a_second_process_looks_and_acts_while_the_first_one_works() {
+    if let Some(folder) = given() {
+        return operator(Path::new(&folder)).await;
+    }
+    let folder = Folder::new();
+    let inbox = Inbox::open(folder.path().join("inbox.db")).unwrap();
+    let receiver = receiver();
+    for number in 0..DEAD {
+        let dead = delivery(&receiver, &format!("evt_dead_{number}"));
+        inbox.accept(&dead, RETAIN).await.unwrap();
+    }
+    let buried = inbox.bury(Selection::all(), "made for this test").await;
+    assert_eq!(buried.unwrap(), DEAD as u64);
+
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
+    // Polls so seldom that only what it is told can wake it.
+    let workers = Workers::new(&inbox)
+        .poll_interval(Duration::from_secs(3_600))
+        .start_handler(async move |delivery: Delivery| {
+            assert!(!delivery.body().is_empty());
+            count.fetch_add(1, Ordering::SeqCst);
+            StatusCode::OK
+        })
+        .unwrap();
+    let test = "sqlite::two_processes::a_second_process_looks_and_acts_while_the_first_one_works";
+    let mut child = Child::start(test, folder.path().to_str().unwrap());
+    // Work goes on all the while.
+    let (mut number, done) = (0, folder.path().join("looked"));
+    while !done.exists() {
+        let next = delivery(&receiver, &format!("evt_live_{number}"));
+        inbox.accept(&next, RETAIN).await.unwrap();
+        number += 1;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    until("all are handled", async || {
+        handled.load(Ordering::SeqCst) == number
+    })
+    .await;
+    write(folder.path().join("retry"), "\n");
+    assert!(child.wait().success());
+    until("what the other process retried is handled", async || {
+        handled.load(Ordering::SeqCst) == number + DEAD
+    })
+    .await;
+    workers.shutdown(Duration::MAX).await;
+    let stats = inbox.stats().await.unwrap();
+    assert_eq!((stats.done, stats.dead), ((number + DEAD) as u64, 0));
+}
+
+async fn operator(folder: &Path) {
+    let inbox = InboxOptions::default()
+        .existing()
+        .open(folder.join("inbox.db"))
+        .unwrap();
+    let dead = || Selection::all().state(EntryState::Dead);
+    for _ in 0..50 {
+        let listed = inbox.list(dead(), Page::first(100)).await.unwrap();
+        assert_eq!(listed.len(), DEAD);
+        assert_eq!(inbox.stats().await.unwrap().dead, DEAD as u64);
+        inbox
+            .list(Selection::all(), Page::first(100))
+            .await
+            .unwrap();
+    }
+    let first = inbox.list(dead(), Page::first(1)).await.unwrap().remove(0);
+    assert_eq!(first.last_error.as_deref(), Some("made for this test"));
+    let shown = inbox.show(first.id).await.unwrap().unwrap();
+    assert_eq!(&shown.body().unwrap()[..], body("evt_dead_0").as_bytes());
+    assert_eq!(shown.delivery().unwrap().event_id(), "evt_dead_0");
+    assert!(
+        !format!("{shown:?}").contains("page.created\","),
+        "{shown:?}"
+    );
+    write(folder.join("looked"), "\n");
+    written(folder.join("retry")).await;
+    assert_eq!(inbox.retry(dead()).await.unwrap(), DEAD as u64);
+    inbox.close().await;
+}

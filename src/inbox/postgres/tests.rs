@@ -143,3 +143,46 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
     }
     panic!("no call was in time");
 }
+
+/// What is asked at each lease is found in an index, however many are done or wait behind others.
+#[tokio::test]
+async fn a_lease_reads_no_more_than_it_takes() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "plan").await;
+    let client = connect(&config).await;
+    fill(&client, 30_000, 1).await;
+    // Most are done, and of the rest most are due tomorrow.
+    for statement in [
+        "UPDATE hookgate_inbox SET state = 2 WHERE id % 3 > 0",
+        "UPDATE hookgate_inbox SET due_at = now() + interval '1 day' WHERE id % 3 = 0 AND id % 100 > 0",
+        "VACUUM ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let asked: [&(dyn ::tokio_postgres::types::ToSql + Sync); 5] = [
+        &8_i64,
+        &Vec::<i64>::new(),
+        &10_i32,
+        &[0_u8; 16].as_slice(),
+        &1.0,
+    ];
+    for (statement, parameters) in [
+        (&lease::LEASE, &asked[..]),
+        (&serial::CANDIDATES, &asked[..3]),
+    ] {
+        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) {}", **statement);
+        let statement = client
+            .prepare_typed(&explain, &lease::TYPES[..parameters.len()])
+            .await;
+        let rows = client.query(&statement.unwrap(), parameters).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(!plan.contains("Seq Scan"), "{plan}");
+        assert!(plan.contains("hookgate_inbox_pending"), "{plan}");
+        let read = plan.split("shared hit=").nth(1).unwrap();
+        let read: String = read.chars().take_while(char::is_ascii_digit).collect();
+        assert!(read.parse::<u32>().unwrap() < 400, "{plan}");
+    }
+}

@@ -16,9 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use hookgate::inbox::Workers;
 use hookgate::postgres::Postgres;
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership, PostgresStore, RedisStore,
+    Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Inbox, InboxOptions,
+    LocalStore, Ownership, PostgresStore, RedisStore, Sink,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -39,12 +41,16 @@ const REDIS: &str = "RedisStore";
 const DURABLE: &str = "RedisStore, append-only file, always";
 const SELECTS: &str = "two SELECT 1 to PostgreSQL";
 const POSTGRES: &str = "PostgresStore";
+const SQLITE_INBOX: &str = "inbox on SQLite";
+const ALONE: &str = "inbox on SQLite, each commit alone";
+const POSTGRES_INBOX: &str = "inbox on PostgreSQL";
 
 fn main() {
     let arguments = Arguments::read();
     println!("CPU: {}", support::cpu());
     let runtime = Runtime::new().unwrap();
-    let cases = claims(&runtime);
+    let mut cases = claims(&runtime);
+    cases.extend(inboxes(&runtime));
     arguments.record("stores", "ns", &cases);
 }
 
@@ -192,5 +198,105 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
         }
         cases.push(measured);
     }
+    cases
+}
+
+/// Accepts an event of 600 bytes.
+fn accept(inbox: &Inbox) -> Call {
+    let (inbox, delivery) = (inbox.clone(), event());
+    Box::pin(async move {
+        let accepted = inbox.accept(&delivery, RETAIN).await.unwrap();
+        assert_eq!(accepted, Accepted::New);
+    })
+}
+
+fn event() -> Delivery {
+    let (id, filling) = (fresh(), "x".repeat(400));
+    let row = format!(r#"{{"datamodelId":"dm_1","rowId":"{id}","note":"{filling}"}}"#);
+    let body = format!(
+        r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{row}}}"#
+    );
+    hookgate::testing::delivery(body).unwrap()
+}
+
+fn inboxes(runtime: &Runtime) -> Vec<Case> {
+    let postgres = servers::PostgresServer::start(&[]).expect("PostgreSQL");
+    let config: tokio_postgres::Config = postgres.config().parse().unwrap();
+    let folder = servers::Folder::new();
+    let inboxes = runtime.block_on(async {
+        let database = Postgres::new(config.clone(), tokio_postgres::NoTls);
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        hookgate::postgres::migrate(&client).await.unwrap();
+        let alone = InboxOptions::default().max_group(1);
+        [
+            (
+                SQLITE_INBOX,
+                Inbox::open(folder.path().join("inbox.db")).unwrap(),
+            ),
+            (ALONE, alone.open(folder.path().join("alone.db")).unwrap()),
+            (POSTGRES_INBOX, Inbox::on_postgres(&database)),
+        ]
+    });
+    let mut cases = Vec::new();
+    for (case, size) in [
+        ("accept, one producer", (9, 100, 1)),
+        ("accept, 32 producers", (9, 3_200, 32)),
+    ] {
+        let contestants: Vec<Calls<'_>> = inboxes
+            .iter()
+            .map(|(name, inbox)| {
+                (
+                    *name,
+                    Box::new(move || accept(inbox)) as Box<dyn Fn() -> Call>,
+                )
+            })
+            .collect();
+        let measured = rounds(runtime, case, size, &contestants);
+        println!("\n{case}");
+        for name in [ALONE, POSTGRES_INBOX] {
+            let ratio = measured.ratio(name, SQLITE_INBOX);
+            println!("  {name:<38} {ratio:>8.2} x {SQLITE_INBOX}");
+        }
+        for (name, _) in &contestants {
+            let rate = 1e9 / measured.median(name);
+            println!("  {name:<38} {rate:>8.0} a second here");
+        }
+        cases.push(measured);
+    }
+    // What was accepted above is worked off first; then each round accepts, and waits until all of it is handled.
+    let mut worked = Case::new("accepted and worked, 32 producers, 32 at a time");
+    for (name, inbox) in [&inboxes[0], &inboxes[2]] {
+        let workers = runtime.block_on(async {
+            let workers = Workers::new(inbox).concurrency(32);
+            workers.start_handler(|_: Delivery| async {}).unwrap()
+        });
+        let idle = async || {
+            while inbox.stats().await.unwrap().oldest.is_some() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        runtime.block_on(idle());
+        for _ in 0..5 {
+            let calls: Vec<Call> = (0..3_200).map(|_| accept(inbox)).collect();
+            let (count, start) = (calls.len(), Instant::now());
+            runtime.block_on(async {
+                all(calls, 32).await;
+                idle().await;
+            });
+            worked.add(name, start.elapsed().as_secs_f64() * 1e9 / count as f64);
+        }
+        let _ = runtime.block_on(workers.shutdown(Duration::from_secs(5)));
+        println!(
+            "{}\n  {name:<38} {:>8.0} a second here",
+            if cases.len() == 2 {
+                "\naccepted and worked"
+            } else {
+                ""
+            },
+            1e9 / worked.median(name)
+        );
+    }
+    cases.push(worked);
     cases
 }

@@ -34,6 +34,8 @@
 //! |---|---|---|
 //! | [`LocalStore`] | one process, no dependency; the reference | all forgotten |
 //! | `MemoryStore`, feature `moka` | one process, many threads | all forgotten |
+//! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey at hand | remembered, as far as that server's settings go, which it checks |
+//! | `PostgresStore`, feature `postgres` | replicas, restarts; [`claim_in`](https://docs.rs/hookgate/latest/hookgate/postgres/fn.claim_in.html) beside it: effects exactly once | all known |
 //! | your own [`DedupeStore`] | replicas, restarts | as you make it |
 //!
 //! No store is chosen behind your back. One written outside this crate is checked by the same suite as the ones inside:

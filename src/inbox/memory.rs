@@ -314,3 +314,15 @@ impl fmt::Debug for MemoryEngine {
         f.write_str("MemoryEngine")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::contract::{Subject, Time, run_all};
+
+    /// What the workers' tests stand on does what the real engines do.
+    #[tokio::test(start_paused = true)]
+    async fn it_passes_what_every_engine_must() {
+        run_all(|_| async { Subject::new(MemoryEngine::new(), Time::Real) }).await;
+    }
+}

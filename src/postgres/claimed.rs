@@ -36,7 +36,7 @@ impl ClaimedIn {
     }
 }
 
-/// Why a handler has nothing to do. As an axum handler's answer, a duplicate is 200 as [`AlreadyHandled`](crate::AlreadyHandled) has it, and
+/// Why a handler has nothing to do. As an axum handler's answer, a duplicate is 200 as `AlreadyHandled` has it, and
 /// one that is held 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFresh {

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_the_configuration_says_of_tcp_stays() {
-        let mut config: Config = "host=localhost keepalives_idle=60 tcp_user_timeout=3000"
+        let mut config: Config = "host=localhost keepalives_idle=60 tcp_user_timeout=3"
             .parse()
             .unwrap();
         notice_silence(&mut config);

@@ -15,6 +15,13 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     StoreError::new(kind).caused_by(error)
 }
 
+/// Whether the connection broke under the call, or was found broken: the server may be well by now, over a new one.
+pub(super) fn broke(error: &StoreError) -> bool {
+    let below = std::error::Error::source(error);
+    let driver = below.and_then(|below| below.downcast_ref::<RedisError>());
+    driver.is_some_and(|error| error.is_connection_dropped() && !error.is_connection_refusal())
+}
+
 /// Whether the connection is to be given up for a new one.
 ///
 /// `ConnectionManager` alone would keep it in three cases, and never come back: where no answer comes (a cable that was pulled shows

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::check;
 use super::connection::Connection;
-use super::failure::store_error;
+use super::failure::{broke, store_error};
 use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
 use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
@@ -252,7 +252,14 @@ where
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        self.limited(self.claim_now(key, token, lease))
+        self.limited(async move {
+            match self.claim_now(key, token, lease).await {
+                // A server that was restarted shows it by this to the next call, which would cost its delivery one of a few attempts.
+                // Whether the first claim arrived or not, the same token may ask again. Commit and release are repeated by their caller.
+                Err(error) if broke(&error) => self.claim_now(key, token, lease).await,
+                answered => answered,
+            }
+        })
     }
 
     fn renew<'a>(

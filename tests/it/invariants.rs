@@ -346,8 +346,13 @@ fn json_is_parsed_after_verification_only() {
 #[test]
 fn frameworks_stay_in_their_folders() {
     for name in who_names(&["tower_layer::", "tower_service::", "http_body::"]) {
-        let apart = ["layer/", "testing/", "bin/", "inbox/workers/"];
-        let apart = ["layer/", "inbox/acceptor.rs", "testing/", "bin/"];
+        let apart = [
+            "layer/",
+            "inbox/acceptor.rs",
+            "inbox/workers/",
+            "testing/",
+            "bin/",
+        ];
         assert!(
             apart.iter().any(|folder| name.starts_with(folder)),
             "{name}"

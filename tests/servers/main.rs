@@ -11,8 +11,14 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
+mod pginbox;
 mod postgres;
 mod redis;
+mod workers;
+
+#[allow(dead_code)] // not every test starts an example
+#[path = "../it/process.rs"]
+mod process;
 mod sqlite;
 
 mod start {

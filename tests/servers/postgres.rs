@@ -1,6 +1,11 @@
 //! Claims on PostgreSQL, and claims inside a transaction.
 
+mod clock;
+mod exactly_once;
+mod faults;
+mod race;
 mod schema;
+mod sizes;
 mod store;
 mod transaction;
 

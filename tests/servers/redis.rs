@@ -9,11 +9,15 @@ use hookgate::{ClaimToken, EventKey};
 
 mod calls;
 mod check;
+mod clock;
+mod cluster;
 mod conformance;
+mod example;
 mod faults;
 mod layer;
 mod memory;
 mod race;
+mod tls;
 
 /// Of leases and retentions that no test outlasts.
 const LONG: Duration = Duration::from_secs(600);

@@ -1,1 +1,95 @@
-fn main() {}
+//! Exactly once with sqlx: the order and the memory of its event are written in one transaction.
+//!
+//! ```sh
+//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! cargo run --manifest-path examples/sqlx/Cargo.toml
+//! ```
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use hookgate::postgres::{ClaimValues, NotFresh};
+use hookgate::{Delivery, FailureReason, LocalStore, Receiver, Secret};
+use hookgate_sqlx::{claim_in, migrate};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+/// As long as the receiver remembers by default.
+const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
+
+async fn on_event(
+    State(database): State<PgPool>,
+    delivery: Delivery,
+) -> Result<StatusCode, NotHandled> {
+    let mut transaction = database.begin().await?;
+    let values = ClaimValues::of(&delivery, RETAIN);
+    claim_in(&mut transaction, &values).await?.fresh()?;
+    sqlx::query("INSERT INTO orders (event_id) VALUES ($1)")
+        .bind(delivery.event_id())
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+enum NotHandled {
+    NotFresh(NotFresh),
+    Database(sqlx::Error),
+}
+
+impl IntoResponse for NotHandled {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NotFresh(reason) => reason.into_response(),
+            // A conflict, a time-out or a server that is down: a retry may find it otherwise.
+            Self::Database(error) => {
+                let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
+                FailureReason::new(error).mark(unavailable)
+            }
+        }
+    }
+}
+
+impl From<NotFresh> for NotHandled {
+    fn from(reason: NotFresh) -> Self {
+        Self::NotFresh(reason)
+    }
+}
+
+impl From<sqlx::Error> for NotHandled {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let database = PgPoolOptions::new()
+        // Below the layer's budget, so that a database that is down is answered 503.
+        .acquire_timeout(Duration::from_secs(2))
+        .connect(&env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?)
+        .await?;
+    migrate(&database).await?;
+    sqlx::query("CREATE TABLE IF NOT EXISTS orders (event_id text NOT NULL)")
+        .execute(&database)
+        .await?;
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(LocalStore::default())
+        .build()?;
+    let on_event = post(on_event).layer(receiver.layer());
+    let app = Router::new()
+        .route("/webhooks", on_event)
+        .with_state(database);
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = tokio::net::TcpListener::bind(&address).await?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app).await?;
+    Ok(())
+}

@@ -56,10 +56,17 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
                 assert_eq!(repeated, $repeated);
             };
         }
-        lost_then!(store.claim(&event, holder, LONG), Fresh);
+        if fault == Fault::CloseOnReply {
+            // Repeated by itself, on a new connection: the delivery need not come again.
+            proxy.set(fault);
+            assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+        } else {
+            lost_then!(store.claim(&event, holder, LONG), Fresh);
+        }
         lost_then!(store.renew(&event, holder, LONG), Held);
         lost_then!(store.commit(&event, holder, LONG), Held);
-        lost_then!(store.claim(&event, token(), LONG), Done { by: holder });
+        let claimed = store.claim(&event, token(), LONG).await.unwrap();
+        assert_eq!(claimed, Done { by: holder });
         let (event, holder) = (key(&format!("{fault:?}, released")), token());
         assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
         lost_then!(store.release(&event, holder), Lost);

@@ -25,11 +25,17 @@ pub struct PostgresServer {
     programs: PathBuf,
     port: u16,
     settings: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 impl PostgresServer {
     /// With these settings, such as `["log_statement=all"]`. Flushes are real unless they say otherwise.
     pub fn start(settings: &[&str]) -> Option<Self> {
+        Self::start_in(settings, Vec::new())
+    }
+
+    /// With this environment, such as one that shifts its clock.
+    pub fn start_in(settings: &[&str], environment: Vec<(String, String)>) -> Option<Self> {
         let programs = program("initdb", &BESIDE)?.parent().unwrap().to_owned();
         let folder = Folder::new();
         if is_root(folder.path()) {
@@ -46,13 +52,14 @@ impl PostgresServer {
         assert!(made.success());
         let port = free_port();
         let settings: Vec<_> = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let server = run(&programs, folder.path(), port, &settings);
+        let server = run(&programs, folder.path(), port, &settings, &environment);
         let this = Self {
             server,
             folder,
             programs,
             port,
             settings,
+            environment,
         };
         this.wait_until_ready();
         Some(this)
@@ -61,17 +68,26 @@ impl PostgresServer {
     /// Kills it with all that belongs to it, and starts it again on the same port.
     pub fn restart(&mut self) {
         self.crash();
+        self.start_again();
+    }
+
+    /// After a [`crash`](Self::crash).
+    pub fn start_again(&mut self) {
         self.server = run(
             &self.programs,
             self.folder.path(),
             self.port,
             &self.settings,
+            &self.environment,
         );
         self.wait_until_ready();
     }
 
     /// Ends it at once, as `immediate` does: nothing is written any more, and the next start recovers.
     pub fn crash(&mut self) {
+        if !self.folder.path().join("data/postmaster.pid").exists() {
+            return; // It has ended already.
+        }
         self.server.signal("QUIT");
         std::thread::sleep(Duration::from_millis(50));
         let until = Instant::now() + Duration::from_secs(20);
@@ -126,8 +142,15 @@ fn command(program: &Path, folder: &Path) -> Command {
     command
 }
 
-fn run(programs: &Path, folder: &Path, port: u16, settings: &[String]) -> Server {
+fn run(
+    programs: &Path,
+    folder: &Path,
+    port: u16,
+    settings: &[String],
+    environment: &[(String, String)],
+) -> Server {
     let mut command = command(&programs.join("postgres"), folder);
+    command.envs(environment.iter().cloned());
     command.arg("-D").arg(folder.join("data"));
     command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
     command.args(["-c", "unix_socket_directories="]);

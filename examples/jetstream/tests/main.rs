@@ -1,0 +1,307 @@
+//! The example before a NATS server of the test's own, which is killed and started again.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+
+#[allow(dead_code)] // what only other tests need
+#[path = "../../../tests/servers/support/folder.rs"]
+mod folder;
+#[allow(dead_code)]
+#[path = "../../../tests/it/process.rs"]
+mod process;
+#[allow(dead_code)]
+#[path = "../../../tests/servers/support/server.rs"]
+mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stream};
+use folder::Folder;
+use process::{Example, Reply};
+use server::{Server, free_port, program};
+
+const SECRET: &str = "whsec_made_up_for_jetstream";
+const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-jetstream");
+const DAYS_2: Duration = Duration::from_secs(48 * 3_600);
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Nats {
+    server: Server,
+    folder: Folder,
+    port: u16,
+}
+
+impl Nats {
+    fn start() -> Option<Self> {
+        let (folder, port) = (Folder::new(), free_port());
+        let server = run(&folder, port)?;
+        Some(Self {
+            server,
+            folder,
+            port,
+        })
+    }
+
+    fn start_again(&mut self) {
+        self.server = run(&self.folder, self.port).unwrap();
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    fn example(&self) -> Example {
+        Example::start(
+            EXAMPLE,
+            &[("NATS_URL", &self.url()), ("WEBHOOK_SECRET", SECRET)],
+        )
+    }
+
+    /// The stream as it is made beforehand.
+    async fn make(&self, config: Config) -> Stream {
+        let context = jetstream::new(async_nats::connect(self.url()).await.unwrap());
+        let named = Config {
+            name: "webhooks".into(),
+            subjects: vec!["webhooks.>".into()],
+            ..config
+        };
+        context.create_stream(named).await.unwrap()
+    }
+
+    /// What is in the stream: the bodies by what the headers say of them.
+    async fn stored(&self) -> Vec<(BTreeMap<String, String>, String)> {
+        let context = jetstream::new(async_nats::connect(self.url()).await.unwrap());
+        let mut stream = context.get_stream("webhooks").await.unwrap();
+        let state = stream.info().await.unwrap().state.clone();
+        let mut stored = Vec::new();
+        if state.messages == 0 {
+            return stored;
+        }
+        for sequence in state.first_sequence..=state.last_sequence {
+            let message = stream.get_raw_message(sequence).await.unwrap();
+            let headers = message.headers.iter().map(|(name, values)| {
+                let value = values.first().unwrap().as_str();
+                (name.to_string(), value.to_owned())
+            });
+            let body = String::from_utf8(message.payload.to_vec()).unwrap();
+            stored.push((headers.collect(), body));
+        }
+        assert_eq!(stored.len() as u64, state.messages);
+        stored
+    }
+}
+
+fn run(folder: &Folder, port: u16) -> Option<Server> {
+    let mut command = Command::new(program("nats-server", &["/usr/sbin", "/usr/bin"])?);
+    command.args(["--jetstream", "--addr", "127.0.0.1", "--port"]);
+    command.arg(port.to_string());
+    command.arg("--store_dir").arg(folder.path());
+    Some(Server::start(&mut command, port))
+}
+
+fn body(id: &str) -> String {
+    format!(r#"{{"id":"{id}","type":"page.created","data":{{"of":"{id}"}}}}"#)
+}
+
+fn deliver(example: &Example, id: &str) -> Reply {
+    example.deliver(SECRET, &body(id))
+}
+
+/// As the sender does, though sooner: again until it is accepted. Says whether it was answered as a replay.
+fn until_accepted(example: &Example, id: &str) -> bool {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let reply = deliver(example, id);
+        if reply.status == 200 {
+            return reply.is_replay();
+        }
+        assert_eq!(reply.status, 503);
+        assert!(reply.has("retry-after: 10"));
+        assert!(
+            Instant::now() < until,
+            "NATS is back, and {id} is not accepted"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_nats_is_killed() {
+    let Some(mut nats) = Nats::start() else {
+        return;
+    };
+    let example = nats.example();
+    let accepted = Mutex::new(BTreeSet::new());
+    let seen_down = Mutex::new(0);
+    std::thread::scope(|scope| {
+        for sender in 0..4 {
+            let (example, accepted, seen_down) = (&example, &accepted, &seen_down);
+            scope.spawn(move || {
+                for event in 0..100 {
+                    let id = format!("evt_{sender}_{event}");
+                    let status = deliver(example, &id).status;
+                    match status {
+                        200 => assert!(accepted.lock().unwrap().insert(id)),
+                        503 => *seen_down.lock().unwrap() += 1,
+                        _ => panic!("{status}"),
+                    }
+                }
+            });
+        }
+        for kill in 1..=3 {
+            let enough = || accepted.lock().unwrap().len() >= 80 * kill;
+            let until = Instant::now() + PATIENCE;
+            while !enough() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            nats.server.kill();
+            // For longer than an answer may take.
+            std::thread::sleep(Duration::from_secs(5));
+            nats.start_again();
+        }
+    });
+    let accepted = accepted.into_inner().unwrap();
+    assert!(accepted.len() >= 240, "{}", accepted.len());
+    assert!(
+        seen_down.into_inner().unwrap() >= 3,
+        "nobody has met a dead server"
+    );
+    // What was answered 2xx is a duplicate now, and the rest is taken by the retry, or was after its 503.
+    for sender in 0..4 {
+        for event in 0..100 {
+            let id = format!("evt_{sender}_{event}");
+            let replayed = until_accepted(&example, &id);
+            assert!(replayed || !accepted.contains(&id), "{id} was lost");
+        }
+    }
+    let stored = nats.stored().await;
+    let ids: BTreeSet<_> = stored
+        .iter()
+        .map(|(headers, _)| headers["Nats-Msg-Id"].clone())
+        .collect();
+    assert_eq!((stored.len(), ids.len()), (400, 400), "each once");
+    for (headers, stored_body) in &stored {
+        let id = stored_body.split('"').nth(3).unwrap();
+        assert_eq!(*stored_body, body(id));
+        assert_eq!(headers["Hookgate-Scope"], "default");
+        assert_eq!(headers["Hookgate-Key"], "primary");
+        assert!(headers["Hookgate-Timestamp"].parse::<u64>().is_ok());
+        assert_eq!(headers["Nats-Msg-Id"].len(), 32);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_503_and_the_retry_is_accepted() {
+    let Some(mut nats) = Nats::start() else {
+        return;
+    };
+    let example = nats.example();
+    assert_eq!(deliver(&example, "evt_1").status, 200);
+    nats.server.kill();
+    let began = Instant::now();
+    let down = deliver(&example, "evt_2");
+    assert!(down.status == 503 && down.has("retry-after: 10"));
+    assert!(began.elapsed() < Duration::from_secs(30));
+    nats.start_again();
+    until_accepted(&example, "evt_2");
+    assert!(until_accepted(&example, "evt_1"));
+    assert_eq!(nats.stored().await.len(), 2);
+}
+
+#[tokio::test]
+async fn who_has_no_secret_writes_nothing() {
+    let Some(nats) = Nats::start() else {
+        return;
+    };
+    let example = nats.example();
+    let forged = example.deliver("whsec_made_up_by_a_forger", &body("evt_1"));
+    assert_eq!(forged.status, 401);
+    assert_eq!(nats.stored().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_full_stream_is_503_and_forgets_nothing() {
+    let Some(nats) = Nats::start() else {
+        return;
+    };
+    nats.make(Config {
+        duplicate_window: DAYS_2,
+        discard: DiscardPolicy::New,
+        max_messages: 1,
+        ..Config::default()
+    })
+    .await;
+    let example = nats.example();
+    assert_eq!(deliver(&example, "evt_1").status, 200);
+    assert_eq!(deliver(&example, "evt_2").status, 503);
+    assert!(deliver(&example, "evt_1").is_replay());
+    assert_eq!(nats.stored().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_forgets_is_refused_at_start() {
+    let sound = Config {
+        duplicate_window: DAYS_2,
+        discard: DiscardPolicy::New,
+        ..Config::default()
+    };
+    for forgetful in [
+        Config {
+            duplicate_window: Duration::from_secs(120),
+            ..sound.clone()
+        },
+        Config {
+            discard: DiscardPolicy::Old,
+            ..sound.clone()
+        },
+        Config {
+            retention: RetentionPolicy::WorkQueue,
+            ..sound.clone()
+        },
+        Config {
+            max_age: DAYS_2 * 2 / 3,
+            duplicate_window: DAYS_2 * 2 / 3,
+            ..sound
+        },
+    ] {
+        let Some(nats) = Nats::start() else {
+            return;
+        };
+        nats.make(forgetful).await;
+        let variables = [("NATS_URL", &*nats.url()), ("WEBHOOK_SECRET", SECRET)];
+        let said = Example::refused(EXAMPLE, &variables);
+        assert!(said.contains("the stream webhooks forgets"), "{said}");
+    }
+}
+
+/// Why a work queue is refused: after a restart the server knows the ids of the messages that are left, and no others.
+#[tokio::test]
+async fn ids_go_with_their_messages_at_a_restart() {
+    let Some(mut nats) = Nats::start() else {
+        return;
+    };
+    let stream = nats.make(Config::default()).await;
+    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    let is_known = async |context: &jetstream::Context| {
+        let message = jetstream::message::PublishMessage::build().message_id("evt_1");
+        let sent = context.send_publish("webhooks.events", message).await;
+        sent.unwrap().await.unwrap().duplicate
+    };
+    assert!(!is_known(&context).await);
+    assert!(stream.delete_message(1).await.unwrap());
+    assert!(is_known(&context).await);
+    nats.server.kill();
+    nats.start_again();
+    let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+    assert!(!is_known(&context).await);
+}
+
+#[test]
+fn it_is_under_80_lines() {
+    let lines = include_str!("../src/main.rs").lines().count();
+    assert!(lines < 80, "{lines}");
+}

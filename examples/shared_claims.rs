@@ -1,0 +1,66 @@
+//! Several replicas, one memory: each event runs on one of them, and after a restart is still known. Claims on Redis or Valkey.
+//!
+//! ```sh
+//! redis-server --maxmemory 256mb --maxmemory-policy noeviction --appendonly yes --appendfsync always &
+//! export REDIS_URL=redis://localhost:6379 WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! ADDR=127.0.0.1:8787 cargo run --example shared_claims --features redis &
+//! ADDR=127.0.0.1:8788 cargo run --example shared_claims --features redis &
+//! ```
+//!
+//! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs nothing. Where the server's
+//! settings let it forget, it says so as it starts; with `STRICT=1` it refuses to start. Without Redis each delivery is answered 503, so that
+//! the sender comes again.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::{Answer, Event, Receiver, RedisStore, Secret};
+use tokio::net::TcpListener;
+
+async fn on_event(event: Event) -> StatusCode {
+    println!("{} {} runs here", event.id, event.event_type());
+    StatusCode::NO_CONTENT
+}
+
+fn print_answer(answer: &Answer) {
+    println!("{answer}");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let redis = env::var("REDIS_URL").map_err(|_| "set REDIS_URL, to redis://localhost:6379")?;
+    let store = RedisStore::connect(&redis)
+        .await?
+        .with_prefix("shared-claims:");
+    let findings = store.check().await?;
+    for finding in findings.iter() {
+        println!("redis: {finding}");
+    }
+    if env::var_os("STRICT").is_some() {
+        findings.strict()?;
+    }
+
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(store)
+        .on_answer(print_answer)
+        .build()?;
+    let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
+    let listener = TcpListener::bind(&address).await?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app)
+        .with_graceful_shutdown(async {
+            let _ = tokio::signal::ctrl_c().await;
+        })
+        .await?;
+    let drained = receiver.drain(Duration::from_secs(10)).await;
+    println!("stopped, {} runs aborted", drained.aborted());
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! hookgate with sqlx: the claim in a transaction of sqlx, so that its effects are had exactly once.
+//!
+//! The statement and what is bound to it are hookgate's; how they are run is sqlx's. It goes the same way with diesel and SeaORM.
+//! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite, which both bring the C library along, and may do so once.
+
+use hookgate::postgres::{CLAIM_IN, ClaimValues, ClaimedIn, MIGRATIONS};
+use sqlx::{PgPool, Postgres, Row, Transaction};
+
+/// Claims the event inside `transaction`.
+///
+/// # Errors
+/// Those of sqlx. Roll the transaction back; where it [is a conflict](is_conflict), a retry finds out how the other one ended.
+pub async fn claim_in(
+    transaction: &mut Transaction<'_, Postgres>,
+    values: &ClaimValues,
+) -> sqlx::Result<ClaimedIn> {
+    let row = sqlx::query(CLAIM_IN)
+        .bind(values.key())
+        .bind(values.body())
+        .bind(values.retain_micros())
+        .fetch_one(&mut **transaction)
+        .await?;
+    Ok(match row.try_get("outcome")? {
+        "fresh" => ClaimedIn::Fresh,
+        "held" => ClaimedIn::Held,
+        _ => {
+            // Unknown where the other transaction has ended a moment ago.
+            let same_body: Option<bool> = row.try_get("same_body")?;
+            ClaimedIn::Duplicate {
+                same_body: same_body.unwrap_or(true),
+            }
+        }
+    })
+}
+
+/// Whether another transaction was faster: answer 503, or begin again. A commit may fail so as well.
+pub fn is_conflict(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("40001" | "40P01"))
+}
+
+/// Makes hookgate's tables. A tool such as `sqlx migrate` can do it as well: each step is a file's content.
+///
+/// # Errors
+/// Those of sqlx.
+pub async fn migrate(pool: &PgPool) -> sqlx::Result<()> {
+    let mut transaction = pool.begin().await?;
+    // Of processes that start together, one at a time. Any number will do that nothing else locks.
+    sqlx::query("SELECT pg_advisory_xact_lock(7526466464)")
+        .execute(&mut *transaction)
+        .await?;
+    for step in MIGRATIONS {
+        sqlx::raw_sql(step.sql).execute(&mut *transaction).await?;
+    }
+    transaction.commit().await
+}

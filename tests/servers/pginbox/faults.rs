@@ -1,0 +1,212 @@
+//! A server, or the way to it, that fails: an error in time, nothing lost that was acknowledged, and no restart.
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use hookgate::StoreErrorKind;
+use hookgate::inbox::{RunningWorkers, Workers};
+
+use super::*;
+use crate::support::{Fault, Proxy};
+
+/// A call's second, and as much again and more for a machine that is busy.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Handled events, by their ids.
+type Handled = Arc<Mutex<HashSet<String>>>;
+
+fn work(inbox: &Inbox, serial: bool) -> (RunningWorkers, Handled) {
+    let handled = Handled::default();
+    let seen = Arc::clone(&handled);
+    let mut workers = Workers::new(inbox)
+        .lease(Duration::from_secs(2))
+        .poll_interval(Duration::from_millis(200));
+    if serial {
+        workers = workers.serial_by_row();
+    }
+    let workers = workers
+        .start_handler(move |event: Delivery| {
+            seen.lock().unwrap().insert(event.event_id().to_owned());
+            async { StatusCode::OK }
+        })
+        .unwrap();
+    (workers, handled)
+}
+
+/// Until a call succeeds again.
+async fn until_accepted(inbox: &Inbox, id: &str) {
+    let began = Instant::now();
+    while let Err(error) = accept(inbox, id).await {
+        assert!(began.elapsed() < PATIENCE, "{error:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// An accept that is not acknowledged, in its time.
+async fn refused(inbox: &Inbox, id: &str, what: &str) -> StoreErrorKind {
+    let began = Instant::now();
+    let answer = accept(inbox, id).await;
+    let took = began.elapsed();
+    assert!(took < SOON, "{what}: {took:?}");
+    answer.expect_err(what).kind()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_between_are_errors_in_time_and_pass() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    for serial in [false, true] {
+        let proxy = Proxy::before(server.server.address);
+        let inbox = inbox(&PostgresServer::config_at(proxy.address));
+        let (workers, handled) = work(&inbox, serial);
+        let mut acknowledged = HashSet::new();
+        let faults = [
+            ("delay", Fault::Delay(Duration::from_secs(3))),
+            ("drop", Fault::DropReplies),
+            ("half", Fault::HalfOpen),
+            ("refuse", Fault::Refuse),
+        ];
+        for (name, fault) in faults {
+            for number in 0..20 {
+                let id = format!("evt_{name}_{number}_{serial}");
+                until_accepted(&inbox, &id).await;
+                acknowledged.insert(id);
+            }
+            proxy.set(fault);
+            for number in 0..3 {
+                let id = format!("evt_{name}_unknown_{number}_{serial}");
+                refused(&inbox, &id, name).await;
+            }
+            proxy.set(Fault::None);
+            // The sender's retry, whether it was stored or not.
+            for number in 0..3 {
+                let id = format!("evt_{name}_unknown_{number}_{serial}");
+                until_accepted(&inbox, &id).await;
+                acknowledged.insert(id);
+            }
+        }
+        let began = Instant::now();
+        while handled.lock().unwrap().len() < acknowledged.len() {
+            assert!(began.elapsed() < PATIENCE, "not all are handled");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(*handled.lock().unwrap(), acknowledged);
+        workers.shutdown(PATIENCE).await;
+    }
+}
+
+/// A reply that is lost with its connection: what was stored is found as a duplicate, and handled once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_reply_is_no_lost_delivery() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let inbox = inbox(&PostgresServer::config_at(proxy.address));
+    accept(&inbox, "evt_0").await.unwrap();
+    // Others have been told of it, so that the next answer is that of the next call.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.set(Fault::CloseOnReply);
+    let answer = accept(&inbox, "evt_1").await;
+    let again = accept(&inbox, "evt_1").await.unwrap();
+    // Either it was asked again below, or by us: it is stored once, and never nowhere.
+    assert_eq!(again, Accepted::Duplicate { same_body: true }, "{answer:?}");
+    assert_eq!(count(&inbox, EntryState::Queued).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_pauses_and_dies_loses_nothing() {
+    // Flushes are real, and the server says that they need not be waited for: an accept does all the same.
+    let settings = ["synchronous_commit=off", "wal_writer_delay=10s"];
+    let Some(mut server) = migrated(&settings).await else {
+        return;
+    };
+    let inbox = inbox(&server.config());
+    // The way there is warm.
+    accept(&inbox, "evt_warm").await.unwrap();
+
+    let paused = Paused::all(&server.config()).await;
+    server.server.signal("STOP");
+    refused(&inbox, "evt_paused", "paused").await;
+    drop(paused);
+    server.server.signal("CONT");
+    until_accepted(&inbox, "evt_paused").await;
+
+    for round in 0..3 {
+        let mut acknowledged = Vec::new();
+        for number in 0..20 {
+            let id = format!("evt_{round}_{number}");
+            until_accepted(&inbox, &id).await;
+            acknowledged.push(id);
+        }
+        server.crash();
+        refused(&inbox, "evt_down", "down").await;
+        server.start_again();
+        for id in acknowledged {
+            let began = Instant::now();
+            let again = loop {
+                match accept(&inbox, &id).await {
+                    Ok(accepted) => break accepted,
+                    Err(error) => assert!(began.elapsed() < PATIENCE, "{error:?}"),
+                }
+            };
+            let known = Accepted::Duplicate { same_body: true };
+            assert_eq!(again, known, "{id} was acknowledged and is lost");
+        }
+    }
+    let (workers, handled) = work(&inbox, true);
+    until_done(&inbox, 62).await;
+    assert_eq!(handled.lock().unwrap().len(), 62);
+    workers.shutdown(PATIENCE).await;
+}
+
+/// All processes of a server, stopped until this is dropped.
+struct Paused(Vec<i32>);
+
+impl Paused {
+    async fn all(config: &str) -> Self {
+        let client = client_at(config).await;
+        let asked = "SELECT pid FROM pg_stat_activity WHERE pid IS NOT NULL";
+        let rows = client.query(asked, &[]).await.unwrap();
+        let processes = rows.iter().map(|row| row.get(0)).collect();
+        signal(&processes, "STOP");
+        Self(processes)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal(&self.0, "CONT");
+    }
+}
+
+/// One or the other may have ended meanwhile.
+fn signal(processes: &Vec<i32>, name: &str) {
+    for process in processes {
+        let kill = format!("kill -{name} {process} 2>/dev/null");
+        let _ = Command::new("sh").args(["-c", &kill]).status();
+    }
+}
+
+/// Workers go on by themselves when their server is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_outlive_their_server() {
+    let Some(mut server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let inbox = inbox(&server.config());
+    let (workers, handled) = work(&inbox, false);
+    until_accepted(&inbox, "evt_1").await;
+    until_done(&inbox, 1).await;
+    server.crash();
+    refused(&inbox, "evt_2", "down").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.start_again();
+    until_accepted(&inbox, "evt_2").await;
+    until_done(&inbox, 2).await;
+    assert_eq!(handled.lock().unwrap().len(), 2);
+    workers.shutdown(PATIENCE).await;
+}

@@ -1,0 +1,26 @@
+//! How much room an id takes: what the module's page says is what is measured here.
+
+use super::{client_at, migrated};
+
+/// A hundred thousand ids, claimed and committed one by one as the store does.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_takes_the_room_that_is_said() {
+    let Some(server) = migrated(&["fsync=off", "autovacuum_naptime=1"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    let fill = "DO $$ BEGIN FOR n IN 1..100000 LOOP
+      INSERT INTO hookgate_claims VALUES (decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), false, clock_timestamp() + interval '30 s');
+      COMMIT;
+      UPDATE hookgate_claims SET done = true, until = clock_timestamp() + interval '48 h' WHERE key = decode(md5(n::text), 'hex');
+      INSERT INTO hookgate_effects VALUES (decode(md5(n::text), 'hex'), n, clock_timestamp() + interval '48 h');
+      COMMIT;
+    END LOOP; END $$";
+    client.batch_execute(fill).await.unwrap();
+    for (table, said) in [("hookgate_claims", 300), ("hookgate_effects", 200)] {
+        let size = format!("SELECT pg_total_relation_size('{table}') / 100000");
+        let bytes: i64 = client.query_one(&size, &[]).await.unwrap().get(0);
+        println!("{table}: {bytes} bytes an id");
+        assert!((said / 2..=said).contains(&bytes), "{table}: {bytes}");
+    }
+}

@@ -1,0 +1,149 @@
+//! A server whose clock is set by an hour: Redis counts leases and retentions by its wall clock.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hookgate::Claimed::{Done, Fresh, Running};
+use hookgate::Ownership::{Held, Lost};
+use hookgate::{DedupeStore, RedisStore};
+
+use super::{Direct, key, token, until};
+use crate::support::{Folder, RedisServer, program};
+
+const HOUR: u64 = 3600;
+const LEASE: Duration = Duration::from_secs(30);
+/// What a receiver asks for unless told otherwise.
+const RETAIN: Duration = Duration::from_secs(48 * HOUR);
+/// How long the sender tries again: 26 h 36 min.
+const SCHEDULE: Duration = Duration::from_secs(26 * HOUR + 36 * 60);
+
+struct Skewed {
+    server: RedisServer,
+    folder: Folder,
+}
+
+impl Skewed {
+    fn start() -> Option<Self> {
+        program("faketime", &[])?;
+        let folder = Folder::new();
+        let skew = folder.path().join("skew");
+        fs::write(&skew, "+0").unwrap();
+        // Redis' own allocator asks for the time before libfaketime can answer; with that of the C library first, it does not.
+        let preloaded = format!("{}:{}", faketime().display(), c_library().display());
+        let environment = [
+            ("LD_PRELOAD", preloaded),
+            ("FAKETIME_TIMESTAMP_FILE", skew.display().to_string()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value));
+        let server = RedisServer::start_in(&[], environment.to_vec())?;
+        Some(Self { server, folder })
+    }
+
+    /// Sets its clock to that of this machine and so much, and waits until it shows.
+    async fn set(&self, seconds: i64) {
+        // One step: a file that is read half written would be another time.
+        let (next, skew) = (
+            self.folder.path().join("next"),
+            self.folder.path().join("skew"),
+        );
+        fs::write(&next, format!("{seconds:+}")).unwrap();
+        fs::rename(next, skew).unwrap();
+        let shown = async || {
+            let (theirs, _): (i64, i64) = Direct::to(&self.server.url()).await.say("TIME").await;
+            let ours = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+            (theirs - ours - seconds).abs()
+        };
+        until(|off| *off < 10, shown).await;
+    }
+}
+
+fn faketime() -> PathBuf {
+    let folders = fs::read_dir("/usr/lib")
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1"));
+    files.into_iter().find(|file| file.exists()).unwrap()
+}
+
+/// That of this process, by its own account.
+fn c_library() -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let path = maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        path.ends_with("/libc.so.6").then_some(path)
+    });
+    PathBuf::from(path.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_forward_ends_leases_early_and_forgets_nothing_that_is_still_sent() {
+    let Some(skewed) = Skewed::start() else {
+        return;
+    };
+    let store = RedisStore::connect(&skewed.server.url()).await.unwrap();
+    let (done, by) = (key("done"), token());
+    store.claim(&done, by, LEASE).await.unwrap();
+    store.commit(&done, by, RETAIN).await.unwrap();
+    let (running, holder, successor) = (key("running"), token(), token());
+    store.claim(&running, holder, LEASE).await.unwrap();
+
+    skewed.set(HOUR as i64).await;
+    // A second run may begin while the first is under way; only one of them can commit.
+    assert_eq!(
+        store.claim(&running, successor, LEASE).await.unwrap(),
+        Fresh
+    );
+    assert_eq!(store.renew(&running, holder, LEASE).await.unwrap(), Lost);
+    assert_eq!(store.commit(&running, holder, RETAIN).await.unwrap(), Lost);
+    assert_eq!(
+        store.commit(&running, successor, RETAIN).await.unwrap(),
+        Held
+    );
+    // What is done is known an hour less long, which is far beyond the last retry.
+    assert_eq!(
+        store.claim(&done, token(), LEASE).await.unwrap(),
+        Done { by }
+    );
+    skewed.set(HOUR as i64 + SCHEDULE.as_secs() as i64).await;
+    assert_eq!(
+        store.claim(&done, token(), LEASE).await.unwrap(),
+        Done { by }
+    );
+    skewed.set(RETAIN.as_secs() as i64 + 60).await;
+    assert_eq!(store.claim(&done, token(), LEASE).await.unwrap(), Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released() {
+    let Some(skewed) = Skewed::start() else {
+        return;
+    };
+    let store = RedisStore::connect(&skewed.server.url()).await.unwrap();
+    let (done, by) = (key("done"), token());
+    store.claim(&done, by, LEASE).await.unwrap();
+    store.commit(&done, by, RETAIN).await.unwrap();
+    let (renewed, lost, holder) = (key("renewed"), key("lost"), token());
+    store.claim(&renewed, holder, LEASE).await.unwrap();
+    store.claim(&lost, holder, LEASE).await.unwrap();
+
+    skewed.set(-(HOUR as i64)).await;
+    let left = async |event| match store.claim(event, token(), LEASE).await.unwrap() {
+        Running { retry_after } => retry_after,
+        other => panic!("{other:?}"),
+    };
+    // Of a process that died, the event is held for the hour, then free: the sender tries for a day.
+    assert!(left(&lost).await > Duration::from_secs(HOUR - 60));
+    // Who lives renews at a third of the lease, and all is as it was.
+    assert_eq!(store.renew(&renewed, holder, LEASE).await.unwrap(), Held);
+    assert!(left(&renewed).await <= LEASE);
+    assert_eq!(store.commit(&renewed, holder, RETAIN).await.unwrap(), Held);
+    assert_eq!(
+        store.claim(&done, token(), LEASE).await.unwrap(),
+        Done { by }
+    );
+    skewed.set(60).await;
+    assert_eq!(store.claim(&lost, token(), LEASE).await.unwrap(), Fresh);
+}

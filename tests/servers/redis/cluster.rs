@@ -1,0 +1,152 @@
+//! A cluster of three.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ::redis::cluster::ClusterClient;
+use ::redis::cluster_async::ClusterConnection;
+use hookgate::Claimed::{Done, Fresh, Running};
+use hookgate::Ownership::Held;
+use hookgate::redis::Risk;
+use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+
+use super::conformance::assert_kept;
+use super::{Direct, LONG, key, token, until};
+use crate::support::{RedisServer, free_port, program};
+
+struct Cluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl Cluster {
+    async fn start() -> Option<Self> {
+        let cli = program("redis-cli", &[])?;
+        let mut nodes = Vec::new();
+        for _ in 0..3 {
+            // By default the nodes talk to each other 10,000 above their port, which may be no port any more.
+            let bus = free_port().to_string();
+            nodes.push(RedisServer::start(&[
+                "--cluster-enabled",
+                "yes",
+                "--cluster-port",
+                &bus,
+                "--cluster-node-timeout",
+                "2000",
+                "--cluster-require-full-coverage",
+                "no",
+                "--appendonly",
+                "yes",
+            ])?);
+        }
+        let mut create = Command::new(cli);
+        create.args(["--cluster", "create"]);
+        create.args(nodes.iter().map(|node| node.server.address.to_string()));
+        create.arg("--cluster-yes").stdout(Stdio::null());
+        assert!(create.status().unwrap().success());
+        let cluster = Self { nodes };
+        cluster.wait_until_ready().await;
+        Some(cluster)
+    }
+
+    async fn wait_until_ready(&self) {
+        for node in &self.nodes {
+            until(
+                |info: &String| {
+                    info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
+                },
+                async || Direct::to(&node.url()).await.say("CLUSTER INFO").await,
+            )
+            .await;
+        }
+    }
+
+    async fn store(&self) -> RedisStore<ClusterConnection> {
+        let client = ClusterClient::builder(self.nodes.iter().map(RedisServer::url))
+            .connection_timeout(Duration::from_millis(500))
+            .response_timeout(Duration::from_millis(500))
+            .build()
+            .unwrap();
+        RedisStore::on(client.get_async_connection().await.unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_contract_is_kept_on_a_cluster() {
+    let Some(cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
+    // Each node had its share.
+    for node in &cluster.nodes {
+        let keys: u64 = Direct::to(&node.url()).await.say("DBSIZE").await;
+        assert!(keys > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_checked_node_by_node_and_comes_back() {
+    let Some(mut cluster) = Cluster::start().await else {
+        return;
+    };
+    let store = cluster.store().await;
+    let findings = store.check().await.unwrap();
+    assert_eq!(findings.servers(), 3);
+    let limits = findings
+        .iter()
+        .filter(|one| *one.risk() == Risk::NoMemoryLimit);
+    let mut named: Vec<_> = limits.map(|one| one.server().unwrap().to_owned()).collect();
+    named.sort();
+    let mut nodes: Vec<_> = cluster
+        .nodes
+        .iter()
+        .map(|node| node.server.address.to_string())
+        .collect();
+    nodes.sort();
+    assert_eq!(named, nodes);
+    findings.strict().unwrap();
+    // One of them alone.
+    let mut odd = Direct::to(&cluster.nodes[1].url()).await;
+    let _: () = odd
+        .say("CONFIG SET maxmemory 64mb maxmemory-policy allkeys-random")
+        .await;
+    let error = store.check().await.unwrap().strict().unwrap_err();
+    let odd = cluster.nodes[1].server.address.to_string();
+    assert!(format!("{error:?}").contains(&odd), "{error:?}");
+
+    let events: Vec<_> = (0..60)
+        .map(|number| (key(&number.to_string()), token()))
+        .collect();
+    for (event, holder) in &events {
+        assert_eq!(store.claim(event, *holder, LONG).await.unwrap(), Fresh);
+    }
+    for node in &cluster.nodes {
+        let _: () = Direct::to(&node.url()).await.say("SCRIPT FLUSH").await;
+    }
+    for (event, _) in &events {
+        let claimed = store.claim(event, token(), LONG).await.unwrap();
+        assert!(matches!(claimed, Running { .. }));
+    }
+
+    // A node goes: its events are refused, those of the others go on. It comes back: so do its events, and no restart was needed.
+    cluster.nodes[0].server.kill();
+    let mut refused = 0;
+    for (event, holder) in &events {
+        match store.commit(event, *holder, LONG).await {
+            Ok(answered) => assert_eq!(answered, Held),
+            Err(error) => {
+                assert_ne!(error.kind(), StoreErrorKind::Full);
+                refused += 1;
+            }
+        }
+    }
+    assert!((1..60).contains(&refused), "{refused}");
+    cluster.nodes[0].restart();
+    cluster.wait_until_ready().await;
+    for (event, holder) in &events {
+        let committed = until(Result::is_ok, || store.commit(event, *holder, LONG)).await;
+        assert_eq!(committed.unwrap(), Held);
+        let claimed = store.claim(event, token(), LONG).await.unwrap();
+        assert_eq!(claimed, Done { by: *holder });
+    }
+}

@@ -1,0 +1,56 @@
+//! The example `shared_claims`, twice over one Redis.
+
+use crate::process::{Example, row_created};
+use crate::support::{RedisServer, free_port};
+
+const SECRET: &str = "whsec_made_up_for_the_examples";
+
+fn start(redis: &str) -> Example {
+    Example::start(
+        "shared_claims",
+        &[("WEBHOOK_SECRET", SECRET), ("REDIS_URL", redis)],
+    )
+}
+
+#[test]
+fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
+    let Some(mut server) = RedisServer::start(&["--appendonly", "yes"]) else {
+        return;
+    };
+    let (mut first, mut second) = (start(&server.url()), start(&server.url()));
+    first.line_with("redis: memory has no limit");
+    let body = row_created("evt_1", "{}");
+    assert_eq!(first.deliver(SECRET, &body).status, 204);
+    assert!(second.deliver(SECRET, &body).is_replay());
+    assert!(first.deliver(SECRET, &body).is_replay());
+    first.line_with("evt_1 row.created runs here");
+    assert_eq!(second.count_lines_with("runs here"), 0);
+
+    // Redis goes: refused, not lost. It comes back, and nobody has to be restarted.
+    server.server.kill();
+    let other = row_created("evt_2", "{}");
+    assert_eq!(second.deliver(SECRET, &other).status, 503);
+    server.restart();
+    while second.deliver(SECRET, &other).status == 503 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(first.deliver(SECRET, &other).is_replay());
+    // A replica goes, a new one takes its place.
+    drop(first);
+    let third = start(&server.url());
+    assert!(third.deliver(SECRET, &body).is_replay());
+}
+
+#[test]
+fn it_says_why_it_does_not_start() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let secret = ("WEBHOOK_SECRET", SECRET);
+    let (url, strict) = (server.url(), ("STRICT", "1"));
+    let refused = Example::refused("shared_claims", &[secret, strict, ("REDIS_URL", &url)]);
+    assert!(refused.contains("set appendonly to yes"), "{refused}");
+    let nobody = format!("redis://127.0.0.1:{}", free_port());
+    let refused = Example::refused("shared_claims", &[secret, ("REDIS_URL", &nobody)]);
+    assert!(refused.contains("Redis can't be reached"), "{refused}");
+}

@@ -18,14 +18,24 @@ pub struct Child(Process);
 impl Child {
     /// Runs `test`, by its whole name such as `redis::race::two_processes`, in a process of its own, where [`given`] is `text`.
     pub fn start(test: &str, text: &str) -> Self {
+        Self::start_in(test, text, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub fn start_in(test: &str, text: &str, environment: &[(String, String)]) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(GIVEN, text)
+            .envs(environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         Self(child)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.0.id()
     }
 
     pub fn signal(&self, name: &str) {

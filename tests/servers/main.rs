@@ -12,6 +12,7 @@
 mod support;
 
 mod pginbox;
+mod kill;
 mod postgres;
 mod redis;
 mod workers;

@@ -11,8 +11,8 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
-mod pginbox;
 mod kill;
+mod pginbox;
 mod postgres;
 mod redis;
 mod workers;

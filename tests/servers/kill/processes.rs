@@ -30,7 +30,9 @@ impl Process {
 
     fn begin(&mut self) {
         let task = self.task.write();
-        self.child = Some(Child::start_in(self.test, &task, &self.environment));
+        let variables = self.environment.iter();
+        let variables: Vec<_> = variables.map(|(name, value)| (&**name, &**value)).collect();
+        self.child = Some(Child::start_under(&[], &variables, self.test, &task));
     }
 
     /// SIGKILL. What it has done is in the ledger, and so is, behind it, that it is gone.

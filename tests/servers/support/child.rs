@@ -51,13 +51,6 @@ impl Child {
             .args(&words[1..])
             .env(GIVEN, text)
             .envs(variables.iter().copied())
-        Self::start_in(test, text, &[])
-
-    /// The same, with more in its environment.
-    pub fn start_in(test: &str, text: &str, environment: &[(String, String)]) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture", "--test-threads=1"])
-            .envs(environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()

@@ -77,6 +77,8 @@ pub mod event;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod extract;
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod inbox;

@@ -24,9 +24,9 @@ fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
 }
 
 /// The names of all tests: functions that stand right below an attribute `test`.
-fn tests() -> BTreeSet<String> {
+pub(crate) fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "tests", "examples"] {
         each_source(folder, &mut |_, text| {
             let mut below_test = false;
             for line in text.lines().map(str::trim) {

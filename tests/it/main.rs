@@ -23,6 +23,7 @@ mod factory;
 mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
+mod guarantees;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod handle;
 #[cfg(feature = "axum")]

@@ -23,7 +23,8 @@ impl Findings {
         self.servers
     }
 
-    /// Refuses a server that [may forget](Risk::forgets) what it was told while it runs, or when its process ends.
+    /// Refuses a server that [may forget](Risk::forgets) ids while it runs, or all of them when it ends. What `appendfsync` and
+    /// replication leave open, the last moments before a crash, is told and not refused.
     ///
     /// # Errors
     /// [`Forgets`](RedisErrorKind::Forgets), with what was found in its words.
@@ -90,7 +91,7 @@ pub enum Risk {
     },
     /// When its machine goes down, it forgets what the system had not written yet: often half a minute.
     FlushedBySystem,
-    /// When its machine goes down, it forgets about a second.
+    /// When its machine goes down, it forgets a second or two; when its process is killed while its disk is busy, as much.
     FlushedEverySecond,
     /// Replicas follow with a delay: when one takes over, it may not know the newest ids.
     Replicated {
@@ -102,13 +103,13 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// Whether ids may be forgotten although its machine survives, or claims can't work at all: what
-    /// [`strict`](Findings::strict) refuses. Not known is as bad.
+    /// Whether more may be forgotten than the last moments before the server or its machine went down, or claims can't work at
+    /// all: what [`strict`](Findings::strict) refuses. Not known is as bad.
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {
             Self::Replica | Self::Evicts { .. } | Self::NoAppendOnlyFile => true,
-            // Whatever it is, it is about the machine and not about the server's process.
+            // Whatever it is, it is about the last moments.
             Self::Unread { what } => *what != "appendfsync",
             _ => false,
         }
@@ -134,7 +135,7 @@ impl fmt::Display for Risk {
                 "up to half a minute of ids is forgotten when the machine goes down (appendfsync is no): set it to everysec or always",
             ),
             Self::FlushedEverySecond => f.write_str(
-                "about a second of ids is forgotten when the machine goes down (appendfsync is everysec): set it to always where that matters",
+                "a second or two of ids may be forgotten when the server or its machine goes down (appendfsync is everysec): set it to always where that matters",
             ),
             Self::Replicated { replicas } => write!(
                 f,

@@ -35,8 +35,8 @@
 //! | memory full, `noeviction` | fresh events: 503. Duplicates are known, runs under way are recorded | `maxmemory` by the [sizes](#sizes) below |
 //! | memory full, any other policy | **ids are forgotten in silence**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an end | [`check`](RedisStore::check) tells, [`strict`](Findings::strict) refuses |
 //! | Redis' process ends, no append-only file | **everything is forgotten** | the same |
-//! | Redis' process ends, append-only file | nothing is forgotten | |
-//! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | told by [`check`](RedisStore::check) |
+//! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` what it answered while its disk was busy, up to two seconds | told by [`check`](RedisStore::check) |
+//! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | the same |
 //! | a replica takes over | what it had not yet heard of is forgotten. `WAIT` would narrow that, not close it | told by [`check`](RedisStore::check) |
 //! | an answer is lost | the call is repeated with its token, and hears the truth: [`DedupeStore`](crate::DedupeStore) | |
 //! | the receiver's process ends | its leases end by themselves, 30 s later; the next retry runs | |
@@ -49,7 +49,7 @@
 //! maxmemory 512mb                 # by the sizes below
 //! maxmemory-policy noeviction     # refuse instead of forgetting
 //! appendonly yes                  # remember across restarts
-//! appendfsync always              # everysec where a second may be forgotten: a run twice, not one lost
+//! appendfsync always              # everysec where two seconds may be forgotten: an event twice, none lost
 //! ```
 //! A server that is a cache for somebody else evicts by right: take another one. A user needs no more than this; without the last two,
 //! [`check`](RedisStore::check) says what it could not read:

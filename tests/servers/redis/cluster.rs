@@ -36,6 +36,9 @@ impl Cluster {
                 "no",
                 "--appendonly",
                 "yes",
+                // With `everysec` a node that is killed while it flushes loses what it has answered meanwhile.
+                "--appendfsync",
+                "always",
             ])?);
         }
         let mut create = Command::new(cli);

@@ -14,7 +14,8 @@ fn start(redis: &str) -> Example {
 
 #[test]
 fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
-    let Some(mut server) = RedisServer::start(&["--appendonly", "yes"]) else {
+    let Some(mut server) = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"])
+    else {
         return;
     };
     let (mut first, mut second) = (start(&server.url()), start(&server.url()));

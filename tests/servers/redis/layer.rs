@@ -86,7 +86,8 @@ async fn well_again(app: &App, what: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_503_in_time_and_recovers() {
-    let Some(mut server) = RedisServer::start(&["--appendonly", "yes"]) else {
+    let Some(mut server) = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"])
+    else {
         return;
     };
     let proxy = Proxy::before(server.server.address);

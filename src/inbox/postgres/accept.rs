@@ -5,6 +5,7 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 
 use super::row::{column, unreadable};
+use super::schema::durable;
 use super::seconds;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inbox::entry::Entry;
@@ -12,24 +13,22 @@ use crate::inbox::sink::Accepted;
 use crate::postgres::Postgres;
 
 /// The insert, and where it meets a row that it can see, whether that is of the same body.
-///
-/// Whoever has switched off `synchronous_commit` for the server or the role would let it be answered before it is flushed: it is
-/// switched on for this statement alone, and stricter settings stay.
-const ACCEPT: &str = "WITH durable AS MATERIALIZED (
-  SELECT CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
-    THEN set_config('synchronous_commit', 'on', true) END AS setting
-), stored AS (
+const ACCEPT: &str = concat!(
+    "WITH ",
+    durable!(),
+    ", stored AS (
   INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
     subscription, workspace, body, accepted_at, due_at, forget_at)
   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second'
   FROM durable, (SELECT clock_timestamp() AS now) AS clock
-  WHERE durable.setting IS NULL OR durable.setting = 'on'
+  WHERE durable.setting <> 'off'
   ON CONFLICT (key) DO NOTHING
   RETURNING id
 )
 SELECT true AS is_new, true AS same_body FROM stored
 UNION ALL
-SELECT false, digest = $3 FROM hookgate_inbox WHERE key = $1";
+SELECT false, digest = $3 FROM hookgate_inbox WHERE key = $1"
+);
 
 const ACCEPT_TYPES: [Type; 13] = [
     Type::BYTEA,

@@ -59,7 +59,7 @@ pub(super) const TYPES: [Type; 5] = [
     Type::FLOAT8,
 ];
 
-static LEASE: LazyLock<String> = LazyLock::new(|| {
+pub(super) static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH due AS MATERIALIZED ({}), taken AS ({TAKEN}), next AS ({NEXT})
 SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",

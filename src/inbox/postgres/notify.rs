@@ -1,7 +1,7 @@
 //! Word of new entries, between tasks of one process and between processes.
 //!
 //! A notification goes out beside the insert and not in its transaction: the server commits transactions that notify one after the
-//! other, each with its flush, so that those of many senders could share none. It carries no more than who sent it, and one
+//! other, each with its flush, so that those of many senders could share none (32 at a time took ten times as long). It carries no more than who sent it, and one
 //! says as much as many: they are sent at most every few milliseconds. Lost ones cost no more than the workers' interval.
 
 use std::sync::{Arc, Mutex, PoisonError};

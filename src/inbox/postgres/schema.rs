@@ -58,3 +58,15 @@ pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, 
 /// What is read of an entry besides, to handle it.
 pub(super) const ENTRY: &str =
     "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body";
+
+/// A part of a statement whose transaction is flushed before it is answered, also where the server or the role has switched that off.
+/// Stricter settings stay, as does `local`.
+macro_rules! durable {
+    () => {
+        "durable AS MATERIALIZED (
+  SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true)
+    ELSE current_setting('synchronous_commit') END AS setting
+)"
+    };
+}
+pub(super) use durable;

@@ -22,7 +22,7 @@ const ROW_RUNS: &str = "EXISTS (SELECT FROM hookgate_inbox r
     WHERE r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND (r.due_at > statement_timestamp() OR r.id = ANY ($2)))";
 
 /// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry whose last try is over needs none.
-static CANDIDATES: LazyLock<String> = LazyLock::new(|| {
+pub(super) static CANDIDATES: LazyLock<String> = LazyLock::new(|| {
     let due = due(&format!(
         "AND (i.row_key IS NULL OR i.state = 1 AND i.tries >= $3 OR NOT {ROW_RUNS})"
     ));

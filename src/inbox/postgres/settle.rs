@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
 
-use super::schema::{DEAD, DONE, QUEUED};
+use super::schema::{DEAD, DONE, QUEUED, durable};
 use super::{reason, seconds};
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::error::StoreError;
@@ -16,15 +16,18 @@ const RENEW: &str =
 WHERE id = $1 AND token = $2 AND state = 1 RETURNING 1";
 
 /// One that was settled before keeps its token until it is leased again, and stays as it is: so a repeated call finds it.
-const SETTLE: &str = "UPDATE hookgate_inbox SET
+const SETTLE: &str = concat!(
+    "WITH ",
+    durable!(),
+    " UPDATE hookgate_inbox SET
   state = CASE state WHEN 1 THEN $3 ELSE state END,
   due_at = CASE WHEN state = 1 AND $3 = 0 THEN clock_timestamp() + $4 * interval '1 second' ELSE due_at END,
   last_error = CASE WHEN state = 1 AND $5 IS NOT NULL THEN $5 ELSE last_error END,
   tries = CASE WHEN state = 1 AND $6 THEN greatest(tries - 1, 0) ELSE tries END,
   body = CASE WHEN state = 1 AND $3 = 2 THEN ''::bytea ELSE body END
-WHERE id = $1 AND token = $2 AND set_config('synchronous_commit',
-  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) IS NOT NULL
-RETURNING 1";
+FROM durable WHERE id = $1 AND token = $2 AND durable.setting <> 'off'
+RETURNING 1"
+);
 
 pub(super) async fn renew(
     postgres: &Postgres,

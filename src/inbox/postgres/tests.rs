@@ -61,3 +61,128 @@ async fn postgres_passes_the_contract() {
     })
     .await;
 }
+
+/// So many entries of each of these rows, the first of each, then the second of each.
+async fn fill(client: &Client, rows: i32, each: i32) {
+    let fill = "INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
+        body, accepted_at, due_at, forget_at)
+      SELECT decode(md5(e || ':' || r), 'hex'), decode(md5(r::text), 'hex'), 0, 'evt_' || e || '_' || r, 'row.created',
+        '1700000000', 1700000000, 'default', 'key-1', '{}', now(), now(), now() + interval '2 days'
+      FROM generate_series(1, $1::int) AS r, generate_series(1, $2::int) AS e ORDER BY e, r";
+    client.execute(fill, &[&rows, &each]).await.unwrap();
+    client
+        .batch_execute("ANALYZE hookgate_inbox")
+        .await
+        .unwrap();
+}
+
+fn ask(most: usize, serial_by_row: bool) -> Ask {
+    Ask {
+        most,
+        lease: Duration::from_secs(600),
+        max_tries: 10,
+        serial_by_row,
+        except: Vec::new(),
+    }
+}
+
+/// A lessor that has looked, and stands still before it locks its row: meanwhile another leases of the same row. What the first one then
+/// sees of the row must be newer than what it has looked at.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_row_is_looked_at_again_once_it_is_locked() {
+    // Found before the server's own function, by who has this schema in front: it waits until the test lets go.
+    const SLOW: &str = "CREATE SCHEMA slow;
+      CREATE FUNCTION slow.pg_try_advisory_xact_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+      BEGIN
+        PERFORM pg_advisory_lock_shared(1);
+        PERFORM pg_advisory_unlock_shared(1);
+        RETURN pg_catalog.pg_try_advisory_xact_lock($1, $2);
+      END $$";
+    const WAITS: &str = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "race").await;
+    let client = connect(&config).await;
+    client.batch_execute(SLOW).await.unwrap();
+    let mut behind = config.clone();
+    behind.options("-c search_path=slow,pg_catalog,public");
+    let slow = Arc::new(Table::new(Postgres::new(behind, NoTls)));
+    let quick = Table::new(Postgres::new(config, NoTls));
+    // A call has its second: on a busy machine it may be over too soon, and is tried again.
+    for _ in 0..50 {
+        client
+            .batch_execute("TRUNCATE hookgate_inbox; SELECT pg_advisory_lock(1)")
+            .await
+            .unwrap();
+        fill(&client, 1, 2).await;
+        let late = tokio::spawn({
+            let slow = Arc::clone(&slow);
+            async move { slow.lease(ask(1, true)).await }
+        });
+        while client.query(WAITS, &[]).await.unwrap().is_empty() && !late.is_finished() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let first = quick.lease(ask(1, true)).await;
+        client
+            .batch_execute("SELECT pg_advisory_unlock(1)")
+            .await
+            .unwrap();
+        if let (Ok(first), Ok(late)) = (first, late.await.unwrap()) {
+            let events = |batch: &Batch| {
+                let jobs = batch.jobs.iter();
+                jobs.map(|job| job.entry.event_id.clone())
+                    .collect::<Vec<_>>()
+            };
+            // The late one had the first entry locked, so the quick one took the second, and the row with it.
+            assert_eq!(events(&first), ["evt_2_1"]);
+            assert_eq!(events(&late), [""; 0], "two of a row run");
+            assert_ne!(late.next_in, None, "it comes again");
+            return;
+        }
+    }
+    panic!("no call was in time");
+}
+
+/// What is asked at each lease is found in an index, however many are done or wait behind others.
+#[tokio::test]
+async fn a_lease_reads_no_more_than_it_takes() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "plan").await;
+    let client = connect(&config).await;
+    fill(&client, 30_000, 1).await;
+    // Most are done, and of the rest most are due tomorrow.
+    for statement in [
+        "UPDATE hookgate_inbox SET state = 2 WHERE id % 3 > 0",
+        "UPDATE hookgate_inbox SET due_at = now() + interval '1 day' WHERE id % 3 = 0 AND id % 100 > 0",
+        "VACUUM ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let asked: [&(dyn ::tokio_postgres::types::ToSql + Sync); 5] = [
+        &8_i64,
+        &Vec::<i64>::new(),
+        &10_i32,
+        &[0_u8; 16].as_slice(),
+        &1.0,
+    ];
+    for (statement, parameters) in [
+        (&lease::LEASE, &asked[..]),
+        (&serial::CANDIDATES, &asked[..3]),
+    ] {
+        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) {}", **statement);
+        let statement = client
+            .prepare_typed(&explain, &lease::TYPES[..parameters.len()])
+            .await;
+        let rows = client.query(&statement.unwrap(), parameters).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        assert!(!plan.contains("Seq Scan"), "{plan}");
+        assert!(plan.contains("hookgate_inbox_pending"), "{plan}");
+        let read = plan.split("shared hit=").nth(1).unwrap();
+        let read: String = read.chars().take_while(char::is_ascii_digit).collect();
+        assert!(read.parse::<u32>().unwrap() < 400, "{plan}");
+    }
+}

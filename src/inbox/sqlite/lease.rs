@@ -163,8 +163,11 @@ impl<'c> Leasing<'c> {
                 }
                 continue;
             }
-            let of_row: Option<Row> = row.get(1)?;
-            if found.candidates.len() <= ask.most && of_row.is_none_or(|row| !busy.contains(&row)) {
+            let of_row: Option<Row> = if ask.serial_by_row { row.get(1)? } else { None };
+            let may_run = |row| {
+                !busy.contains(&row) && found.candidates.iter().all(|found| found.row != Some(row))
+            };
+            if found.candidates.len() <= ask.most && of_row.is_none_or(may_run) {
                 found.candidates.push(Candidate {
                     due: row.get(2)?,
                     id,

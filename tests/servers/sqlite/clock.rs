@@ -81,12 +81,12 @@ async fn work(folder: &Path) {
                 runs.at_once = runs.at_once.max(running);
                 runs.ended.contains_key(&id)
             };
-            // Longer than the lease, so that it is renewed across the jump.
-            tokio::time::sleep(Duration::from_secs(4)).await;
+            // One runs longer than its lease, which is renewed across the jump; the other one waits for its second try by then.
+            let time = if id.contains("fails") { 1 } else { 4 };
+            tokio::time::sleep(Duration::from_secs(time)).await;
             let mut runs = seen.lock().unwrap();
             *runs.running.get_mut(&id).unwrap() -= 1;
             *runs.ended.entry(id.clone()).or_default() += 1;
-            // Some wait for their second try when the clock is set again.
             if id.contains("fails") && !failed_before {
                 StatusCode::INTERNAL_SERVER_ERROR
             } else {
@@ -98,10 +98,14 @@ async fn work(folder: &Path) {
         for name in ["works", "fails"] {
             accept(&inbox, &receiver, &format!("evt_{name}_{round}")).await;
         }
-        // Until they run, so that the clock is set under them.
-        let all = (round as u64 + 1) * 2;
-        until("they have begun", async || {
-            runs.lock().unwrap().running.len() as u64 == all
+        until("one runs, and one has failed", async || {
+            let runs = runs.lock().unwrap();
+            let runs_now = |name: &str| runs.running.contains_key(&format!("evt_{name}_{round}"));
+            runs_now("works") && runs.ended.contains_key(&format!("evt_fails_{round}"))
+        })
+        .await;
+        until("its back-off is written", async || {
+            inbox.stats().await.unwrap().retrying > 0
         })
         .await;
         set(folder, jump);

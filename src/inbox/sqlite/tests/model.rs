@@ -1,0 +1,378 @@
+//! Any sequence of calls on two engines of one file, against a plain model of what the contract says.
+
+use std::collections::{BTreeMap, HashSet};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::*;
+use crate::clock::Clock;
+
+const EVENTS: usize = 8;
+const ROWS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Call {
+    Accept {
+        event: usize,
+        other_body: bool,
+        hours: u64,
+    },
+    Lease {
+        most: usize,
+        max_tries: u32,
+        serial: bool,
+        except: bool,
+    },
+    Renew {
+        job: usize,
+    },
+    Settle {
+        job: usize,
+        end: Ending,
+    },
+    Retry {
+        state: Option<EntryState>,
+    },
+    Bury,
+    Purge {
+        state: Option<EntryState>,
+    },
+    Pass {
+        seconds: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Done,
+    Retry,
+    Dead,
+    Return,
+}
+
+fn calls() -> impl Strategy<Value = Vec<(bool, Call)>> {
+    let state = || {
+        prop_oneof![
+            Just(None),
+            Just(Some(EntryState::Queued)),
+            Just(Some(EntryState::Running)),
+            Just(Some(EntryState::Done)),
+            Just(Some(EntryState::Dead)),
+        ]
+    };
+    let ending = prop_oneof![
+        Just(Ending::Done),
+        Just(Ending::Retry),
+        Just(Ending::Dead),
+        Just(Ending::Return),
+    ];
+    let call = prop_oneof![
+        6 => (0..EVENTS, prop::bool::weighted(0.1), 1_u64..4)
+            .prop_map(|(event, other_body, hours)| Call::Accept { event, other_body, hours }),
+        6 => (0_usize..4, 1_u32..4, any::<bool>(), any::<bool>())
+            .prop_map(|(most, max_tries, serial, except)| Call::Lease { most, max_tries, serial, except }),
+        2 => (0_usize..20).prop_map(|job| Call::Renew { job }),
+        6 => (0_usize..20, ending).prop_map(|(job, end)| Call::Settle { job, end }),
+        1 => state().prop_map(|state| Call::Retry { state }),
+        1 => Just(Call::Bury),
+        1 => state().prop_map(|state| Call::Purge { state }),
+        3 => prop_oneof![Just(1_u64), Just(10), Just(31), Just(3_600)]
+            .prop_map(|seconds| Call::Pass { seconds }),
+    ];
+    prop::collection::vec((any::<bool>(), call), 1..60)
+}
+
+#[derive(Debug)]
+struct Kept {
+    event: usize,
+    state: EntryState,
+    until: u64,
+    forget_at: u64,
+    tries: u32,
+    token: Option<ClaimToken>,
+}
+
+#[derive(Default)]
+struct Model {
+    entries: BTreeMap<i64, Kept>,
+    /// All that was ever leased, with its token.
+    jobs: Vec<(EntryId, ClaimToken)>,
+}
+
+fn row_of(event: usize) -> Option<String> {
+    (event % (ROWS + 1) < ROWS).then(|| format!("row_{}", event % (ROWS + 1)))
+}
+
+impl Model {
+    fn holder(&mut self, job: (EntryId, ClaimToken)) -> Option<&mut Kept> {
+        let entry = self.entries.get_mut(&job.0.0)?;
+        (entry.token == Some(job.1)).then_some(entry)
+    }
+
+    fn lease(&mut self, ask: &Ask, now: u64) -> (Vec<i64>, Vec<i64>) {
+        let excepted = |id: &i64| ask.except.contains(&EntryId(*id));
+        let (mut due, mut dead, mut busy) = (Vec::new(), Vec::new(), HashSet::new());
+        for (id, entry) in &mut self.entries {
+            match entry.state {
+                EntryState::Running if entry.until > now || excepted(id) => {
+                    busy.extend(row_of(entry.event));
+                }
+                EntryState::Running if entry.tries >= ask.max_tries => {
+                    (entry.state, entry.token) = (EntryState::Dead, None);
+                    dead.push((entry.until, *id));
+                }
+                EntryState::Running => due.push((entry.until, *id)),
+                EntryState::Queued if entry.until <= now => due.push((entry.until, *id)),
+                _ => {}
+            }
+        }
+        due.sort_unstable();
+        dead.sort_unstable();
+        let mut jobs = Vec::new();
+        for (_, id) in due {
+            let row = row_of(self.entries[&id].event);
+            let taken = |row| ask.serial_by_row && !busy.insert(row);
+            if jobs.len() < ask.most && !row.is_some_and(taken) {
+                jobs.push(id);
+            }
+        }
+        (jobs, dead.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+fn check(calls: Vec<(bool, Call)>) -> Result<(), TestCaseError> {
+    let (folder, clock) = (Folder::new(), clock());
+    let engines = [engine(&folder, &clock), engine(&folder, &clock)];
+    let mut model = Model::default();
+    for (first, call) in calls {
+        let engine = &engines[usize::from(first)];
+        let now = clock.unix_millis();
+        if !matches!(call, Call::Pass { .. }) {
+            let is_over = |entry: &Kept| entry.state == EntryState::Done && entry.until <= now;
+            model.entries.retain(|_, entry| !is_over(entry));
+        }
+        step(engine, &mut model, &clock, call)?;
+        // Whichever is asked, both show the same.
+        compare(&engines[usize::from(!first)], &model, clock.unix_millis())?;
+    }
+    Ok(())
+}
+
+fn step(
+    engine: &SqliteEngine,
+    model: &mut Model,
+    clock: &ManualClock,
+    call: Call,
+) -> Result<(), TestCaseError> {
+    let now = clock.unix_millis();
+    match call {
+        Call::Pass { seconds } => clock.advance(Duration::from_secs(seconds)),
+        Call::Accept {
+            event,
+            other_body,
+            hours,
+        } => {
+            let mut entry = entry(&format!("evt_{event}"), row_of(event).as_deref());
+            entry.digest ^= u64::from(other_body);
+            let retain = Duration::from_secs(hours * 3_600);
+            let accepted = block_on(engine.accept(entry, retain)).unwrap();
+            let known = model.entries.values().any(|kept| kept.event == event);
+            match accepted {
+                Accepted::Duplicate { .. } => prop_assert!(known),
+                Accepted::New => {
+                    prop_assert!(!known);
+                    let which = Selection::all().event_id(format!("evt_{event}"));
+                    let listed = block_on(engine.list(which, Page::first(2))).unwrap();
+                    prop_assert_eq!(listed.len(), 1);
+                    // Later ones have greater numbers, also where the last ones are gone.
+                    let id = listed[0].id;
+                    prop_assert!(
+                        model
+                            .jobs
+                            .iter()
+                            .all(|job| job.0 < id || model.entries.contains_key(&job.0.0))
+                    );
+                    let kept = Kept {
+                        event,
+                        state: EntryState::Queued,
+                        until: now,
+                        forget_at: now + u64::try_from(retain.as_millis()).unwrap(),
+                        tries: 0,
+                        token: None,
+                    };
+                    model.entries.insert(id.0, kept);
+                }
+            }
+        }
+        Call::Lease {
+            most,
+            max_tries,
+            serial,
+            except,
+        } => {
+            let ask = Ask {
+                most,
+                lease: 30 * SECOND,
+                max_tries,
+                serial_by_row: serial,
+                except: model
+                    .jobs
+                    .iter()
+                    .map(|job| job.0)
+                    .filter(|_| except)
+                    .collect(),
+            };
+            let (jobs, dead) = model.lease(&ask, now);
+            let batch = block_on(engine.lease(ask)).unwrap();
+            let leased: Vec<_> = batch.jobs.iter().map(|job| job.id.0).collect();
+            prop_assert_eq!(leased, jobs);
+            let buried: Vec<_> = batch.buried.iter().map(|listed| listed.id.0).collect();
+            prop_assert_eq!(buried, dead);
+            for job in batch.jobs {
+                let kept = model.entries.get_mut(&job.id.0).unwrap();
+                (kept.state, kept.until) = (EntryState::Running, now + 30_000);
+                (kept.tries, kept.token) = (kept.tries + 1, Some(job.token));
+                prop_assert_eq!(job.tries, kept.tries);
+                prop_assert_eq!(job.entry.event_id, format!("evt_{}", kept.event));
+                prop_assert!(!job.entry.body.is_empty());
+                model.jobs.push((job.id, job.token));
+            }
+        }
+        Call::Renew { job } => {
+            let Some(&job) = model.jobs.get(job) else {
+                return Ok(());
+            };
+            let renewed = block_on(engine.renew(job.0, job.1, 60 * SECOND)).unwrap();
+            let held = model
+                .holder(job)
+                .filter(|kept| kept.state == EntryState::Running);
+            prop_assert_eq!(renewed == Ownership::Held, held.is_some());
+            if let Some(kept) = held {
+                kept.until = now + 60_000;
+            }
+        }
+        Call::Settle { job, end } => {
+            let Some(&job) = model.jobs.get(job) else {
+                return Ok(());
+            };
+            let error = "made up".to_owned();
+            let with = match end {
+                Ending::Done => End::Done,
+                Ending::Retry => End::Retry {
+                    after: 20 * SECOND,
+                    error,
+                },
+                Ending::Dead => End::Dead { error },
+                Ending::Return => End::Return,
+            };
+            let settled = block_on(engine.settle(job.0, job.1, with)).unwrap();
+            let held = model.holder(job);
+            prop_assert_eq!(settled == Ownership::Held, held.is_some());
+            if let Some(kept) = held.filter(|kept| kept.state == EntryState::Running) {
+                (kept.state, kept.until) = match end {
+                    Ending::Done => (EntryState::Done, kept.forget_at),
+                    Ending::Retry => (EntryState::Queued, now + 20_000),
+                    Ending::Dead => (EntryState::Dead, 0),
+                    Ending::Return => (EntryState::Queued, now),
+                };
+                if matches!(end, Ending::Return) {
+                    kept.tries -= 1;
+                }
+            }
+        }
+        Call::Retry { state } => {
+            let meant = |kept: &Kept| {
+                let may = matches!(kept.state, EntryState::Queued | EntryState::Dead);
+                may && state.is_none_or(|state| state == kept.state)
+            };
+            let which = Selection {
+                state,
+                ..Selection::all()
+            };
+            let mut count = 0;
+            for kept in model.entries.values_mut().filter(|kept| meant(kept)) {
+                count += 1;
+                let was = if kept.state == EntryState::Queued {
+                    kept.until
+                } else {
+                    now
+                };
+                (kept.state, kept.until) = (EntryState::Queued, was.min(now));
+                (kept.tries, kept.token) = (0, None);
+            }
+            prop_assert_eq!(block_on(engine.retry(which)).unwrap(), count);
+        }
+        Call::Bury => {
+            let mut count = 0;
+            let queued = |kept: &&mut Kept| kept.state == EntryState::Queued;
+            for kept in model.entries.values_mut().filter(queued) {
+                count += 1;
+                (kept.state, kept.token) = (EntryState::Dead, None);
+            }
+            let buried = block_on(engine.bury(Selection::all(), "made up".to_owned()));
+            prop_assert_eq!(buried.unwrap(), count);
+        }
+        Call::Purge { state } => {
+            let meant = |kept: &Kept| {
+                let may = matches!(kept.state, EntryState::Done | EntryState::Dead);
+                may && state.is_none_or(|state| state == kept.state)
+            };
+            // Those whose time is over may be forgotten before they are purged, or not.
+            let before = model.entries.len();
+            model.entries.retain(|_, kept| !meant(kept));
+            let which = Selection {
+                state,
+                ..Selection::all()
+            };
+            let purged = block_on(engine.purge(which)).unwrap();
+            prop_assert!(purged >= (before - model.entries.len()) as u64);
+        }
+    }
+    Ok(())
+}
+
+fn compare(engine: &SqliteEngine, model: &Model, now: u64) -> Result<(), TestCaseError> {
+    let listed = block_on(engine.list(Selection::all(), Page::first(1_000))).unwrap();
+    let shown: Vec<_> = listed
+        .iter()
+        .filter(|listed| listed.state != EntryState::Done || listed.until > Some(now))
+        .map(|listed| (listed.id.0, listed.state, listed.until, listed.tries))
+        .collect();
+    let expected: Vec<_> = model
+        .entries
+        .iter()
+        .filter(|(_, kept)| kept.state != EntryState::Done || kept.until > now)
+        .map(|(&id, kept)| {
+            let until = (kept.state != EntryState::Dead).then_some(kept.until);
+            (id, kept.state, until, kept.tries)
+        })
+        .collect();
+    prop_assert_eq!(shown, expected);
+    let stats = stats(engine);
+    let count = |state| {
+        model
+            .entries
+            .values()
+            .filter(|kept| kept.state == state)
+            .count() as u64
+    };
+    prop_assert_eq!(stats.queued, count(EntryState::Queued));
+    prop_assert_eq!(stats.running, count(EntryState::Running));
+    prop_assert_eq!(stats.dead, count(EntryState::Dead));
+    let retrying = |kept: &&Kept| kept.state == EntryState::Queued && kept.tries > 0;
+    prop_assert_eq!(
+        stats.retrying,
+        model.entries.values().filter(retrying).count() as u64
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_engines_of_one_file_do_as_the_model_says(calls in calls()) {
+        check(calls)?;
+    }
+}

@@ -48,6 +48,7 @@ pub struct Postgres {
     /// Absent where the pool is the user's own, which can't be asked how it connects.
     #[allow(dead_code)] // for the inbox
     connector: Option<Arc<Connector>>,
+    patience: Duration,
 }
 
 impl Postgres {
@@ -78,6 +79,7 @@ impl Postgres {
             Ok(pool) => Self {
                 pool,
                 connector: Some(connector),
+                patience: PATIENCE,
             },
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
@@ -92,6 +94,7 @@ impl Postgres {
         Self {
             pool,
             connector: None,
+            patience: PATIENCE,
         }
     }
 
@@ -105,6 +108,14 @@ impl Postgres {
         self
     }
 
+    /// How long a call may take, with its wait for a connection. The default is 900 ms: a receiver waits a second for its store and no longer,
+    /// so that more is of use to a program that asks the store itself.
+    #[must_use]
+    pub fn with_timeout(mut self, most: Duration) -> Self {
+        self.patience = most;
+        self
+    }
+
     /// One statement, prepared once a connection, in one round trip.
     pub(crate) async fn query(
         &self,
@@ -112,7 +123,8 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.query_within(PATIENCE, statement, types, values).await
+        self.query_within(self.patience, statement, types, values)
+            .await
     }
 
     /// The same, for what may take longer than a store's call.
@@ -183,7 +195,7 @@ impl Postgres {
     /// A connection, for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
     #[allow(dead_code)] // for the inbox
     pub(crate) async fn client(&self) -> Result<Lent, StoreError> {
-        self.client_within(PATIENCE).await
+        self.client_within(self.patience).await
     }
 
     async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
@@ -209,7 +221,7 @@ impl Postgres {
         let Some(connector) = &self.connector else {
             return Ok(None);
         };
-        match timeout(PATIENCE, Listener::open(connector, channel)).await {
+        match timeout(self.patience, Listener::open(connector, channel)).await {
             Ok(Ok(listener)) => Ok(Some(listener)),
             Ok(Err(error)) => Err(failure::store(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),

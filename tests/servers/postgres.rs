@@ -32,3 +32,8 @@ async fn migrated(settings: &[&str]) -> Option<PostgresServer> {
 fn database(config: &str) -> Postgres {
     Postgres::new(Config::from_str(config).unwrap(), NoTls)
 }
+
+/// For what is no matter of time: a busy machine makes no connection within the usual one.
+fn patient(config: &str) -> Postgres {
+    database(config).with_timeout(std::time::Duration::from_secs(30))
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, migrate};
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresStore};
 
-use super::{client_at, database};
+use super::{client_at, patient};
 use crate::support::{Folder, PostgresServer, program};
 
 const HOUR: i64 = 3600;
@@ -70,7 +70,7 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
     };
     let mut client = client_at(&skewed.server.config()).await;
     migrate(&client).await.unwrap();
-    let store = PostgresStore::new(&database(&skewed.server.config()));
+    let store = PostgresStore::new(&patient(&skewed.server.config()));
     let (done, running) = (EventKey::new("s", "done"), EventKey::new("s", "running"));
     let [by, holder, successor, other] = [(); 4].map(|()| ClaimToken::new(b"{}"));
     store.claim(&done, by, LEASE).await.unwrap();

@@ -16,7 +16,7 @@ use hookgate::{
 };
 use tower::ServiceExt;
 
-use super::{client_at, database, migrated};
+use super::{client_at, database, migrated, patient};
 use crate::support::{Fault, PostgresServer, Proxy};
 
 /// The sender hears nothing after this.
@@ -150,7 +150,7 @@ async fn a_lost_reply_is_no_lost_claim() {
     };
     let proxy = Proxy::before(server.server.address);
     let config = PostgresServer::config_at(proxy.address);
-    let store = PostgresStore::new(&database(&config).with_connections(1));
+    let store = PostgresStore::new(&patient(&config).with_connections(1));
     let (lease, token) = (Duration::from_secs(60), ClaimToken::new(b"{}"));
     let (key, other) = (EventKey::new("s", "1"), EventKey::new("s", "2"));
     assert_eq!(
@@ -211,30 +211,98 @@ async fn waits_end_in_time() {
     }
 }
 
-/// A future that is dropped in the middle, as a request that is cancelled does, leaves no connection that answers the wrong question.
+/// What the server answers becomes a kind; and whoever is told that a server takes no writes asks another one the next time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_says_becomes_a_kind() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    let own = "options='-c statement_timeout=100ms -c lock_timeout=0'";
+    let config = format!("{} {own}", server.config());
+    let store = PostgresStore::new(&patient(&config).with_connections(1));
+    let lease = Duration::from_secs(60);
+    let claim = async |id: &str| {
+        let key = EventKey::new("s", id);
+        let claimed = store.claim(&key, ClaimToken::new(b"{}"), lease).await;
+        claimed.map_err(|error| error.kind())
+    };
+    let backend = async || -> i32 {
+        let pids = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY backend_start DESC LIMIT 1";
+        client.query_one(pids, &[]).await.unwrap().get(0)
+    };
+    assert_eq!(claim("1").await, Ok(Claimed::Fresh));
+    let first = backend().await;
+
+    client
+        .batch_execute("BEGIN; LOCK TABLE hookgate_claims")
+        .await
+        .unwrap();
+    assert_eq!(claim("2").await, Err(StoreErrorKind::TimedOut));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let full = "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER no_space BEFORE INSERT ON hookgate_claims EXECUTE FUNCTION no_space()";
+    client.batch_execute(full).await.unwrap();
+    assert_eq!(claim("2").await, Err(StoreErrorKind::Full));
+    client
+        .batch_execute("DROP TRIGGER no_space ON hookgate_claims")
+        .await
+        .unwrap();
+    assert_eq!(claim("2").await, Ok(Claimed::Fresh));
+    assert_eq!(backend().await, first, "an answer leaves the connection");
+
+    // A server that has become a standby.
+    let read_only = "ALTER ROLE hookgate SET default_transaction_read_only = on";
+    client.batch_execute(read_only).await.unwrap();
+    let end = format!("SELECT pg_terminate_backend({first})");
+    client.batch_execute(&end).await.unwrap();
+    assert_eq!(claim("3").await, Err(StoreErrorKind::Unavailable));
+    client
+        .batch_execute("ALTER ROLE hookgate RESET default_transaction_read_only")
+        .await
+        .unwrap();
+    assert_eq!(claim("3").await, Ok(Claimed::Fresh));
+
+    // An operator has ended what lay idle: the next call finds out, and asks on a new one.
+    let end = format!("SELECT pg_terminate_backend({})", backend().await);
+    client.batch_execute(&end).await.unwrap();
+    assert_eq!(claim("4").await, Ok(Claimed::Fresh));
+}
+
+/// A future that is dropped in the middle, as that of a cancelled request is, makes nobody wait for what it asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_takes_its_connection_along() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };
-    let store = PostgresStore::new(&database(&server.config()).with_connections(1));
-    let lease = Duration::from_secs(60);
-    for number in 0..200_u32 {
-        let (key, token) = (
-            EventKey::new("s", &number.to_string()),
-            ClaimToken::new(b"{}"),
+    let endless = "options='-c lock_timeout=0 -c statement_timeout=0'";
+    let config = format!("{} {endless}", server.config());
+    let store = PostgresStore::new(&patient(&config).with_connections(1));
+    let (lease, token) = (Duration::from_secs(60), ClaimToken::new(b"{}"));
+    let held = EventKey::new("s", "held");
+    store.claim(&held, token, lease).await.unwrap();
+    let mut other = client_at(&server.config()).await;
+    let holding = other.transaction().await.unwrap();
+    holding
+        .query("SELECT FROM hookgate_claims FOR UPDATE", &[])
+        .await
+        .unwrap();
+    for number in 0..5 {
+        let dropped = store.renew(&held, token, lease);
+        let dropped = tokio::time::timeout(Duration::from_millis(500), dropped);
+        assert!(dropped.await.is_err(), "it waits for the row");
+        let key = EventKey::new("s", &number.to_string());
+        assert_eq!(
+            store.claim(&key, token, lease).await.unwrap(),
+            Claimed::Fresh
         );
-        let cut = Duration::from_micros(u64::from(number) * 10);
-        let _ = tokio::time::timeout(cut, store.claim(&key, token, lease)).await;
-        let again = store.claim(&key, token, lease).await.unwrap();
-        assert_eq!(again, Claimed::Fresh, "{number}");
-        let committed = store.commit(&key, token, lease).await.unwrap();
-        assert_eq!(committed, Ownership::Held);
     }
+    holding.rollback().await.unwrap();
+    // The server has noticed as well.
     let client = client_at(&server.config()).await;
-    let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '' AND state = 'idle' AND backend_type = 'client backend'";
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
     let until = Instant::now() + PATIENCE;
-    while client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) > 1 {
+    while client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) > 2 {
         assert!(Instant::now() < until, "connections stay behind");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -250,7 +318,7 @@ async fn the_store_forgets_what_has_ended() {
     let fill = "INSERT INTO hookgate_claims SELECT decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), true, now() - interval '1 s' FROM generate_series(1, 5000) n;
         INSERT INTO hookgate_effects SELECT decode(md5(n::text), 'hex'), n, now() - interval '1 s' FROM generate_series(1, 5000) n";
     client.batch_execute(fill).await.unwrap();
-    let store = PostgresStore::new(&database(&server.config()));
+    let store = PostgresStore::new(&patient(&server.config()));
     let left = "SELECT (SELECT count(*) FROM hookgate_claims WHERE until < now()) + (SELECT count(*) FROM hookgate_effects)";
     let until = Instant::now() + PATIENCE;
     let mut claims = 0_i64;

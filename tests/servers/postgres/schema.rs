@@ -7,7 +7,7 @@ use hookgate::{
     ClaimToken, DedupeStore, EventKey, PostgresErrorKind, PostgresStore, StoreErrorKind,
 };
 
-use super::{client_at, database, migrated};
+use super::{client_at, migrated, patient};
 use crate::support::PostgresServer;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn a_role_without_rights_needs_none_where_nothing_is_missing() {
     let transaction = app.transaction().await.unwrap();
     let _ = claim_values_in(&transaction, &values).await.unwrap();
     transaction.commit().await.unwrap();
-    let store = PostgresStore::new(&database(&config("user=app")));
+    let store = PostgresStore::new(&patient(&config("user=app")));
     let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
     store
         .claim(&key, token, Duration::from_secs(9))
@@ -87,7 +87,7 @@ async fn tables_that_are_missing_are_named_as_such() {
     assert!(format!("{missing:?}").contains("migrate"));
     drop(transaction);
 
-    let store = PostgresStore::new(&database(&server.config()));
+    let store = PostgresStore::new(&patient(&server.config()));
     let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
     let failed = store.claim(&key, token, Duration::from_secs(9)).await;
     let failed = failed.unwrap_err();
@@ -115,7 +115,7 @@ async fn schemas_are_kept_apart() {
     for schema in ["one", "two"] {
         let config = format!("{} options='-c search_path={schema}'", server.config());
         migrate(&client_at(&config).await).await.unwrap();
-        let store = PostgresStore::new(&database(&config));
+        let store = PostgresStore::new(&patient(&config));
         let claimed = store.claim(&key, ClaimToken::new(body), Duration::from_secs(60));
         assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
     }

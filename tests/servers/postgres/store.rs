@@ -7,7 +7,7 @@ use std::time::Duration;
 use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, DedupeStore, PostgresStore};
 
-use super::{client_at, database, migrated};
+use super::{client_at, migrated, patient};
 
 /// Each store in a schema of its own.
 struct Schemas {
@@ -26,7 +26,7 @@ impl StoreUnderTest for Schemas {
         let create = format!("CREATE SCHEMA {schema}");
         client.batch_execute(&create).await.unwrap();
         hookgate::postgres::migrate(&client).await.unwrap();
-        Some(Arc::new(PostgresStore::new(&database(&config))))
+        Some(Arc::new(PostgresStore::new(&patient(&config))))
     }
 
     async fn pass(&self, time: Duration) {

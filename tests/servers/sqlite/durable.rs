@@ -55,11 +55,12 @@ fn flushes(calls: &[String]) -> impl Iterator<Item = usize> {
             waiting.push(thread);
         } else if is_flush && of_log && call.ends_with("= 0") {
             ends.push(at);
-        } else if call.contains("sync resumed>") && call.ends_with("= 0") {
-            if let Some(index) = waiting.iter().position(|&other| other == thread) {
-                waiting.remove(index);
-                ends.push(at);
-            }
+        } else if call.contains("sync resumed>")
+            && call.ends_with("= 0")
+            && let Some(index) = waiting.iter().position(|&other| other == thread)
+        {
+            waiting.remove(index);
+            ends.push(at);
         }
     }
     ends.into_iter()

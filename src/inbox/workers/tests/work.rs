@@ -69,7 +69,6 @@ async fn a_lease_counts_from_when_it_was_asked_for() {
     drop(running);
 }
 
-/// One that blocks its own task, or never yields to its timers, can't keep the others from theirs.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_is_repeated_before_the_lease_is_over() {
     let bench = Bench::with(&["evt_1"]).await;

@@ -43,8 +43,9 @@ const A_WHILE: usize = 2 * WORKERS;
 const SCENARIO: &str = "HOOKGATE_MEMORY_SCENARIO";
 
 macro_rules! scenarios {
-    ($($name:ident)*) => {
+    ($($(#[$attribute:meta])* $name:ident)*) => {
         $(
+            $(#[$attribute])*
             #[test]
             fn $name() {
                 stays_within(stringify!($name));
@@ -54,7 +55,7 @@ macro_rules! scenarios {
         async fn scenario(name: &str) -> (usize, usize) {
             match name {
                 "leak" => scenarios::leak().await,
-                $(stringify!($name) => scenarios::$name().await,)*
+                $($(#[$attribute])* stringify!($name) => scenarios::$name().await,)*
                 other => panic!("no scenario {other}"),
             }
         }
@@ -70,6 +71,8 @@ scenarios! {
     handlers_that_fail_panic_or_do_not_fit
     senders_that_hang_up_at_any_time
     connections_that_break_on_the_wire
+    #[cfg(feature = "inbox")]
+    events_that_an_inbox_accepts_and_works_off
 }
 
 /// What the others would say of eight bytes that stay behind each delivery.
@@ -340,6 +343,63 @@ mod scenarios {
         }
         assert_eq!(handled.load(Ordering::Relaxed), LATE / 2, "a run was lost");
         readings
+    }
+
+    /// On SQLite, in the folder for temporary files: some hundreds of megabytes of ids that are remembered. What makes a million of them
+    /// durable within a minute or two is that many share one commit, so many are accepted and handled at a time.
+    #[cfg(feature = "inbox")]
+    pub(super) async fn events_that_an_inbox_accepts_and_works_off() -> (usize, usize) {
+        use hookgate::Inbox;
+        use hookgate::inbox::Workers;
+
+        const AT_A_TIME: usize = 1_024;
+        let folder = std::env::temp_dir().join(format!("hookgate-memory-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
+        let builder = builder().clock(ManualClock::at(NOW));
+        let acceptor = builder.accept_into(inbox.clone()).unwrap();
+        let open = Arc::new(tokio::sync::Semaphore::new(4 * AT_A_TIME));
+        let handled = Arc::new(AtomicUsize::new(0));
+        let (places, count) = (Arc::clone(&open), Arc::clone(&handled));
+        let running = Workers::new(&inbox)
+            .concurrency(AT_A_TIME)
+            .start_handler(move |_: Event<Row>| {
+                count.fetch_add(1, Ordering::Relaxed);
+                places.add_permits(1);
+                async {}
+            })
+            .unwrap();
+        let accept_all = async |numbers: std::ops::Range<usize>| {
+            let end = numbers.end;
+            let mut accepts = tokio::task::JoinSet::new();
+            for number in numbers {
+                // No more wait in the inbox than this: what is measured is what stays behind.
+                open.acquire().await.unwrap().forget();
+                if accepts.len() >= AT_A_TIME {
+                    accepts.join_next().await.unwrap().unwrap();
+                }
+                let acceptor = acceptor.clone();
+                accepts.spawn(async move {
+                    let request = signed(&event(number), SECRET, None);
+                    let answer = acceptor.handle(request).await;
+                    assert_eq!(answer.status(), StatusCode::OK, "{answer:?}");
+                });
+            }
+            while let Some(accept) = accepts.join_next().await {
+                accept.unwrap();
+            }
+            while inbox.stats().await.unwrap().done < end as u64 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        accept_all(0..EARLY).await;
+        let early = resident();
+        accept_all(EARLY..LATE).await;
+        let late = resident();
+        assert_eq!(handled.load(Ordering::Relaxed), LATE, "each once");
+        assert_eq!(running.shutdown(Duration::from_secs(10)).await.aborted(), 0);
+        std::fs::remove_dir_all(folder).unwrap();
+        (early, late)
     }
 
     /// Each delivery is a connection here. Each worker breaks off every second one in the middle of its body, and waits for the

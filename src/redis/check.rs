@@ -189,3 +189,117 @@ pub(super) fn log(findings: &Findings) {
     #[cfg(not(feature = "tracing"))]
     let _ = findings;
 }
+
+#[cfg(test)]
+mod tests {
+    use ::redis::{Cmd, Pipeline, RedisFuture};
+
+    use super::*;
+
+    /// Answers `INFO` with this, and refuses everything else.
+    #[derive(Clone)]
+    struct Server(Value);
+
+    impl ConnectionLike for Server {
+        fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+            let asked = cmd.get_packed_command();
+            let info = asked.windows(4).any(|word| word == b"INFO");
+            let answer = if info {
+                Ok(self.0.clone())
+            } else {
+                Err(ServerErrorKind::NoPerm.into_error())
+            };
+            Box::pin(async move { answer })
+        }
+
+        fn req_packed_commands<'a>(
+            &'a mut self,
+            _: &'a Pipeline,
+            _: usize,
+            _: usize,
+        ) -> RedisFuture<'a, Vec<Value>> {
+            Box::pin(async { Ok(Vec::new()) })
+        }
+
+        fn get_db(&self) -> i64 {
+            0
+        }
+    }
+
+    trait IntoError {
+        fn into_error(self) -> DriverError;
+    }
+
+    impl IntoError for ServerErrorKind {
+        fn into_error(self) -> DriverError {
+            (::redis::ErrorKind::Server(self), "refused").into()
+        }
+    }
+
+    fn checked(answer: Value) -> Result<Findings, RedisError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(check(&mut Server(answer)))
+    }
+
+    fn info(version: &str) -> Value {
+        let text = format!(
+            "# Server\r\nredis_version:{version}\r\nrole:master\r\nmaxmemory:1000\r\n\
+             maxmemory_policy:noeviction\r\naof_enabled:1\r\nconnected_slaves:0\r\n"
+        );
+        Value::BulkString(text.into())
+    }
+
+    #[test]
+    fn old_servers_are_refused_and_new_ones_are_not() {
+        for version in ["2.8.0", "5.0.14", "6.2.14", "6.10.0"] {
+            let error = checked(info(version)).unwrap_err();
+            assert_eq!(error.kind(), RedisErrorKind::TooOld, "{version}");
+            let text = format!("{error:?}");
+            assert!(text.contains("take Redis 7.0 or newer"), "{text}");
+            assert!(text.contains(version), "{text}");
+        }
+        for version in ["7.0.0", "7.2.4", "8.4.0", "10.0.0-rc1", "unknown"] {
+            checked(info(version)).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_old_node_of_a_cluster_is_enough() {
+        let node = |name: &str, version| (Value::BulkString(name.into()), info(version));
+        let nodes = |versions: [&'static str; 2]| {
+            Value::Map(vec![node("a:1", versions[0]), node("b:1", versions[1])])
+        };
+        assert_eq!(checked(nodes(["7.2.4", "7.2.4"])).unwrap().servers(), 2);
+        let error = checked(nodes(["7.2.4", "6.2.0"])).unwrap_err();
+        assert_eq!(error.kind(), RedisErrorKind::TooOld);
+    }
+
+    /// Some managed servers leave lines out.
+    #[test]
+    fn lines_that_are_missing_are_not_known() {
+        let findings = checked(Value::SimpleString("redis_version:7.0.0\r\n".into())).unwrap();
+        let unread = |what| Risk::Unread { what };
+        let risks: Vec<_> = findings.iter().map(|one| one.risk().clone()).collect();
+        assert_eq!(risks, [unread("appendonly"), unread("maxmemory-policy")]);
+        assert_eq!(
+            findings.strict().unwrap_err().kind(),
+            RedisErrorKind::Forgets
+        );
+    }
+
+    #[test]
+    fn a_setting_is_found_in_either_protocols_answer() {
+        let text = |text: &str| Value::BulkString(text.into());
+        let pair = || (text("appendfsync"), text("always"));
+        let array = Value::Array(vec![pair().0, pair().1]);
+        assert_eq!(setting(array.clone()).as_deref(), Some("always"));
+        assert_eq!(setting(Value::Map(vec![pair()])).as_deref(), Some("always"));
+        let nodes = Value::Map(vec![(text("a:1"), array)]);
+        assert_eq!(setting(nodes).as_deref(), Some("always"));
+        assert_eq!(setting(Value::Array(Vec::new())), None);
+        assert_eq!(setting(Value::Nil), None);
+    }
+}

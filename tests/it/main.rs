@@ -31,6 +31,8 @@ mod harness;
 mod health;
 #[cfg(feature = "axum")]
 mod http2;
+#[cfg(feature = "cli")]
+mod inbox;
 mod invariants;
 #[cfg(feature = "axum")]
 mod layer;

@@ -592,6 +592,120 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
     }
 }
 
+#[cfg(feature = "inbox")]
+#[tokio::test]
+async fn what_an_inbox_does_is_counted_as_the_docs_say() {
+    use hookgate::inbox::Workers;
+    use hookgate::{FailureReason, Inbox, Sink};
+
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let folder = format!("inbox-metrics-{}", std::process::id());
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
+    for (id, event_type) in [
+        ("evt_good", "row.created"),
+        ("evt_dead", "made.up"),
+        ("evt_bad", "row.updated"),
+    ] {
+        let body = format!(r#"{{"id":"{id}","type":"{event_type}"}}"#);
+        let delivery = hookgate::testing::delivery(&body).unwrap();
+        let retain = Duration::from_secs(3_600);
+        inbox.accept(&delivery, retain).await.unwrap();
+    }
+    let held = async || {
+        inbox.record_metrics("orders").await.unwrap();
+        let mut scraped = scrape(&recorder);
+        // How long things took is the machine's to say.
+        scraped.retain(|name, _| !name.contains("_seconds"));
+        let name = |name: String| name.replace("{inbox=\"orders\"", "{").replace("{,", "{");
+        let short = scraped
+            .into_iter()
+            .map(|(sample, value)| (name(sample).replace("hookgate_inbox_", ""), value));
+        short.collect::<BTreeMap<_, _>>()
+    };
+    let mut expected = is(&[
+        ("dead_letters_total{}", 0.0),
+        ("lost_leases_total{}", 0.0),
+        ("entries{state=\"queued\"}", 3.0),
+        ("entries{state=\"retrying\"}", 0.0),
+        ("entries{state=\"running\"}", 0.0),
+        ("entries{state=\"dead\"}", 0.0),
+        ("entries{state=\"done\"}", 0.0),
+    ]);
+    assert_eq!(held().await, expected);
+    assert!(of(&recorder, "hookgate_inbox_oldest_age_seconds").len() == 1);
+
+    let (told, mut settled) = tokio::sync::mpsc::unbounded_channel();
+    let running = Workers::new(&inbox)
+        .metrics_name("orders")
+        .on_settled(move |tried| told.send(tried.fate).unwrap())
+        .start_handler(async |delivery: Delivery| match delivery.event_id() {
+            "evt_good" => Ok(()),
+            "evt_dead" => Err(Err(DeadLetter::new("no such customer"))),
+            _ => Err(Ok(FailureReason::new("made up"))),
+        })
+        .unwrap();
+    for _ in 0..3 {
+        settled.recv().await.unwrap();
+    }
+    running.shutdown(Duration::from_secs(30)).await;
+    expected.extend(is(&[
+        ("dead_letters_total{}", 1.0),
+        ("entries{state=\"queued\"}", 0.0),
+        ("entries{state=\"retrying\"}", 1.0),
+        ("entries{state=\"dead\"}", 1.0),
+        ("entries{state=\"done\"}", 1.0),
+        (
+            "tries_total{outcome=\"handled\",reason=\"none\",fate=\"done\"}",
+            1.0,
+        ),
+        (
+            "tries_total{outcome=\"dead_lettered\",reason=\"none\",fate=\"dead\"}",
+            1.0,
+        ),
+        (
+            "tries_total{outcome=\"failed\",reason=\"handler_status\",fate=\"retry\"}",
+            1.0,
+        ),
+    ]));
+    assert_eq!(held().await, expected);
+    let text = recorder.handle().render();
+    for labels in [
+        "outcome=\"handled\",event_type=\"row.created\"",
+        "outcome=\"dead_lettered\",event_type=\"other\"",
+        "outcome=\"failed\",event_type=\"row.updated\"",
+    ] {
+        let count = format!(
+            "hookgate_inbox_handler_duration_seconds_count{{inbox=\"orders\",{labels}}} 1\n"
+        );
+        assert!(text.contains(&count), "{count} in {text}");
+    }
+    assert!(!text.contains("evt_") && !text.contains("made"), "{text}");
+
+    // What is served, and what would be where a store fails, has its line in the docs, with its type and labels; each line is served.
+    let docs = include_str!("../../docs/operations.md");
+    let mut types: BTreeMap<_, _> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .collect();
+    types.insert("hookgate_inbox_store_failures_total", "counter");
+    let labels = |name: &str| match name.trim_start_matches("hookgate_inbox_") {
+        "entries" => "`inbox`, `state`",
+        "tries_total" => "`inbox`, `outcome`, `reason`, `fate`",
+        "handler_duration_seconds" => "`inbox`, `outcome`, `event_type`",
+        "store_failures_total" => "`inbox`, `call`",
+        _ => "`inbox`",
+    };
+    for (name, kind) in &types {
+        let line = format!("| `{name}` | {kind} | {} |", labels(name));
+        assert!(docs.contains(&line), "{line}");
+    }
+    assert_eq!(docs.matches("\n| `hookgate_inbox_").count(), types.len());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn gauges_say_what_holds_when_they_are_asked_for() {
     let recorder = recorder();

@@ -11,6 +11,7 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
+mod kill;
 mod pginbox;
 mod postgres;
 mod redis;

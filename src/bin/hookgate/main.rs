@@ -11,6 +11,7 @@ mod explain;
 mod fault;
 mod harmless;
 mod http_client;
+mod inbox;
 mod interrupt;
 mod listen;
 mod log;
@@ -59,6 +60,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Log(log::LogArgs),
     Replay(Box<replay::ReplayArgs>),
+    Inbox(inbox::InboxArgs),
     Doctor(doctor::Doctor),
     /// Print the completions for a shell
     ///
@@ -104,6 +106,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Explain(args) => explain::run(&args, out),
         Command::Log(args) => log::run(&args, out),
         Command::Replay(args) => replay::run(&args, out),
+        Command::Inbox(args) => inbox::run(&args, out),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();

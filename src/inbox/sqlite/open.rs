@@ -126,8 +126,10 @@ fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
     }
     set(connection, "wal_autocheckpoint", LOG_PAGES * 4).map_err(failed)?;
     set(connection, "journal_size_limit", LOG_BYTES).map_err(failed)?;
-    // What is deleted is overwritten where that costs no writing more: a body's bytes are nobody's any longer. 2 is FAST.
-    set(connection, "secure_delete", 2).map_err(failed)?;
+    // What is deleted is overwritten where that costs no writing more: a body's bytes are nobody's any longer.
+    connection
+        .execute_batch("PRAGMA secure_delete = FAST")
+        .map_err(failed)?;
     // The file may come from anywhere: what its schema calls can't do more than what it holds.
     set(connection, "trusted_schema", 0).map_err(failed)?;
     Ok(())

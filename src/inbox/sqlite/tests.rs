@@ -12,6 +12,7 @@ use super::*;
 use crate::block_on;
 use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, body_digest};
+use crate::inbox::Inbox;
 use crate::inbox::contract::{self, Subject, Time};
 use crate::inbox::engine::{EntryState, Job};
 
@@ -151,4 +152,204 @@ fn an_entry_is_accepted_once_leased_and_done() {
     clock.advance(2 * DAY);
     assert_eq!(accept(&engine, "evt_1"), Accepted::New);
     assert_eq!(stats(&engine).done, 0);
+}
+
+/// As many at once as share commits.
+async fn accept_all(engine: &Arc<SqliteEngine>, entries: impl Iterator<Item = Entry>) {
+    let entries: Vec<_> = entries.collect();
+    for chunk in entries.chunks(1_000) {
+        let calls = chunk.iter().map(|entry| {
+            let (engine, entry) = (Arc::clone(engine), entry.clone());
+            async move { engine.accept(entry, 2 * DAY).await }
+        });
+        for call in calls.map(tokio::spawn).collect::<Vec<_>>() {
+            assert_eq!(call.await.unwrap().unwrap(), Accepted::New);
+        }
+    }
+}
+
+/// The first thousands in time are all of one row, on which one event runs.
+#[tokio::test]
+async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
+    let (folder, clock) = (Folder::new(), clock());
+    let engine = Arc::new(engine(&folder, &clock));
+    let hot = (0..1_500).map(|number| entry(&format!("evt_hot_{number}"), Some("hot")));
+    accept_all(&engine, hot).await;
+    clock.advance(SECOND);
+    let others = (0..5).map(|number| {
+        let row = format!("row_{number}");
+        entry(
+            &format!("evt_{number}"),
+            Some(&row).filter(|_| number > 0).map(String::as_str),
+        )
+    });
+    accept_all(&engine, others).await;
+    let mut found = Vec::new();
+    // The first search over the rows may end with the last of them.
+    for _ in 0..2 {
+        let batch = engine
+            .lease(Ask {
+                serial_by_row: true,
+                ..ask()
+            })
+            .await
+            .unwrap();
+        found.extend(batch.jobs.into_iter().map(|job| job.entry.event_id));
+    }
+    found.sort();
+    assert_eq!(
+        found,
+        ["evt_0", "evt_1", "evt_2", "evt_3", "evt_4", "evt_hot_0"]
+    );
+    let batch = engine
+        .lease(Ask {
+            serial_by_row: true,
+            ..ask()
+        })
+        .await
+        .unwrap();
+    assert!(batch.jobs.is_empty());
+    assert_eq!(batch.next_in, Some(Duration::from_millis(250)));
+}
+
+/// Whoever asked has gone, and nobody would settle what was leased.
+#[tokio::test]
+async fn a_lease_that_nobody_takes_is_given_back() {
+    let (folder, clock) = (Folder::new(), clock());
+    let engine = engine(&folder, &clock);
+    assert_eq!(
+        engine.accept(entry("evt_1", None), DAY).await.unwrap(),
+        Accepted::New
+    );
+    for _ in 0..50 {
+        let mut call = engine.lease(ask());
+        // Asked, and not waited for.
+        let asked = std::future::poll_fn(|context| {
+            let _ = std::pin::Pin::new(&mut call).poll(context);
+            std::task::Poll::Ready(())
+        });
+        asked.await;
+        drop(call);
+    }
+    // Its turn comes after all of those.
+    let mut jobs = Vec::new();
+    for _ in 0..100 {
+        jobs = engine.lease(ask()).await.unwrap().jobs;
+        if !jobs.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
+}
+
+#[tokio::test]
+async fn ids_are_forgotten_in_chunks_while_nobody_asks() {
+    let (folder, clock) = (Folder::new(), clock());
+    let options = InboxOptions::default()
+        .clock(clock.clone())
+        .forget_at_once(3);
+    let engine = Arc::new(SqliteEngine::open(&folder.file(), &options).unwrap());
+    accept_all(
+        &engine,
+        (0..10).map(|number| entry(&format!("evt_{number}"), None)),
+    )
+    .await;
+    for job in engine.lease(ask()).await.unwrap().jobs {
+        let settled = engine.settle(job.id, job.token, End::Done).await;
+        assert_eq!(settled.unwrap(), Ownership::Held);
+    }
+    assert_eq!(engine.stats().await.unwrap().done, 10);
+    clock.advance(2 * DAY);
+    let mut counts = vec![10];
+    while counts.last() != Some(&0) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let done = engine.stats().await.unwrap().done;
+        assert!(counts.len() < 6_000, "{done} are never forgotten");
+        counts.push(done);
+    }
+    let steps = counts.windows(2).map(|pair| pair[0] - pair[1]);
+    assert!(steps.max() <= Some(6), "{counts:?}");
+}
+
+/// Written by a clock that was ahead, and found by a process that starts after it was set.
+#[test]
+fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
+    let (folder, clock) = (Folder::new(), clock());
+    let ahead = ManualClock::at(UnixSeconds::new(1_763_690_000 + 3_600));
+    let earlier = engine(&folder, &ahead);
+    accept(&earlier, "evt_waits");
+    accept(&earlier, "evt_fails");
+    let jobs = lease(&earlier);
+    let error = "made up".to_owned();
+    let retry = End::Retry {
+        after: 60 * SECOND,
+        error,
+    };
+    block_on(earlier.settle(jobs[0].id, jobs[0].token, End::Return)).unwrap();
+    block_on(earlier.settle(jobs[1].id, jobs[1].token, retry)).unwrap();
+    block_on(
+        Inbox {
+            engine: Arc::new(earlier),
+        }
+        .close(),
+    );
+
+    let engine = engine(&folder, &clock);
+    let names = |jobs: Vec<Job>| {
+        jobs.into_iter()
+            .map(|job| job.entry.event_id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(lease(&engine)), ["evt_waits"]);
+    clock.advance(59 * SECOND);
+    // Its own lease has ended meanwhile.
+    assert_eq!(names(lease(&engine)), ["evt_waits"]);
+    clock.advance(SECOND);
+    assert_eq!(names(lease(&engine)), ["evt_fails"]);
+}
+
+/// What the docs of `Inbox` say of its size.
+#[tokio::test]
+async fn the_file_takes_what_the_docs_say() {
+    const EVENTS: usize = 4_000;
+    const BODY: usize = 600;
+    let (folder, clock) = (Folder::new(), clock());
+    let engine = Arc::new(engine(&folder, &clock));
+    let entries = (0..EVENTS).map(|number| Entry {
+        event_id: format!("evt_{number:024}"),
+        key: EventKey::new("default", &number.to_string()),
+        row: Some(EventKey::new("default", &format!("row {number}"))),
+        body: Bytes::from(vec![b'x'; BODY]),
+        ..entry("evt", None)
+    });
+    accept_all(&engine, entries).await;
+    let pages = || {
+        let connection = Connection::open(folder.file()).unwrap();
+        let number = |pragma| {
+            connection
+                .query_row(pragma, [], |row| row.get::<_, u32>(0))
+                .unwrap()
+        };
+        (number("PRAGMA page_count") - number("PRAGMA freelist_count")) as usize
+    };
+    let waiting = pages() * 4_096 / EVENTS - BODY;
+    loop {
+        let batch = engine.lease(Ask { most: 500, ..ask() }).await.unwrap();
+        if batch.jobs.is_empty() {
+            break;
+        }
+        let settle = |job: Job| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move { engine.settle(job.id, job.token, End::Done).await })
+        };
+        for settled in batch.jobs.into_iter().map(settle).collect::<Vec<_>>() {
+            assert_eq!(settled.await.unwrap().unwrap(), Ownership::Held);
+        }
+    }
+    let remembered = pages() * 4_096 / EVENTS;
+    println!(
+        "{waiting} bytes beside the body of one that waits, {remembered} for one that is remembered"
+    );
+    assert!((250..=500).contains(&waiting), "{waiting}");
+    assert!((150..=350).contains(&remembered), "{remembered}");
 }

@@ -25,6 +25,13 @@ pub(super) struct App {
 
 impl App {
     pub(super) fn on(store: impl DedupeStore) -> Self {
+        Self::with_handler(store, || {})
+    }
+
+    fn with_handler(
+        store: impl DedupeStore,
+        work: impl Fn() + Clone + Send + Sync + 'static,
+    ) -> Self {
         let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
         let receiver = Receiver::builder().secret(secret.clone()).store(store);
         let receiver = receiver.build().unwrap();
@@ -32,6 +39,7 @@ impl App {
         let counted = Arc::clone(&runs);
         let handler = async move |_: Delivery| {
             counted.fetch_add(1, Ordering::SeqCst);
+            work();
             StatusCode::NO_CONTENT
         };
         Self {
@@ -106,4 +114,38 @@ async fn answers_503_in_time_and_recovers() {
     server.restart();
     well_again(&app, "down").await;
     assert_eq!(app.deliver("evt_1").await, StatusCode::OK);
+}
+
+/// The server has recorded it, and the answer that would say so is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_whose_answer_was_lost_is_a_commit() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    for fault in [Fault::CloseOnReply, Fault::DropReplies] {
+        let proxy = Arc::new(Proxy::before(server.server.address));
+        let url = format!("redis://{}", proxy.address);
+        let store = RedisStore::connect(&url).await.unwrap();
+        let store = store.with_prefix(&format!("{fault:?}:"));
+        let switch = Arc::clone(&proxy);
+        let app = App::with_handler(store, move || switch.set(fault));
+        // The work is done, whatever the store says.
+        assert_eq!(app.deliver("evt_1").await, StatusCode::NO_CONTENT);
+        proxy.set(Fault::None);
+        let status = until(StatusCode::is_success, || app.deliver("evt_1")).await;
+        assert_eq!(status, StatusCode::OK, "{fault:?}");
+        assert_eq!(app.runs(), 1, "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_may_start_before_its_redis() {
+    let Some(mut server) = RedisServer::start(&[]) else {
+        return;
+    };
+    server.server.kill();
+    let app = App::on(RedisStore::open(&server.url()).unwrap());
+    refused_in_time(&app, "not there yet").await;
+    server.restart();
+    well_again(&app, "not there yet").await;
 }

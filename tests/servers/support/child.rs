@@ -58,6 +58,10 @@ impl Child {
         Self(child)
     }
 
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     pub fn signal(&self, name: &str) {
         signal(self.0.id(), name);
     }

@@ -1,0 +1,140 @@
+//! For handlers that take longer than the sender waits, or that must survive a deploy: deliveries are stored in a file, answered, and
+//! worked off afterwards. Whatever kills this process, each event that was answered 2xx is handled.
+//!
+//! ```sh
+//! cargo run --example durable_inbox --features inbox
+//! ```
+//!
+//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address, `INBOX` another file than
+//! `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM ends it once the orders under way are done, or given back.
+
+#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post_service;
+use hookgate::inbox::Workers;
+use hookgate::{
+    Delivery, Event, EventData, EventRouter, EventType, Inbox, Number, Receiver, Secret,
+};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+/// A row of the data model `dm_orders`.
+#[derive(Deserialize)]
+struct Order {
+    #[serde(rename = "Customer")]
+    customer: String,
+    #[serde(rename = "Total")]
+    total: Number,
+}
+
+/// What the handlers share.
+#[derive(Clone)]
+struct Shop {
+    takes: Duration,
+}
+
+/// Takes its time, as one that asks other services does. It may run again where it was cut off, so what it does is found by the
+/// event's id.
+async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
+    tokio::time::sleep(shop.takes).await;
+    if let EventData::RowCreated(row) = event.data {
+        let order = row.properties;
+        println!(
+            "{}: {} ordered for {}",
+            event.id,
+            order.customer,
+            order.total.as_str()
+        );
+    }
+    StatusCode::NO_CONTENT
+}
+
+async fn on_page(delivery: Delivery) -> StatusCode {
+    println!("{}: a page", delivery.event_id());
+    StatusCode::NO_CONTENT
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let path = env::var("INBOX").unwrap_or_else(|_| "inbox.db".into());
+    let inbox = Inbox::open(&path)?;
+
+    // First the work that a process before this one has left behind.
+    let events = EventRouter::new()
+        .on_rows("dm_orders", on_order)
+        .on(EventType::PAGE_CREATED, on_page)
+        .build()?
+        .with_state(Shop { takes: takes()? });
+    let workers = Workers::new(&inbox)
+        .concurrency(8)
+        .lease(Duration::from_secs(2)) // so that a kill is made good soon; the default fits a deploy
+        .on_failed(|tried| println!("{} failed: {:?}", tried.delivery.event_id(), tried.fate))
+        .on_dead_letter(|dead| println!("{} is a dead letter: {}", dead.event_id, dead.error))
+        .start(events)?;
+
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
+    let acceptor = Receiver::builder()
+        .secret(secret(&listener)?)
+        .on_answer(|answer| println!("{answer}"))
+        .accept_into(inbox.clone())?;
+    let app = Router::new().route("/webhooks", post_service(acceptor.clone()));
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app)
+        .with_graceful_shutdown(told_to_stop())
+        .await?;
+
+    // Nothing comes any more: what is being stored ends, then what is being handled. What is only stored waits in the file.
+    acceptor.receiver().drain(Duration::from_secs(5)).await;
+    let ended = workers.shutdown(Duration::from_secs(10)).await;
+    let left = inbox.stats().await?;
+    println!(
+        "stopped, {} given back, {} left to do",
+        ended.aborted(),
+        left.queued
+    );
+    Ok(())
+}
+
+fn takes() -> Result<Duration, Box<dyn Error>> {
+    let millis = env::var("TAKES_MS").unwrap_or_else(|_| "6000".into());
+    Ok(Duration::from_millis(millis.parse()?))
+}
+
+fn secret(listener: &TcpListener) -> Result<Secret, Box<dyn Error>> {
+    if env::var_os("WEBHOOK_SECRET").is_some() {
+        return Ok(Secret::from_env("WEBHOOK_SECRET")?);
+    }
+    if !listener.local_addr()?.ip().is_loopback() {
+        return Err("set WEBHOOK_SECRET: the made-up one is for this machine alone".into());
+    }
+    let made_up = "whsec_made_up_for_local_tries";
+    println!("WEBHOOK_SECRET is not set, so the secret is {made_up}");
+    Ok(Secret::new(made_up)?)
+}
+
+async fn told_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut told) => told.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate => {}
+    }
+}

@@ -1,0 +1,46 @@
+//! `hookgate inbox`: looks into a durable inbox, and sets right what is stuck in it.
+
+mod bury;
+mod choice;
+mod list;
+mod place;
+mod purge;
+mod retry;
+mod show;
+mod stats;
+
+use std::process::ExitCode;
+
+use crate::fault::Fault;
+use crate::out::Out;
+
+/// Look into a durable inbox while it is in use, and set right what is stuck: list, show, retry, bury, purge, stats.
+///
+/// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the environment or a file and never from an
+/// argument. Bodies hold names and e-mail addresses: mind who reads what you print.
+#[derive(clap::Args)]
+pub(crate) struct InboxArgs {
+    #[command(subcommand)]
+    command: InboxCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum InboxCommand {
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Retry(retry::RetryArgs),
+    Bury(bury::BuryArgs),
+    Purge(purge::PurgeArgs),
+    Stats(stats::StatsArgs),
+}
+
+pub(crate) fn run(args: &InboxArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    match &args.command {
+        InboxCommand::List(args) => list::run(args, out),
+        InboxCommand::Show(args) => show::run(args, out),
+        InboxCommand::Retry(args) => retry::run(args, out),
+        InboxCommand::Bury(args) => bury::run(args, out),
+        InboxCommand::Purge(args) => purge::run(args, out),
+        InboxCommand::Stats(args) => stats::run(args, out),
+    }
+}

@@ -1,0 +1,133 @@
+//! Which entries are meant, and what is shown of each.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hookgate::UnixSeconds;
+use hookgate::inbox::{EntryId, EntryState, Listed, Selection};
+use hookgate::testing::iso8601;
+use serde::Serialize;
+
+use crate::durations;
+
+/// Several options have to fit all.
+#[derive(clap::Args)]
+#[group(id = "choice", multiple = true)]
+pub(crate) struct Choice {
+    /// The entry with this number
+    #[arg(long, value_name = "NUMBER")]
+    entry: Option<EntryId>,
+    /// Entries of the event with this id
+    #[arg(long, value_name = "ID")]
+    event_id: Option<String>,
+    /// Entries that were accepted so long ago or longer: 30s, 2h, 7d
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse)]
+    older_than: Option<Duration>,
+}
+
+impl Choice {
+    pub(super) fn selection(&self) -> Selection {
+        let mut selection = Selection::all();
+        if let Some(entry) = self.entry {
+            selection = selection.id(entry);
+        }
+        if let Some(event_id) = &self.event_id {
+            selection = selection.event_id(event_id);
+        }
+        if let Some(age) = self.older_than {
+            selection = selection.older_than(age);
+        }
+        selection
+    }
+
+    /// Whether somebody has named an entry or an event: that there is none, or none that this can be done to, is then a no.
+    pub(super) fn names_one(&self) -> bool {
+        self.entry.is_some() || self.event_id.is_some()
+    }
+}
+
+/// Where an entry stands, as a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State(pub(super) EntryState);
+
+impl State {
+    const ALL: [EntryState; 4] = [
+        EntryState::Queued,
+        EntryState::Running,
+        EntryState::Done,
+        EntryState::Dead,
+    ];
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            EntryState::Queued => "queued",
+            EntryState::Running => "running",
+            EntryState::Done => "done",
+            EntryState::Dead => "dead",
+            _ => "of a newer kind",
+        })
+    }
+}
+
+impl FromStr for State {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut states = Self::ALL.into_iter().map(Self);
+        states
+            .find(|state| state.to_string() == text)
+            .ok_or("write queued, running, done or dead")
+    }
+}
+
+/// An entry without its body.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Shown {
+    pub(super) entry: String,
+    pub(super) state: String,
+    pub(super) accepted_at: String,
+    pub(super) age_seconds: u64,
+    pub(super) tries: u32,
+    pub(super) event_type: String,
+    pub(super) event_id: String,
+    scope: String,
+    /// When it is due, its lease ends, or its id is forgotten.
+    pub(super) until: Option<String>,
+    pub(super) last_error: Option<String>,
+    body_bytes: u64,
+}
+
+impl Shown {
+    pub(super) fn of(listed: &Listed, now: UnixSeconds) -> Self {
+        let accepted_at = seconds(listed.accepted_at);
+        Self {
+            entry: listed.id.to_string(),
+            state: State(listed.state).to_string(),
+            accepted_at: iso8601(accepted_at),
+            age_seconds: now.since(accepted_at).unwrap_or_default().as_secs(),
+            tries: listed.tries,
+            event_type: listed.event_type.as_str().to_owned(),
+            event_id: listed.event_id.as_str().to_owned(),
+            scope: listed.scope.clone(),
+            until: listed.until.map(|until| iso8601(seconds(until))),
+            last_error: listed.last_error.clone(),
+            body_bytes: listed.body_bytes,
+        }
+    }
+}
+
+fn seconds(millis: u64) -> UnixSeconds {
+    UnixSeconds::new(i64::try_from(millis / 1_000).unwrap_or(i64::MAX))
+}
+
+/// So many entries, in words.
+pub(super) fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".into(),
+        _ => format!("{count} entries"),
+    }
+}

@@ -1,0 +1,89 @@
+//! `hookgate inbox list`: a line for each entry.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hookgate::inbox::{EntryId, Page};
+use hookgate::{Clock, SystemClock};
+
+use super::choice::{Choice, Shown, State};
+use super::place::Place;
+use crate::durations;
+use crate::fault::{Fault, note};
+use crate::harmless::harmless;
+use crate::interrupt;
+use crate::out::Out;
+
+/// List entries, the longest accepted first: number, state, age, tries, type, id and last error.
+#[derive(clap::Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    choice: Choice,
+    /// Only entries that stand there: queued, running, done or dead
+    #[arg(long, value_name = "STATE")]
+    state: Option<State>,
+    /// Only entries behind this one: the last that the list before has shown
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<EntryId>,
+    /// No more entries than this
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    limit: u16,
+}
+
+pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    interrupt::block_on(async {
+        let inbox = args.place.open()?;
+        let mut selection = args.choice.selection();
+        if let Some(State(state)) = args.state {
+            selection = selection.state(state);
+        }
+        let most = usize::from(args.limit);
+        let page = match args.after {
+            Some(last) => Page::after(last, most),
+            None => Page::first(most),
+        };
+        let listed = inbox.list(selection, page).await;
+        let listed = listed.map_err(|error| args.place.fault(&error))?;
+        if !out.is_json() {
+            out.line(&row(&HEAD))?;
+        }
+        let now = SystemClock.now();
+        for entry in &listed {
+            let shown = Shown::of(entry, now);
+            out.say(&text(&shown), &shown)?;
+        }
+        if let Some(last) = listed.last().filter(|_| listed.len() == most) {
+            out.flush()?;
+            note(&format!("there may be more: --after {}", last.id));
+        }
+        inbox.close().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+const HEAD: [&str; 7] = ["ENTRY", "STATE", "AGE", "TRIES", "TYPE", "ID", "LAST ERROR"];
+
+fn text(shown: &Shown) -> String {
+    row(&[
+        &shown.entry,
+        &shown.state,
+        &durations::show(Duration::from_secs(shown.age_seconds)),
+        &shown.tries.to_string(),
+        &shown.event_type,
+        &shown.event_id,
+        shown.last_error.as_deref().unwrap_or_default(),
+    ])
+}
+
+/// What is longer than its column pushes the rest aside: nothing is cut off that somebody may have to copy.
+fn row(cells: &[&str; 7]) -> String {
+    const WIDTHS: [usize; 7] = [6, 7, 17, 5, 14, 16, 0];
+    let mut row = String::new();
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        row.push_str(&format!("{:<width$}  ", harmless(cell)));
+    }
+    row.truncate(row.trim_end().len());
+    row
+}

@@ -1,0 +1,93 @@
+//! `hookgate inbox purge`: deleted, and its id forgotten.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use hookgate::Inbox;
+use hookgate::inbox::{EntryState, Page, Selection};
+
+use super::choice::{Choice, State, entries};
+use super::place::Place;
+use crate::fault::{Class, Fault, answer};
+use crate::interrupt;
+use crate::out::Out;
+
+/// Delete dead letters, with their ids: where the sender delivers such an event again, it is handled again.
+///
+/// Asks before it deletes, unless told not to. What waits or runs is never deleted.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "all"])))]
+pub(crate) struct PurgeArgs {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    choice: Choice,
+    /// Entries that stand there: dead, or done, whose copies would run again
+    #[arg(long, value_name = "STATE", default_value = "dead")]
+    state: State,
+    /// All of that state
+    #[arg(long)]
+    all: bool,
+    /// Delete without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    if !matches!(args.state.0, EntryState::Dead | EntryState::Done) {
+        let message = format!("entries that are {} are never deleted", args.state);
+        return Err(Fault::new(Class::Usage, message)
+            .advise("bury them first: hookgate inbox bury, then purge"));
+    }
+    if !args.yes && !io::stdin().is_terminal() {
+        return Err(Fault::new(Class::Usage, "nobody is there to ask")
+            .advise("add --yes to delete without asking"));
+    }
+    interrupt::block_on(async {
+        let inbox = args.place.open()?;
+        let selection = || args.choice.selection().state(args.state.0);
+        if !args.yes {
+            let found = count(&inbox, args, selection()).await?;
+            if found == 0 || !agreed(found, args.state).await {
+                inbox.close().await;
+                out.say("nothing deleted", &serde_json::json!({ "purged": 0 }))?;
+                return Ok(answer(found == 0 && !args.choice.names_one()));
+            }
+        }
+        let purged = inbox.purge(selection()).await;
+        let purged = purged.map_err(|error| args.place.fault(&error))?;
+        inbox.close().await;
+        let text = format!("{} deleted", entries(purged));
+        out.say(&text, &serde_json::json!({ "purged": purged }))?;
+        Ok(answer(purged > 0 || !args.choice.names_one()))
+    })
+}
+
+async fn count(inbox: &Inbox, args: &PurgeArgs, selection: Selection) -> Result<u64, Fault> {
+    const PAGE: usize = 1_000;
+    let (mut found, mut page) = (0, Page::first(PAGE));
+    loop {
+        let listed = inbox.list(selection.clone(), page).await;
+        let listed = listed.map_err(|error| args.place.fault(&error))?;
+        found += listed.len() as u64;
+        match listed.last() {
+            Some(last) if listed.len() == PAGE => page = Page::after(last.id, PAGE),
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// Asks on standard error. On a thread of its own, so that Ctrl-C ends the command while nobody answers.
+async fn agreed(found: u64, state: State) -> bool {
+    let question = format!("Delete {} that are {state}? [y/N] ", entries(found));
+    let asked = tokio::task::spawn_blocking(move || {
+        let mut answered = String::new();
+        let mut stderr = io::stderr();
+        stderr.write_all(question.as_bytes())?;
+        stderr.flush()?;
+        io::stdin().read_line(&mut answered)?;
+        Ok::<_, io::Error>(answered)
+    });
+    let answered = asked.await.ok().and_then(Result::ok).unwrap_or_default();
+    matches!(answered.trim(), "y" | "Y" | "yes")
+}

@@ -1,0 +1,43 @@
+//! `hookgate inbox retry`: due now, and with all tries before it.
+
+use std::process::ExitCode;
+
+use super::choice::{Choice, State, entries};
+use super::place::Place;
+use crate::fault::{Fault, answer};
+use crate::interrupt;
+use crate::out::Out;
+
+/// Make entries that wait, and dead letters, due now and with all their tries before them.
+///
+/// Those that run or are done are left alone. Mend first what has made them fail.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "state", "all"])))]
+pub(crate) struct RetryArgs {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    choice: Choice,
+    /// Entries that stand there: queued or dead
+    #[arg(long, value_name = "STATE")]
+    state: Option<State>,
+    /// All that wait, and all dead letters
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    interrupt::block_on(async {
+        let inbox = args.place.open()?;
+        let mut selection = args.choice.selection();
+        if let Some(State(state)) = args.state {
+            selection = selection.state(state);
+        }
+        let retried = inbox.retry(selection).await;
+        let retried = retried.map_err(|error| args.place.fault(&error))?;
+        inbox.close().await;
+        let text = format!("{} due now", entries(retried));
+        out.say(&text, &serde_json::json!({ "retried": retried }))?;
+        Ok(answer(retried > 0 || !args.choice.names_one()))
+    })
+}

@@ -1,0 +1,150 @@
+//! `hookgate inbox show`: one entry, with what proves it and its body.
+
+use std::process::ExitCode;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hookgate::inbox::{EntryId, StoredEntry};
+use hookgate::testing::iso8601;
+use hookgate::{Clock, SystemClock};
+use serde::Serialize;
+
+use super::choice::Shown;
+use super::place::Place;
+use crate::durations;
+use crate::fault::{Class, Fault};
+use crate::harmless::harmless;
+use crate::interrupt;
+use crate::listen::pretty;
+use crate::out::Out;
+
+/// Show one entry: how it stands, what proved it, and its body.
+#[derive(clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Its number, as `hookgate inbox list` shows it
+    #[arg(value_name = "ENTRY")]
+    entry: EntryId,
+    /// Print the body alone, byte for byte
+    #[arg(long)]
+    raw: bool,
+}
+
+pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let found = interrupt::block_on(async {
+        let inbox = args.place.open()?;
+        let found = inbox.show(args.entry).await;
+        let found = found.map_err(|error| args.place.fault(&error))?;
+        inbox.close().await;
+        Ok(found)
+    })?;
+    let Some(stored) = found else {
+        let message = format!("there is no entry {}, or none any more", args.entry);
+        return Err(Fault::new(Class::Input, message)
+            .advise("hookgate inbox list shows those that are there"));
+    };
+    if args.raw {
+        let body = stored.body().ok_or_else(|| {
+            Fault::new(Class::Input, "the entry is done, and its body is deleted")
+                .advise("see the rest of it without --raw")
+        })?;
+        out.raw(body)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let whole = Whole::of(&stored);
+    if out.is_json() {
+        out.json_line(&whole)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.line(&whole.text())?;
+    match stored.body() {
+        Some(body) => {
+            out.line(&format!("body: {} bytes\n", body.len()))?;
+            for line in pretty::lines(body, false) {
+                out.line(&line)?;
+            }
+        }
+        None => out.line("body: deleted, since the event is done")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole {
+    #[serde(flatten)]
+    shown: Shown,
+    received_at: String,
+    /// What was signed, beside the body.
+    timestamp: String,
+    key: String,
+    subscription_id: Option<String>,
+    workspace_id: Option<String>,
+    body: Option<String>,
+    /// Of one that is no UTF-8.
+    body_base64: Option<String>,
+}
+
+impl Whole {
+    fn of(stored: &StoredEntry) -> Self {
+        let text = stored.body().map(|body| String::from_utf8(body.to_vec()));
+        let (body, body_base64) = match text {
+            Some(Ok(text)) => (Some(text), None),
+            Some(Err(bytes)) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
+            None => (None, None),
+        };
+        Self {
+            shown: Shown::of(stored.listed(), SystemClock.now()),
+            received_at: iso8601(stored.received_at()),
+            timestamp: stored.timestamp().to_owned(),
+            key: stored.key_name().to_owned(),
+            subscription_id: stored.subscription_id().map(str::to_owned),
+            workspace_id: stored.pinned_workspace().map(str::to_owned),
+            body,
+            body_base64,
+        }
+    }
+
+    fn text(&self) -> String {
+        let shown = &self.shown;
+        let age = std::time::Duration::from_secs(shown.age_seconds);
+        let until = match (&shown.until, &*shown.state) {
+            (Some(until), "queued") => format!(", due {until}"),
+            (Some(until), "running") => format!(", leased until {until}"),
+            (Some(until), _) => format!(", remembered until {until}"),
+            (None, _) => String::new(),
+        };
+        let mut lines = vec![
+            format!("entry {}: {}{until}", shown.entry, shown.state),
+            format!(
+                "accepted {}, {} ago",
+                shown.accepted_at,
+                durations::show(age)
+            ),
+            format!("tries: {}", shown.tries),
+        ];
+        let optional = [
+            ("last error", &shown.last_error),
+            ("subscription", &self.subscription_id),
+            ("pinned to the workspace", &self.workspace_id),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                lines.push(format!("{name}: {}", harmless(value)));
+            }
+        }
+        lines.push(format!(
+            "\n{} {}",
+            harmless(&shown.event_type),
+            harmless(&shown.event_id)
+        ));
+        lines.push(format!(
+            "received {}, signed at {}, by the key {}",
+            self.received_at,
+            harmless(&self.timestamp),
+            harmless(&self.key)
+        ));
+        lines.join("\n")
+    }
+}

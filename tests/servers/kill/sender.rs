@@ -1,0 +1,183 @@
+//! The service as the receivers see it: each event is sent until it is answered 2xx, and some are sent although they were.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastrand::Rng;
+use hookgate::testing::Signer;
+use hookgate::{Clock, Secret, SystemClock, UnixSeconds};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::ledger::Follower;
+
+pub const SECRET: &str = "whsec_made_up_for_the_kill_loops";
+/// After which the sender hangs up: 5 s for the service.
+const PATIENCE: Duration = Duration::from_millis(2_500);
+/// Events that are on their way at once.
+const UNDER_WAY: usize = 48;
+
+pub struct Sender {
+    receivers: Vec<SocketAddr>,
+    /// What the receivers' clocks show more than this process' own.
+    pub ahead: AtomicI64,
+    pub stop: AtomicBool,
+    /// Where a 2xx tells of a run: whether that had ended.
+    follower: Option<Mutex<Follower>>,
+    pub heard: Mutex<Heard>,
+    under_way: AtomicUsize,
+}
+
+/// What came back.
+#[derive(Default)]
+pub struct Heard {
+    pub sent: Vec<String>,
+    pub acknowledged: Vec<String>,
+    /// 2xx in all, with those of copies.
+    pub successes: usize,
+    pub attempts: usize,
+    /// By status; 0 where no answer came.
+    pub answers: BTreeMap<u16, usize>,
+    /// Events whose 2xx was heard before any run of theirs had ended.
+    pub early: Vec<String>,
+}
+
+impl Sender {
+    pub fn to(receivers: Vec<SocketAddr>, follower: Option<Follower>) -> Self {
+        Self {
+            receivers,
+            ahead: AtomicI64::new(0),
+            stop: AtomicBool::new(false),
+            follower: follower.map(Mutex::new),
+            heard: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    /// Sends new events until it is told to stop, and then all that were begun until each is answered 2xx.
+    pub async fn run(self: Arc<Self>, mut chance: Rng) {
+        let mut number = 0;
+        while !self.stop.load(Ordering::SeqCst) {
+            sleep(Duration::from_millis(chance.u64(5..30))).await;
+            if self.under_way.load(Ordering::SeqCst) >= UNDER_WAY {
+                continue;
+            }
+            number += 1;
+            let event = Event::new(format!("evt_{number}"), &mut chance);
+            self.heard.lock().unwrap().sent.push(event.id.clone());
+            // Some come twice at once.
+            if chance.u8(..) < 25 {
+                self.begin(event.copy(), chance.fork());
+            }
+            self.begin(event, chance.fork());
+        }
+        while self.under_way.load(Ordering::SeqCst) > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn begin(self: &Arc<Self>, event: Event, chance: Rng) {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let sender = Arc::clone(self);
+        tokio::spawn(async move {
+            sender.deliver(event, chance).await;
+            sender.under_way.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+
+    async fn deliver(&self, event: Event, mut chance: Rng) {
+        while !self.attempt(&event, &mut chance).await {
+            sleep(Duration::from_millis(chance.u64(100..400))).await;
+        }
+        if !event.is_copy {
+            self.heard
+                .lock()
+                .unwrap()
+                .acknowledged
+                .push(event.id.clone());
+            // Some come again although they were answered.
+            if chance.u8(..) < 25 {
+                sleep(Duration::from_millis(chance.u64(1..1_000))).await;
+                self.attempt(&event, &mut chance).await;
+            }
+        }
+    }
+
+    /// Whether it was answered 2xx. Signed anew each time, and to whichever receiver.
+    async fn attempt(&self, event: &Event, chance: &mut Rng) -> bool {
+        let receiver = self.receivers[chance.usize(..self.receivers.len())];
+        let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);
+        let signer = Signer::new(Secret::new(SECRET).unwrap()).at(UnixSeconds::new(now));
+        // Some hang up while the receiver is at it.
+        let patience = if chance.u8(..) < 13 {
+            Duration::from_millis(chance.u64(1..40))
+        } else {
+            PATIENCE
+        };
+        let answer = timeout(patience, post(receiver, &signer, &event.body)).await;
+        let status = answer.ok().flatten().unwrap_or(0);
+        let success = (200..300).contains(&status);
+        let ended = || match &self.follower {
+            Some(follower) => follower.lock().unwrap().has_ended(&event.id),
+            None => true,
+        };
+        // Looked at after the answer: what is not there now was not there then.
+        let early = success && !ended();
+        let mut heard = self.heard.lock().unwrap();
+        heard.attempts += 1;
+        heard.successes += usize::from(success);
+        *heard.answers.entry(status).or_default() += 1;
+        if early {
+            heard.early.push(event.id.clone());
+        }
+        success
+    }
+}
+
+struct Event {
+    id: String,
+    body: String,
+    is_copy: bool,
+}
+
+impl Event {
+    fn new(id: String, chance: &mut Rng) -> Self {
+        let padding = "x".repeat(chance.usize(..2_000));
+        let body =
+            format!(r#"{{"id":"{id}","type":"page.created","data":{{"padding":"{padding}"}}}}"#);
+        Self {
+            id,
+            body,
+            is_copy: false,
+        }
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            body: self.body.clone(),
+            is_copy: true,
+        }
+    }
+}
+
+/// The answer's status, where one came. The connection is this attempt's own.
+pub async fn post(receiver: SocketAddr, signer: &Signer, body: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect(receiver).await.ok()?;
+    let mut request = "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n".to_owned();
+    for (name, value) in signer.headers(body) {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    // Cut off, it is no answer.
+    stream.read_to_end(&mut answer).await.ok()?;
+    let answer = String::from_utf8_lossy(&answer);
+    answer.contains("\r\n\r\n").then_some(())?;
+    answer.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()
+}

@@ -1,5 +1,5 @@
-//! Kill loops: receivers and workers are SIGKILLed at random under load, and their servers as well, while a sender keeps each event until
-//! it hears a 2xx. In the end nothing that was acknowledged is lost, and what ran twice had a reason.
+//! Kill loops: receivers and workers are SIGKILLed at random under load, or stand still for longer than their leases, and their servers are
+//! killed as well, while a sender keeps each event until it hears a 2xx. In the end nothing that was acknowledged is lost, and what ran twice had a reason.
 //!
 //! In `cargo test` each loop takes some seconds, with a seed drawn anew; a loop that fails prints it. On demand:
 //!
@@ -13,6 +13,7 @@
 //! A seed repeats what is left to chance in the test, and not how the machine schedules it. `kill/record.md` holds a long run.
 
 mod ledger;
+mod pause;
 mod processes;
 mod role;
 mod round;

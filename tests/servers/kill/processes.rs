@@ -1,11 +1,12 @@
 //! The processes of a loop: killed, and started again on the same port and with the same task.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fastrand::Rng;
 
 use super::ledger::{Ledger, Step};
-use super::role::Task;
+use super::role::{LEASE, Task};
 use crate::support::Child;
 
 pub struct Process {
@@ -40,6 +41,15 @@ impl Process {
         if let Some(mut child) = self.child.take() {
             child.kill();
             ledger.add_of(Step::Killed, "-", child.id());
+        }
+    }
+
+    /// Stands still for longer than a lease, and goes on.
+    pub fn pause(&self, chance: &mut Rng) {
+        if let Some(child) = &self.child {
+            child.signal("STOP");
+            std::thread::sleep(LEASE + Duration::from_millis(chance.u64(100..800)));
+            child.signal("CONT");
         }
     }
 

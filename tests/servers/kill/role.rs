@@ -16,7 +16,7 @@ use hookgate::inbox::{Backoff, Fate, RunningWorkers, Workers};
 use hookgate::postgres::{ClaimedIn, Postgres, claim_in};
 use hookgate::{
     Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
-    Receiver, ReceiverBuilder, RedisStore, Secret, Sink, StoreFuture,
+    Receiver, ReceiverBuilder, RedisStore, Secret, Sink, StoreFuture, WebhookLayer,
 };
 use http::StatusCode;
 use tokio::net::TcpListener;
@@ -126,19 +126,14 @@ impl Task {
                     .unwrap();
                 serve(address, post_service(acceptor));
             }
-            Role::Handles if self.store.starts_with("redis:") => {
-                let store = RedisStore::open(&self.store).unwrap();
-                serve(address, handler.behind(store, Handler::run));
-            }
             Role::Handles => {
-                let store = PostgresStore::new(&database(&self.store));
-                serve(address, handler.behind(store, Handler::run));
+                let layer = behind(claims(&self.store), handler.ledger.clone());
+                serve(address, post(Handler::run).layer(layer).with_state(handler));
             }
             Role::HandlesInTransaction => {
-                serve(
-                    address,
-                    handler.behind(MemoryStore::default(), Handler::run_in_transaction),
-                );
+                let layer = behind(Arc::new(MemoryStore::default()), handler.ledger.clone());
+                let method = post(Handler::run_in_transaction).layer(layer);
+                serve(address, method.with_state(handler));
             }
         }
     }
@@ -170,7 +165,31 @@ fn receiver() -> ReceiverBuilder {
         .lease(LEASE)
 }
 
-fn serve(address: SocketAddr, method: axum::routing::MethodRouter) {
+/// A store for the layer.
+pub fn claims(store: &str) -> Arc<dyn DedupeStore> {
+    if store.starts_with("redis:") {
+        Arc::new(RedisStore::open(store).unwrap())
+    } else {
+        Arc::new(PostgresStore::new(&database(store)))
+    }
+}
+
+/// The layer, which tells the ledger how each run was settled.
+pub fn behind(store: Arc<dyn DedupeStore>, ledger: Ledger) -> WebhookLayer {
+    let settled = receiver().store(store).on_settled(move |settled| {
+        let step = match settled.outcome {
+            Outcome::HandledUnrecorded(_) => Step::Lost,
+            Outcome::Failed(_) => Step::Failed,
+            Outcome::Replayed { .. } => Step::Found,
+            _ => Step::Committed,
+        };
+        ledger.add(step, settled.delivery.event_id());
+    });
+    let receiver = settled.on_dead_letter(async |_| Ok(())).build();
+    receiver.unwrap().layer()
+}
+
+pub fn serve(address: SocketAddr, method: axum::routing::MethodRouter) {
     let app: Router = Router::new().route("/", method);
     tokio::spawn(async move {
         // The kernel may have lent the port to a connection for a moment.
@@ -300,27 +319,6 @@ impl Handler {
         }
         transaction.commit().await?;
         Ok(Ok(()))
-    }
-
-    /// The layer before one of the handlers, which tells the ledger how each run was settled.
-    fn behind<H, T>(self, store: impl DedupeStore, handler: H) -> axum::routing::MethodRouter
-    where
-        H: axum::handler::Handler<T, Self>,
-        T: 'static,
-    {
-        let ledger = self.ledger.clone();
-        let settled = receiver().store(store).on_settled(move |settled| {
-            let step = match settled.outcome {
-                Outcome::HandledUnrecorded(_) => Step::Lost,
-                Outcome::Failed(_) => Step::Failed,
-                Outcome::Replayed { .. } => Step::Found,
-                _ => Step::Committed,
-            };
-            ledger.add(step, settled.delivery.event_id());
-        });
-        let took = settled.on_dead_letter(async |_| Ok(()));
-        let layer = took.build().unwrap().layer();
-        post(handler).layer(layer).with_state(self)
     }
 }
 

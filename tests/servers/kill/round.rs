@@ -85,6 +85,7 @@ pub struct Report {
     seed: u64,
     kills: u32,
     crashes: u32,
+    pauses: u32,
     events: usize,
     acknowledged: usize,
     attempts: usize,
@@ -178,6 +179,11 @@ impl Topology {
         while wanted.map_or(begun.elapsed() < LOAD, |kills| report.kills < kills) {
             thread::sleep(Duration::from_millis(chance.u64(100..600)));
             let process = chance.choice(&mut processes).unwrap();
+            if chance.u8(..) < 25 {
+                process.pause(&mut chance);
+                report.pauses += 1;
+                continue;
+            }
             process.kill(&ledger);
             report.kills += 1;
             // Often at once, and sometimes so late that others take over.
@@ -307,13 +313,13 @@ async fn entries(inbox: &Inbox) -> HashMap<String, (EntryState, Option<String>)>
     }
 }
 
-async fn connect(config: &str) -> Client {
+pub async fn connect(config: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(config, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-async fn tables(config: &str) {
+pub async fn tables(config: &str) {
     let client = connect(config).await;
     hookgate::postgres::migrate(&client).await.unwrap();
     let effects = "CREATE TABLE effects (event_id text NOT NULL, process bigint NOT NULL)";
@@ -397,6 +403,7 @@ impl fmt::Display for Report {
             seed,
             kills,
             crashes,
+            pauses,
             events,
             acknowledged,
             attempts,
@@ -411,7 +418,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "  {kills} kills, {crashes} crashes of the server, {} jumps of the clock",
+            "  {kills} kills, {pauses} pauses, {crashes} crashes of the server, {} jumps of the clock",
             self.jumps
         )?;
         writeln!(

@@ -97,10 +97,14 @@ impl MemoryEngine {
     }
 }
 
+fn forget(rows: &mut BTreeMap<EntryId, Row>, now: Duration) {
+    rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
+}
+
 impl Engine for MemoryEngine {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         self.call("accept", move |rows, now| {
-            rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
+            forget(rows, now);
             if let Some(row) = rows.values().find(|row| row.entry.key == entry.key) {
                 let same_body = row.entry.digest == entry.digest;
                 return Accepted::Duplicate { same_body };
@@ -126,6 +130,7 @@ impl Engine for MemoryEngine {
     fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
         self.call("lease", move |rows, now| {
             let mut batch = Batch::default();
+            forget(rows, now);
             let excepted: HashSet<_> = ask.except.iter().copied().collect();
             let mut order: Vec<_> = rows.iter().map(|(id, row)| (row.until, *id)).collect();
             order.sort();

@@ -94,8 +94,8 @@ fn the_workbench_lists_every_command() {
         let mut names = names.filter_map(|name| name.split([' ', '`']).next());
         let first = names.next().unwrap();
         listed.push(first);
-        // Behind `log` stand the commands below it.
-        listed.extend(names.filter(|_| first != "log"));
+        // Behind these two stand the commands below them.
+        listed.extend(names.filter(|_| !["log", "inbox"].contains(&first)));
     }
     listed.sort_unstable();
     assert_eq!(listed, there);

@@ -1,6 +1,8 @@
 //! What the engine does in one process; what takes two, or a failing disk, is in `tests/servers/sqlite`.
 
+mod calls;
 mod model;
+mod upkeep;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +44,7 @@ impl Drop for Folder {
     }
 }
 
-fn clock() -> ManualClock {
+fn manual() -> ManualClock {
     ManualClock::at(UnixSeconds::new(1_763_690_000))
 }
 
@@ -97,7 +99,7 @@ async fn sqlite_passes_what_every_engine_must() {
     let folder = std::sync::Arc::new(Folder::new());
     let files = std::sync::Arc::clone(&folder);
     contract::run_all(move |test| {
-        let clock = clock();
+        let clock = manual();
         let options = InboxOptions::default().clock(clock.clone());
         let file = files.0.join(format!("{test}.db"));
         let engine = SqliteEngine::open(&file, &options).unwrap();
@@ -108,7 +110,7 @@ async fn sqlite_passes_what_every_engine_must() {
 
 #[test]
 fn an_entry_is_accepted_once_leased_and_done() {
-    let (folder, clock) = (Folder::new(), clock());
+    let (folder, clock) = (Folder::new(), manual());
     let engine = engine(&folder, &clock);
     assert_eq!(accept(&engine, "evt_1"), Accepted::New);
     assert_eq!(
@@ -171,7 +173,7 @@ async fn accept_all(engine: &Arc<SqliteEngine>, entries: impl Iterator<Item = En
 /// The first thousands in time are all of one row, on which one event runs.
 #[tokio::test]
 async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
-    let (folder, clock) = (Folder::new(), clock());
+    let (folder, clock) = (Folder::new(), manual());
     let engine = Arc::new(engine(&folder, &clock));
     let hot = (0..1_500).map(|number| entry(&format!("evt_hot_{number}"), Some("hot")));
     accept_all(&engine, hot).await;
@@ -215,7 +217,7 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
 /// Whoever asked has gone, and nobody would settle what was leased.
 #[tokio::test]
 async fn a_lease_that_nobody_takes_is_given_back() {
-    let (folder, clock) = (Folder::new(), clock());
+    let (folder, clock) = (Folder::new(), manual());
     let engine = engine(&folder, &clock);
     assert_eq!(
         engine.accept(entry("evt_1", None), DAY).await.unwrap(),
@@ -242,39 +244,10 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
 }
 
-#[tokio::test]
-async fn ids_are_forgotten_in_chunks_while_nobody_asks() {
-    let (folder, clock) = (Folder::new(), clock());
-    let options = InboxOptions::default()
-        .clock(clock.clone())
-        .forget_at_once(3);
-    let engine = Arc::new(SqliteEngine::open(&folder.file(), &options).unwrap());
-    accept_all(
-        &engine,
-        (0..10).map(|number| entry(&format!("evt_{number}"), None)),
-    )
-    .await;
-    for job in engine.lease(ask()).await.unwrap().jobs {
-        let settled = engine.settle(job.id, job.token, End::Done).await;
-        assert_eq!(settled.unwrap(), Ownership::Held);
-    }
-    assert_eq!(engine.stats().await.unwrap().done, 10);
-    clock.advance(2 * DAY);
-    let mut counts = vec![10];
-    while counts.last() != Some(&0) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        let done = engine.stats().await.unwrap().done;
-        assert!(counts.len() < 6_000, "{done} are never forgotten");
-        counts.push(done);
-    }
-    let steps = counts.windows(2).map(|pair| pair[0] - pair[1]);
-    assert!(steps.max() <= Some(6), "{counts:?}");
-}
-
 /// Written by a clock that was ahead, and found by a process that starts after it was set.
 #[test]
 fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
-    let (folder, clock) = (Folder::new(), clock());
+    let (folder, clock) = (Folder::new(), manual());
     let ahead = ManualClock::at(UnixSeconds::new(1_763_690_000 + 3_600));
     let earlier = engine(&folder, &ahead);
     accept(&earlier, "evt_waits");
@@ -306,50 +279,4 @@ fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
     assert_eq!(names(lease(&engine)), ["evt_waits"]);
     clock.advance(SECOND);
     assert_eq!(names(lease(&engine)), ["evt_fails"]);
-}
-
-/// What the docs of `Inbox` say of its size.
-#[tokio::test]
-async fn the_file_takes_what_the_docs_say() {
-    const EVENTS: usize = 4_000;
-    const BODY: usize = 600;
-    let (folder, clock) = (Folder::new(), clock());
-    let engine = Arc::new(engine(&folder, &clock));
-    let entries = (0..EVENTS).map(|number| Entry {
-        event_id: format!("evt_{number:024}"),
-        key: EventKey::new("default", &number.to_string()),
-        row: Some(EventKey::new("default", &format!("row {number}"))),
-        body: Bytes::from(vec![b'x'; BODY]),
-        ..entry("evt", None)
-    });
-    accept_all(&engine, entries).await;
-    let pages = || {
-        let connection = Connection::open(folder.file()).unwrap();
-        let number = |pragma| {
-            connection
-                .query_row(pragma, [], |row| row.get::<_, u32>(0))
-                .unwrap()
-        };
-        (number("PRAGMA page_count") - number("PRAGMA freelist_count")) as usize
-    };
-    let waiting = pages() * 4_096 / EVENTS - BODY;
-    loop {
-        let batch = engine.lease(Ask { most: 500, ..ask() }).await.unwrap();
-        if batch.jobs.is_empty() {
-            break;
-        }
-        let settle = |job: Job| {
-            let engine = Arc::clone(&engine);
-            tokio::spawn(async move { engine.settle(job.id, job.token, End::Done).await })
-        };
-        for settled in batch.jobs.into_iter().map(settle).collect::<Vec<_>>() {
-            assert_eq!(settled.await.unwrap().unwrap(), Ownership::Held);
-        }
-    }
-    let remembered = pages() * 4_096 / EVENTS;
-    println!(
-        "{waiting} bytes beside the body of one that waits, {remembered} for one that is remembered"
-    );
-    assert!((250..=500).contains(&waiting), "{waiting}");
-    assert!((150..=350).contains(&remembered), "{remembered}");
 }

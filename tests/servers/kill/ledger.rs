@@ -34,6 +34,9 @@ const STEPS: [(Step, &str); 7] = [
     (Step::Killed, "killed"),
 ];
 
+/// Bytes of a line, with its end.
+const LINE: usize = 64;
+
 #[derive(Clone)]
 pub struct Ledger(PathBuf);
 
@@ -51,8 +54,11 @@ impl Ledger {
         let mut options = OpenOptions::new();
         let mut file = options.create(true).append(true).open(&self.0).unwrap();
         let (_, name) = STEPS[step as usize];
-        // In one write: lines of several processes don't mix, and none is cut in half.
-        let line = format!("{name} {event} {process}\n");
+        // In one write, so that lines of several processes don't mix. All of one length, of which a page holds a whole number: a write
+        // that crosses pages is cut in two where its process is killed in between.
+        let line = format!("{name} {event} {process}");
+        assert!(line.len() < LINE, "{line}");
+        let line = format!("{line:<width$}\n", width = LINE - 1);
         file.write_all(line.as_bytes()).unwrap();
     }
 
@@ -70,7 +76,7 @@ pub struct Line {
 
 impl Line {
     fn read(line: &str) -> Self {
-        let [name, event, process] = line.split(' ').collect::<Vec<_>>()[..] else {
+        let [name, event, process] = line.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("{line:?}")
         };
         let step = STEPS.iter().find(|(_, known)| *known == name).unwrap().0;

@@ -110,9 +110,9 @@ impl PostgresServer {
         Self::config_at(self.server.address)
     }
 
-    /// It listens before it answers.
+    /// It listens before it answers: after a crash it flushes each of its thousand files first, which takes a busy disk its time.
     fn wait_until_ready(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(180);
         loop {
             let ready = Command::new(self.programs.join("pg_isready"))
                 .args(["--quiet", "--host=127.0.0.1", "--port"])

@@ -18,10 +18,12 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What every connection is made with, unless the configuration's options set it: name and value. The server would otherwise go on with
 /// what nobody waits for, and hold its locks.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 4] = [
     ("lock_timeout", "800ms"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
+    // At a stricter one, which a role or database may have as its default, statements that meet fail instead of seeing each other.
+    ("default_transaction_isolation", "read committed"),
 ];
 /// More notifications than this are not kept: each says no more than that there is something new.
 const NOTIFICATIONS: usize = 64;
@@ -102,9 +104,19 @@ fn settings(options: Option<&str>) -> String {
     let options = options.unwrap_or_default();
     SETTINGS
         .iter()
-        .filter(|(name, _)| !options.contains(name))
+        .filter(|(name, _)| !is_set(options, name))
         .map(|(name, value)| format!("SET {name} = '{value}';"))
         .collect()
+}
+
+/// `-c lock_timeout=1s`, `-clock_timeout=1s` and `--lock-timeout=1s` are one and the same; `deadlock_timeout` is another.
+fn is_set(options: &str, name: &str) -> bool {
+    let of_a_word = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    options.split(|letter| !of_a_word(letter)).any(|word| {
+        let word = word.to_ascii_lowercase().replace('-', "_");
+        let word = word.trim_start_matches('_');
+        word == name || word.strip_prefix('c') == Some(name)
+    })
 }
 
 trait Dial: Send + Sync {
@@ -205,11 +217,20 @@ mod tests {
 
     #[test]
     fn what_the_options_set_stays() {
-        assert_eq!(
-            settings(Some("-c statement_timeout=2s")),
-            "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';"
-        );
-        assert_eq!(settings(None).matches("SET ").count(), 3);
+        for options in [
+            "-c statement_timeout=2s -c default_transaction_isolation=serializable",
+            "-cstatement_timeout=2s --default-transaction-isolation=serializable",
+            "-c STATEMENT_TIMEOUT=2s -c geqo=off --default_transaction_isolation=serializable",
+        ] {
+            assert_eq!(
+                settings(Some(options)),
+                "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';",
+                "{options}"
+            );
+        }
+        for options in [None, Some("-c deadlock_timeout=2s")] {
+            assert_eq!(settings(options).matches("SET ").count(), SETTINGS.len());
+        }
     }
 
     #[test]

@@ -99,9 +99,9 @@
 //! [`migrate`] makes the tables, or your own tool does from [`MIGRATIONS`], or both. Statements name no schema: what counts is the `search_path` of the
 //! connection, set in its options (`-c search_path=hookgate`) or for its role. Whoever migrates needs `CREATE` on the schema; whoever runs
 //! needs `USAGE` on it, `SELECT` on `hookgate_migrations` (where it calls `migrate`), and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and
-//! `hookgate_effects`.
+//! `hookgate_effects`. The store deletes what has ended from both, so that without rights on the second the server logs a refusal now and then.
 //!
-//! Prepared statements are used by the store alone. Behind a PgBouncer that pools transactions it needs version 1.21 or newer, with
+//! Prepared statements are used by the store alone, and prepared again where somebody has deallocated them. Behind a PgBouncer that pools transactions it needs version 1.21 or newer, with
 //! `max_prepared_statements`; the settings made on connecting are then best set on the role, since they would stay with whoever comes next.
 //!
 //! # Security

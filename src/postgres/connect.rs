@@ -18,12 +18,10 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What every connection is made with, unless the configuration's options set it: name and value. The server would otherwise go on with
 /// what nobody waits for, and hold its locks.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 3] = [
     ("lock_timeout", "800ms"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
-    // At a stricter one, which a role or database may have as its default, statements that meet fail instead of seeing each other.
-    ("default_transaction_isolation", "read committed"),
 ];
 /// More notifications than this are not kept: each says no more than that there is something new.
 const NOTIFICATIONS: usize = 64;
@@ -218,9 +216,10 @@ mod tests {
     #[test]
     fn what_the_options_set_stays() {
         for options in [
-            "-c statement_timeout=2s -c default_transaction_isolation=serializable",
-            "-cstatement_timeout=2s --default-transaction-isolation=serializable",
-            "-c STATEMENT_TIMEOUT=2s -c geqo=off --default_transaction_isolation=serializable",
+            "-c statement_timeout=2s",
+            "-cstatement_timeout=2s",
+            "-c geqo=off --statement-timeout=2s",
+            "-c STATEMENT_TIMEOUT=2s -c deadlock_timeout=2s",
         ] {
             assert_eq!(
                 settings(Some(options)),

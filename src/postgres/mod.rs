@@ -15,6 +15,12 @@
 //! claim in the transaction it is exactly once, for what the transaction holds. A store of the layer beside it, in memory or here, still keeps copies
 //! from running side by side, and spares the handler most duplicates.
 //!
+//! ```toml
+//! hookgate = { version = "0.1", features = ["axum", "postgres"] }
+//! tokio-postgres = "0.7"
+//! deadpool-postgres = "0.14" # for transactions of your own, or another pool
+//! ```
+//!
 //! # Exactly once
 //!
 //! ```no_run
@@ -63,6 +69,9 @@
 //!
 //! After `Held` and `Duplicate` the transaction is whole, and may be used for something else. `Conflict` and `Held` are answered 503: the retry finds out
 //! how the other one ended. A claim in a savepoint that is rolled back is gone with it.
+//!
+//! The store's own statements run at the level that its connections have by default, and are asked again where they meet at a stricter one than
+//! `READ COMMITTED`.
 //!
 //! # Time-outs to set
 //!

@@ -57,8 +57,8 @@ impl Postgres {
     /// Connects by this configuration when it is first asked.
     ///
     /// Every connection is made with a `lock_timeout` of 800 ms, a `statement_timeout` of 5 s and an
-    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too lets go of what nobody waits for any more, and at
-    /// `READ COMMITTED`, whatever the role's default. What the configuration's `options` set of these stays as it is set there. Where it says nothing of TCP, a connection
+    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too lets go of what nobody waits for any more. What the
+    /// configuration's `options` set of these stays as it is set there. Where it says nothing of TCP, a connection
     /// is probed after 10 s of silence, and is lost when what was sent stays unacknowledged for 10 s.
     pub fn new<T>(mut config: Config, tls: T) -> Self
     where
@@ -190,6 +190,7 @@ impl Postgres {
             Err(error) if lain_idle && failure::is_stale(&error) => {
                 Err(Asked::InVain(failure::store(error)))
             }
+            // The isolation level is the role's or the pool's, which may be stricter than the statements need.
             Err(error) if failure::is_beaten(&error) => {
                 client.keep();
                 Err(Asked::InVain(failure::store(error)))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
+use tokio::time::timeout;
 
 use super::failure;
 use super::micros;
@@ -100,8 +101,8 @@ const CHUNKS: u32 = 8;
 /// What has ended is deleted in chunks, by a task of its own after every 256th claim, where a connection is free.
 ///
 /// # Security
-/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and nothing else. Who may write there decides which
-/// events are handled.
+/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, and on `hookgate_effects` where [`claim_in`](super::claim_in)
+/// is used as well. Who may write there decides which events are handled.
 #[derive(Clone)]
 pub struct PostgresStore {
     postgres: Postgres,
@@ -230,12 +231,18 @@ impl DedupeStore for PostgresStore {
     ) -> StoreFuture<'a, Claimed> {
         StoreFuture::boxed(async move {
             self.sweep_now_and_then();
-            for _ in 0..ASKED {
-                if let Some(claimed) = self.claim_once(key, token, lease).await? {
-                    return Ok(claimed);
+            let asked = async {
+                for _ in 0..ASKED {
+                    if let Some(claimed) = self.claim_once(key, token, lease).await? {
+                        return Ok(claimed);
+                    }
                 }
-            }
-            Err(StoreError::new(StoreErrorKind::Unavailable))
+                Err(StoreError::new(StoreErrorKind::Unavailable)
+                    .caused_by("other claims came and went between this one's statements"))
+            };
+            // Each statement is bounded by itself; this is for all of them.
+            let in_time = timeout(self.postgres.patience(), asked).await;
+            in_time.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })
     }
 

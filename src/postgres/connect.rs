@@ -102,9 +102,19 @@ fn settings(options: Option<&str>) -> String {
     let options = options.unwrap_or_default();
     SETTINGS
         .iter()
-        .filter(|(name, _)| !options.contains(name))
+        .filter(|(name, _)| !is_set(options, name))
         .map(|(name, value)| format!("SET {name} = '{value}';"))
         .collect()
+}
+
+/// `-c lock_timeout=1s`, `-clock_timeout=1s` and `--lock-timeout=1s` are one and the same; `deadlock_timeout` is another.
+fn is_set(options: &str, name: &str) -> bool {
+    let of_a_word = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    options.split(|letter| !of_a_word(letter)).any(|word| {
+        let word = word.to_ascii_lowercase().replace('-', "_");
+        let word = word.trim_start_matches('_');
+        word == name || word.strip_prefix('c') == Some(name)
+    })
 }
 
 trait Dial: Send + Sync {
@@ -205,11 +215,21 @@ mod tests {
 
     #[test]
     fn what_the_options_set_stays() {
-        assert_eq!(
-            settings(Some("-c statement_timeout=2s")),
-            "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';"
-        );
-        assert_eq!(settings(None).matches("SET ").count(), 3);
+        for options in [
+            "-c statement_timeout=2s",
+            "-cstatement_timeout=2s",
+            "-c geqo=off --statement-timeout=2s",
+            "-c STATEMENT_TIMEOUT=2s -c deadlock_timeout=2s",
+        ] {
+            assert_eq!(
+                settings(Some(options)),
+                "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';",
+                "{options}"
+            );
+        }
+        for options in [None, Some("-c deadlock_timeout=2s")] {
+            assert_eq!(settings(options).matches("SET ").count(), SETTINGS.len());
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
 /// | column | type | is |
 /// |---|---|---|
 /// | `outcome` | `text` | `fresh`: go on, and commit. `duplicate`: the effects are there. `held`: another transaction is at it; answer 503 |
-/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that was not to be seen, or there is no duplicate |
+/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that was not to be seen yet (run it once more to know), or there is no duplicate |
 ///
 /// A serialization failure (SQLSTATE `40001`) means that another transaction was faster: roll back and answer 503. It comes from this
 /// statement or from the commit, at `REPEATABLE READ` and `SERIALIZABLE` alone.

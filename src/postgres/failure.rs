@@ -1,22 +1,33 @@
 //! What an error of the server means.
 
 use ::tokio_postgres::Error;
-use ::tokio_postgres::error::SqlState;
+use ::tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::{PostgresError, PostgresErrorKind, StoreError, StoreErrorKind};
 
 /// The connection is gone, or nobody can tell.
 pub(super) fn is_broken(error: &Error) -> bool {
-    match error.code() {
-        // The server says goodbye as it ends.
-        Some(code) => {
-            *code == SqlState::ADMIN_SHUTDOWN
-                || *code == SqlState::CRASH_SHUTDOWN
-                || *code == SqlState::CANNOT_CONNECT_NOW
-                || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
-        }
-        None => true,
-    }
+    // The server says goodbye as it ends, or as it ends the session: whatever its reason, by this word.
+    let goodbye = |error: &DbError| match error.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        None => ["FATAL", "PANIC"].contains(&error.severity()),
+    };
+    error.as_db_error().is_none_or(goodbye)
+}
+
+/// The connection stands, but not what was prepared on it: somebody has deallocated it, a pooler lies between, or a table was altered.
+pub(super) fn is_stale(error: &Error) -> bool {
+    let stale = [
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
+        SqlState::FEATURE_NOT_SUPPORTED,
+    ];
+    error.code().is_some_and(|code| stale.contains(code))
+}
+
+/// Nothing was changed, since another transaction was faster. At `READ COMMITTED` this is rare.
+pub(super) fn is_beaten(error: &Error) -> bool {
+    error.code().is_some_and(is_conflict)
 }
 
 /// It stands by for another server, which may have become the one to write to.
@@ -50,7 +61,7 @@ pub(super) fn direct(error: Error) -> PostgresError {
     PostgresError::new(kind).caused_by(error)
 }
 
-pub(super) fn is_conflict(code: &SqlState) -> bool {
+fn is_conflict(code: &SqlState) -> bool {
     *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
 }
 

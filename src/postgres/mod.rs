@@ -15,6 +15,12 @@
 //! claim in the transaction it is exactly once, for what the transaction holds. A store of the layer beside it, in memory or here, still keeps copies
 //! from running side by side, and spares the handler most duplicates.
 //!
+//! ```toml
+//! hookgate = { version = "0.1", features = ["axum", "postgres"] }
+//! tokio-postgres = "0.7"
+//! deadpool-postgres = "0.14" # for transactions of your own, or another pool
+//! ```
+//!
 //! # Exactly once
 //!
 //! ```no_run
@@ -64,6 +70,9 @@
 //! After `Held` and `Duplicate` the transaction is whole, and may be used for something else. `Conflict` and `Held` are answered 503: the retry finds out
 //! how the other one ended. A claim in a savepoint that is rolled back is gone with it.
 //!
+//! The store's own statements run at the level that its connections have by default, and are asked again where they meet at a stricter one than
+//! `READ COMMITTED`.
+//!
 //! # Time-outs to set
 //!
 //! A host that is lost, and not merely a process, says no goodbye: its transaction is open, and its events are `Held`, until the server notices. For the
@@ -99,9 +108,9 @@
 //! [`migrate`] makes the tables, or your own tool does from [`MIGRATIONS`], or both. Statements name no schema: what counts is the `search_path` of the
 //! connection, set in its options (`-c search_path=hookgate`) or for its role. Whoever migrates needs `CREATE` on the schema; whoever runs
 //! needs `USAGE` on it, `SELECT` on `hookgate_migrations` (where it calls `migrate`), and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and
-//! `hookgate_effects`.
+//! `hookgate_effects`. The store deletes what has ended from both, so that without rights on the second the server logs a refusal now and then.
 //!
-//! Prepared statements are used by the store alone. Behind a PgBouncer that pools transactions it needs version 1.21 or newer, with
+//! Prepared statements are used by the store alone, and prepared again where somebody has deallocated them. Behind a PgBouncer that pools transactions it needs version 1.21 or newer, with
 //! `max_prepared_statements`; the settings made on connecting are then best set on the role, since they would stay with whoever comes next.
 //!
 //! # Security

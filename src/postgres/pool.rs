@@ -23,6 +23,8 @@ const CONNECTIONS: usize = 8;
 /// No call takes longer, with its wait for a connection: a little less than the second that a store's call gets, so that it
 /// ends here, with a reason.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(900);
+/// How often a statement is asked that had no luck: as often as there are connections, any of which may be the stale one.
+const ASKED: u32 = 8;
 
 /// A PostgreSQL database. Clones share its connections.
 ///
@@ -116,7 +118,12 @@ impl Postgres {
         self
     }
 
-    /// One statement, prepared once a connection, in one round trip.
+    /// How long a call may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// One statement, prepared once a connection, in one round trip. It may be asked more than once.
     pub(crate) async fn query(
         &self,
         statement: &str,
@@ -136,19 +143,15 @@ impl Postgres {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
         let asked = async {
-            let first = self.asked_once(patience, statement, types, values).await;
-            match first {
-                // The server was started anew, or what lies between has forgotten the connection, and nobody noticed as it lay idle.
-                // Every statement here may be repeated, so it is asked again on a new one.
-                Err(Asked::Broken) => {
-                    match self.asked_once(patience, statement, types, values).await {
-                        Err(Asked::Broken) => Err(StoreError::new(StoreErrorKind::Unavailable)),
-                        Err(Asked::Failed(error)) => Err(error),
-                        Ok(rows) => Ok(rows),
-                    }
+            // Every statement here may be repeated.
+            let mut left = ASKED;
+            loop {
+                left -= 1;
+                match self.asked_once(patience, statement, types, values).await {
+                    Err(Asked::InVain(_)) if left > 0 => {}
+                    Err(Asked::InVain(error) | Asked::Failed(error)) => return Err(error),
+                    Ok(rows) => return Ok(rows),
                 }
-                Err(Asked::Failed(error)) => Err(error),
-                Ok(rows) => Ok(rows),
             }
         };
         match timeout(patience, asked).await {
@@ -178,13 +181,28 @@ impl Postgres {
                 client.keep();
                 Ok(rows)
             }
+            // The server was started anew, or what lies between has forgotten the connection, and nobody noticed as it lay idle.
             Err(error) if lain_idle && failure::is_broken(&error) => {
                 self.drop_idle();
-                Err(Asked::Broken)
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // Kept, it would fail each call that comes after.
+            Err(error) if lain_idle && failure::is_stale(&error) => {
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // The isolation level is the role's or the pool's, which may be stricter than the statements need.
+            Err(error) if failure::is_beaten(&error) => {
+                client.keep();
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // Those that lie idle lead to the same server.
+            Err(error) if failure::is_read_only(&error) => {
+                self.drop_idle();
+                Err(Asked::Failed(failure::store(error)))
             }
             Err(error) => {
-                // The server has answered, so the connection stands; but one to a server that takes no writes is of no use.
-                if !failure::is_broken(&error) && !failure::is_read_only(&error) {
+                // The server has answered, so the connection stands.
+                if !failure::is_broken(&error) {
                     client.keep();
                 }
                 Err(Asked::Failed(failure::store(error)))
@@ -247,8 +265,8 @@ impl Postgres {
 }
 
 enum Asked {
-    /// The connection had lain idle and was gone.
-    Broken,
+    /// To be asked again.
+    InVain(StoreError),
     Failed(StoreError),
 }
 

@@ -24,7 +24,9 @@ const PACE: Duration = Duration::from_millis(250);
 /// One multiplexed connection to a server, made anew when it is broken. Clones share it.
 ///
 /// It is redis' `ConnectionManager` and what that leaves open: a connection on which an answer did not come in time is given up,
-/// as is one whose server became a replica, or that could not be made for whatever reason; the next call connects again. Tries to
+/// as is one whose server became a replica, or that could not be made for whatever reason; the next call connects again. Calls whose own
+/// limit is shorter than that of an answer count together: when nothing was answered for as long as connecting and an answer may take, it is
+/// given up. Tries to
 /// connect are shared by all calls that wait, wait 50 ms after the first and up to 500 ms, and never end: a server that comes back is
 /// found within that time, without a restart.
 ///
@@ -60,6 +62,8 @@ struct Current {
     /// Counts the managers, so that only the one that failed is given up.
     generation: u64,
     given_up: Option<Monotonic>,
+    /// When the first of the calls began that were dropped unanswered, if no call was answered since.
+    silent_since: Option<Monotonic>,
 }
 
 impl Connection {
@@ -93,25 +97,19 @@ impl Connection {
         }
     }
 
-    fn current(&self) -> RedisResult<(u64, ConnectionManager)> {
+    fn begin(&self) -> RedisResult<(UnderWay<'_>, ConnectionManager)> {
         let mut current = self.lock();
         let manager = match &current.manager {
             Some(manager) => manager.clone(),
             None => current.manager.insert(self.shared.manager()?).clone(),
         };
-        Ok((current.generation, manager))
-    }
-
-    /// The next call connects again. Calls that are on the old connection still end there.
-    fn give_up(&self, generation: u64) {
-        let mut current = self.lock();
-        let now = SystemClock.monotonic();
-        let paced = |last: Monotonic| now.saturating_since(last) >= PACE;
-        if current.generation == generation && current.given_up.is_none_or(paced) {
-            current.manager = None;
-            current.generation += 1;
-            current.given_up = Some(now);
-        }
+        let under_way = UnderWay {
+            connection: self,
+            generation: current.generation,
+            begun: SystemClock.monotonic(),
+            ended: false,
+        };
+        Ok((under_way, manager))
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, Current> {
@@ -122,6 +120,65 @@ impl Connection {
     /// Where it leads, without the user and password that a URL may hold.
     pub(super) fn address(&self) -> String {
         self.shared.client.get_connection_info().addr().to_string()
+    }
+}
+
+impl Current {
+    /// The next call connects again. Calls that are on the old connection still end there.
+    fn give_up(&mut self, now: Monotonic) {
+        let paced = |last: Monotonic| now.saturating_since(last) >= PACE;
+        if self.given_up.is_none_or(paced) {
+            *self = Self {
+                manager: None,
+                generation: self.generation + 1,
+                given_up: Some(now),
+                silent_since: None,
+            };
+        }
+    }
+}
+
+/// A call, from its beginning to its answer, or to where its future is dropped: by a limit of its caller's, or with the request that it was for.
+///
+/// One that is dropped says nothing of the connection. Several with no answer in between do, and nobody else would notice: where every
+/// caller is less patient than the connection, its own limit never passes.
+struct UnderWay<'a> {
+    connection: &'a Connection,
+    generation: u64,
+    begun: Monotonic,
+    ended: bool,
+}
+
+impl UnderWay<'_> {
+    fn ended(mut self, answered: &RedisResult<Value>) {
+        self.ended = true;
+        let mut current = self.connection.lock();
+        if current.generation != self.generation {
+            return;
+        }
+        if ends_connection(answered) {
+            current.give_up(SystemClock.monotonic());
+        } else {
+            current.silent_since = None;
+        }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let shared = &self.connection.shared;
+        let mut current = self.connection.lock();
+        if current.generation != self.generation {
+            return;
+        }
+        let now = SystemClock.monotonic();
+        let since = *current.silent_since.get_or_insert(self.begun);
+        if now.saturating_since(since) >= shared.connect.saturating_add(shared.response) {
+            current.give_up(now);
+        }
     }
 }
 
@@ -143,11 +200,9 @@ impl Shared {
 impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
-            let (generation, mut manager) = self.current()?;
+            let (under_way, mut manager) = self.begin()?;
             let answered = manager.send_packed_command(cmd).await;
-            if ends_connection(&answered) {
-                self.give_up(generation);
-            }
+            under_way.ended(&answered);
             answered
         })
     }
@@ -159,15 +214,12 @@ impl ConnectionLike for Connection {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
-            let (generation, mut manager) = self.current()?;
+            let (under_way, mut manager) = self.begin()?;
             let answered = manager.send_packed_commands(pipeline, offset, count).await;
-            let looked_at = match &answered {
+            under_way.ended(&match &answered {
                 Ok(_) => Ok(Value::Nil),
                 Err(error) => Err(error.clone()),
-            };
-            if ends_connection(&looked_at) {
-                self.give_up(generation);
-            }
+            });
             answered
         })
     }

@@ -33,6 +33,7 @@
 //! |---|---|---|
 //! | Redis down, slow, out of reach, loading, just demoted | 503 within the delivery's budget; nothing runs, the sender comes again. It is found again without a restart | watch the 503s |
 //! | memory full, `noeviction` | fresh events: 503. Duplicates are known, runs under way are recorded | `maxmemory` by the [sizes](#sizes) below |
+//! | it refuses writes: its snapshots fail, too few replicas follow, somebody's script does not end | 503, for duplicates too; nothing is forgotten | `stop-writes-on-bgsave-error`, `min-replicas-to-write` |
 //! | memory full, any other policy | **ids are forgotten in silence**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an end | [`check`](RedisStore::check) tells, [`strict`](Findings::strict) refuses |
 //! | Redis' process ends, no append-only file | **everything is forgotten** | the same |
 //! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` what it answered while its disk was busy, up to two seconds | told by [`check`](RedisStore::check) |
@@ -59,7 +60,8 @@
 //!
 //! # Time limits and recovery
 //! A call has 900 ms ([`with_call_limit`](RedisStore::with_call_limit)), an answer 500 ms, connecting 500 ms: a call fits into the second
-//! that a receiver gives it. [`Connection`] comes back from whatever broke it, and says how. A claim whose connection broke is
+//! that a receiver gives it. [`Connection`] comes back from whatever broke it, and says how; so does one that died in silence under callers that
+//! wait less. A claim whose connection broke is
 //! asked once more by itself, so that a restart of Redis costs no delivery one of its few attempts.
 //!
 //! # TLS

@@ -112,7 +112,8 @@ where
         }
     }
 
-    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records.
+    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records. On a cluster, braces in it
+    /// would put all of them on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
         Self {

@@ -5,6 +5,7 @@ mod exactly_once;
 mod faults;
 mod race;
 mod schema;
+mod sessions;
 mod sizes;
 mod store;
 mod transaction;

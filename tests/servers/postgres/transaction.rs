@@ -172,6 +172,72 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
     }
 }
 
+/// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else goes on.
+#[tokio::test]
+async fn a_lock_of_the_same_number_is_held_for_once() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let (mut client, mut other) = (
+        client_at(&server.config()).await,
+        client_at(&server.config()).await,
+    );
+    let values = event("evt_1");
+    let number = i64::from_be_bytes(values.key()[..8].try_into().unwrap());
+    for level in LEVELS {
+        let locking = begin(&mut other, level).await;
+        let lock = "SELECT pg_advisory_xact_lock($1)";
+        locking.execute(lock, &[&number]).await.unwrap();
+        let transaction = begin(&mut client, level).await;
+        let asked = tokio::time::timeout(Duration::from_secs(20), claim(&transaction, "evt_1"));
+        assert_eq!(asked.await.unwrap(), ClaimedIn::Held);
+        assert_eq!(claim(&transaction, "evt_2").await, ClaimedIn::Fresh);
+        locking.rollback().await.unwrap();
+        assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+        transaction.rollback().await.unwrap();
+    }
+    // What is done is known without any lock.
+    let transaction = begin(&mut client, LEVELS[0]).await;
+    assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+    transaction.commit().await.unwrap();
+    let lock = "SELECT pg_advisory_lock($1)";
+    other.execute(lock, &[&number]).await.unwrap();
+    let transaction = begin(&mut client, LEVELS[0]).await;
+    assert_eq!(claim(&transaction, "evt_1").await, SAME);
+}
+
+/// A transaction that has been open for a while remembers for as long as any other.
+#[tokio::test]
+async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let mut client = client_at(&server.config()).await;
+    let transaction = begin(&mut client, LEVELS[0]).await;
+    transaction
+        .batch_execute("SELECT pg_sleep(0.2)")
+        .await
+        .unwrap();
+    let second = Duration::from_secs(1);
+    for (id, retain) in [
+        ("none", Duration::ZERO),
+        ("one", second),
+        ("most", Duration::MAX),
+    ] {
+        let values = ClaimValues::new(EventKey::new("default", id), BODY, retain);
+        let claimed = claim_values_in(&transaction, &values).await.unwrap();
+        assert_eq!(claimed, ClaimedIn::Fresh, "{id}");
+    }
+    let later = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '200 ms'";
+    let rows = transaction.query_one(later, &[]).await.unwrap();
+    assert_eq!(rows.get::<_, i64>(0), 3);
+    let late = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '1200 ms'";
+    let rows = transaction.query_one(late, &[]).await.unwrap();
+    assert_eq!(rows.get::<_, i64>(0), 2);
+    // Without any retention it is remembered until it is deleted: it decides nothing.
+    assert_eq!(claim(&transaction, "none").await, SAME);
+}
+
 #[tokio::test]
 async fn a_savepoint_takes_its_claim_along() {
     let Some(server) = migrated(&["fsync=off"]).await else {

@@ -95,6 +95,147 @@ async fn a_connection_that_died_in_silence_is_replaced() {
     recovered(&store).await;
 }
 
+/// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_died_in_silence_is_replaced_where_nobody_waits_for_it() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let patient = behind(&proxy).await;
+    let hasty = patient.clone().with_call_limit(Duration::from_millis(300));
+    proxy.kill_standing();
+    let error = hasty.claim(&key("event"), token(), LONG).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+    recovered(&hasty).await;
+
+    proxy.kill_standing();
+    let (event, token) = (key("dropped"), token());
+    until(
+        |waited| matches!(waited, Ok(Ok(_))),
+        || {
+            let dropped = patient.claim(&event, token, LONG);
+            tokio::time::timeout(Duration::from_millis(300), dropped)
+        },
+    )
+    .await
+    .unwrap()
+    .unwrap();
+}
+
+/// Answers to calls that were dropped are nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_dropped_leaves_its_answer_to_nobody() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let store = behind(&proxy).await;
+    let taken = proxy.taken();
+    let mut done = Vec::new();
+    for number in 0..50 {
+        let (event, holder) = (key(&format!("done-{number}")), token());
+        store.claim(&event, holder, LONG).await.unwrap();
+        store.commit(&event, holder, LONG).await.unwrap();
+        done.push((event, holder));
+    }
+    proxy.set(Fault::Delay(Duration::from_millis(5)));
+    for (number, (event, holder)) in done.iter().enumerate() {
+        let (fresh, own) = (key(&format!("fresh-{number}")), token());
+        // Sent, and not waited for, each for another time.
+        for _ in 0..4 {
+            let patience = Duration::from_micros(number as u64 * 300);
+            let dropped = store.claim(event, own, LONG);
+            let _ = tokio::time::timeout(patience, dropped).await;
+            let dropped = store.commit(&fresh, own, LONG);
+            let _ = tokio::time::timeout(patience, dropped).await;
+        }
+        assert_eq!(store.claim(&fresh, own, LONG).await.unwrap(), Fresh);
+        let claimed = store.claim(event, own, LONG).await.unwrap();
+        assert_eq!(claimed, Done { by: *holder });
+        assert_eq!(store.commit(&fresh, own, LONG).await.unwrap(), Held);
+    }
+    assert_eq!(proxy.taken(), taken, "on the same connection");
+}
+
+/// A server that is there, and says that it can't: an error of the call, the connection stands, and all is well when it can again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected() {
+    let settings = ["--busy-reply-threshold", "1", "--save", "3600 1"];
+    let Some(server) = RedisServer::start(&settings) else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let store = behind(&proxy).await;
+    let mut direct = Direct::to(&server.url()).await;
+    let (event, holder) = (key("event"), token());
+    store.claim(&event, holder, LONG).await.unwrap();
+    let taken = proxy.taken();
+    let refused = async |code: &str| {
+        let asks = [
+            store.claim(&key("other"), token(), LONG).await.map(|_| ()),
+            store.renew(&event, holder, LONG).await.map(|_| ()),
+            store.commit(&event, holder, LONG).await.map(|_| ()),
+            store.release(&event, holder).await.map(|_| ()),
+        ];
+        for asked in asks {
+            let error = asked.unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{code}");
+            let source = std::error::Error::source(&error).unwrap().to_string();
+            assert!(source.contains(code), "{code}: {source}");
+        }
+    };
+
+    let _: () = direct.say("CONFIG SET min-replicas-to-write 1").await;
+    refused("NOREPLICAS").await;
+    let _: () = direct.say("CONFIG SET min-replicas-to-write 0").await;
+
+    // A snapshot can't be written, as on a full disk: then Redis takes no writes by default.
+    std::fs::create_dir(server.folder().join("dump.rdb")).unwrap();
+    let _: ::redis::Value = direct.say("BGSAVE").await;
+    until(
+        |info: &String| info.contains("rdb_last_bgsave_status:err"),
+        async || {
+            Direct::to(&server.url())
+                .await
+                .say("INFO persistence")
+                .await
+        },
+    )
+    .await;
+    refused("MISCONF").await;
+    let _: () = direct
+        .say("CONFIG SET stop-writes-on-bgsave-error no")
+        .await;
+
+    // Somebody's script does not end.
+    let url = server.url();
+    let endless = tokio::spawn(async move {
+        let mut other = Direct::to(&url).await;
+        let mut script = ::redis::cmd("EVAL");
+        script.arg("while true do end").arg(0);
+        script.query_async::<()>(&mut other.0).await
+    });
+    let (one, asking) = (key("asking"), token());
+    until(
+        |asked: &Result<_, hookgate::StoreError>| {
+            asked.as_ref().is_err_and(|error| {
+                let source = std::error::Error::source(error).map(ToString::to_string);
+                source.is_some_and(|source| source.contains("BUSY"))
+            })
+        },
+        || store.renew(&one, asking, LONG),
+    )
+    .await
+    .unwrap_err();
+    let _: () = direct.say("SCRIPT KILL").await;
+    endless.await.unwrap().unwrap_err();
+
+    assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
+    assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
+    assert!(proxy.taken() - taken <= 1, "{}", proxy.taken() - taken);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_out_of_reach_is_found_again() {
     let Some(server) = RedisServer::start(&[]) else {

@@ -69,7 +69,8 @@ fn every_known_fault_has_its_test() {
         .map(|row| format!("S2-{row:02}"))
         .chain((1..=13).map(|row| format!("R{row}")))
         .chain((1..=16).map(|row| format!("S{row}")))
-        .chain((1..=15).map(|row| format!("C{row}")));
+        .chain((1..=15).map(|row| format!("C{row}")))
+        .chain((1..=6).map(|row| format!("O{row}")));
     let mut wrong: Vec<_> = needed
         .filter(|row| !rows.contains_key(row.as_str()))
         .map(|row| format!("{row} is missing"))

@@ -16,7 +16,7 @@ use crate::cli::{Ran, hookgate};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with an inbox, gone with its test.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
@@ -28,7 +28,7 @@ impl Folder {
         Self(path)
     }
 
-    fn file(&self) -> String {
+    pub(crate) fn file(&self) -> String {
         self.0.join("inbox.db").to_str().unwrap().to_owned()
     }
 
@@ -86,6 +86,20 @@ async fn accept_body(inbox: &Inbox, body: &str) {
     let delivery = hookgate::testing::delivery(body).unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
+}
+
+/// An inbox that holds these events, and that no process has open.
+pub(crate) fn filled(ids: &[&str]) -> Folder {
+    let folder = Folder::new();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(async {
+        let inbox = folder.inbox();
+        for id in ids {
+            accept(&inbox, id).await;
+        }
+        inbox.close().await;
+    });
+    folder
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,6 +212,7 @@ async fn what_is_retried_from_outside_is_worked_off_here() {
     // What is done is left alone, and was named: no.
     let ran = folder.run("retry", &["--event-id", "evt_1"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(1), "0 entries due now\n"));
+    assert!(ran.stderr.contains("hookgate inbox list"), "{ran:?}");
     let done = folder.listed(&["--state", "done"]);
     let shown = folder.run("show", &[&done[0]]);
     assert!(shown.stdout.contains("body: deleted"), "{}", shown.stdout);
@@ -220,7 +235,7 @@ async fn nothing_is_deleted_unasked() {
     assert!(unasked.stderr.contains("--yes"));
     let waiting = folder.run("purge", &["--all", "--yes", "--state", "queued"]);
     assert_eq!(waiting.code, Some(2));
-    assert!(waiting.stderr.contains("bury them first"));
+    assert!(waiting.stderr.contains("buried first"));
     assert_eq!(folder.listed(&[]).len(), 3);
     let young = folder.json("purge", &["--older-than", "1h", "--yes"]);
     assert_eq!(young["purged"], 0);
@@ -283,11 +298,14 @@ fn a_missing_file_is_an_error_and_is_not_made() {
         ran.fault();
         assert!(std::fs::read_dir(&folder.0).unwrap().next().is_none());
     }
-    // Nor is what is no inbox touched.
-    std::fs::write(folder.file(), "made up").unwrap();
-    let ran = Ran::of(&["inbox", "stats", "--db", &folder.file()]);
-    assert_eq!(ran.code, Some(3));
-    assert_eq!(std::fs::read(folder.file()).unwrap(), b"made up");
+    // Nor is what is no inbox touched, and nothing becomes one.
+    for found in ["made up", ""] {
+        std::fs::write(folder.file(), found).unwrap();
+        let ran = Ran::of(&["inbox", "stats", "--db", &folder.file()]);
+        assert_eq!(ran.code, Some(3), "{found:?}: {ran:?}");
+        assert!(ran.stderr.contains("makes no inbox"), "{ran:?}");
+        assert_eq!(std::fs::read(folder.file()).unwrap(), found.as_bytes());
+    }
 }
 
 #[test]
@@ -302,6 +320,9 @@ fn a_command_line_that_does_not_say_which_is_wrong() {
         &["list", "--db", "a.db", "--state", "lost"],
         &["list", "--db", "a.db", "--limit", "0"],
         &["show", "--db", "a.db", "-1"],
+        &["show", "--db", "a.db", "evt_1"],
+        &["retry", "--db", "a.db", "--state", "running"],
+        &["retry", "--db", "a.db", "--state", "done"],
         &["list", "--db", "a.db", "--older-than", "5"],
     ] {
         let ran = Ran::to_its_end(hookgate(&["inbox"]).args(wrong));
@@ -342,4 +363,107 @@ fn a_database_is_named_by_variable_or_file_and_its_password_is_not_repeated() {
     let missing = folder.file();
     let ran = Ran::of(&["inbox", "stats", "--database-url-file", &missing]);
     assert_eq!(ran.code, Some(3));
+}
+
+/// In a terminal it asks, and only a yes deletes.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_terminal_purge_asks_and_only_a_yes_deletes() {
+    use rustix::process::Signal;
+
+    let folder = Folder::new();
+    let inbox = folder.inbox();
+    for id in ["evt_1", "evt_2", "evt_3"] {
+        accept(&inbox, id).await;
+    }
+    folder.run("bury", &["--older-than", "0s", "--reason", "made up"]);
+    let asked = |arguments: &[&str]| {
+        let file = folder.file();
+        let all = [&["inbox", "purge", "--db", &file], arguments].concat();
+        crate::terminal::Terminal::start(&all, &[], (24, 100))
+    };
+    for no in ["n\r", "\r", "yes please\r", "\u{4}"] {
+        let mut terminal = asked(&["--all"]);
+        terminal.shows(&["Delete 3 entries that are dead? [y/N] "]);
+        terminal.press(no);
+        assert_eq!(terminal.end().code(), Some(1), "{no:?}");
+        assert!(terminal.text().contains("nothing deleted"));
+        terminal.assert_whole();
+    }
+    // Nobody answers, and Ctrl-C ends it.
+    for key in [Some("\u{3}"), None] {
+        let mut terminal = asked(&["--all"]);
+        terminal.shows(&["[y/N] "]);
+        match key {
+            Some(key) => terminal.press(key),
+            None => terminal.signal(Signal::INT),
+        }
+        assert_eq!(terminal.end().code(), Some(130));
+        terminal.assert_whole();
+    }
+    assert_eq!(folder.listed(&["--state", "dead"]).len(), 3);
+    // Where there is nothing, nothing is asked.
+    let mut terminal = asked(&["--all", "--state", "done"]);
+    assert_eq!(terminal.end().code(), Some(0));
+    assert!(!terminal.text().contains("[y/N]"), "{}", terminal.text());
+    for (yes, left) in [("y\r", 2), ("yes\r", 0)] {
+        let one = ["--event-id", "evt_2"];
+        let mut terminal = asked(if left == 2 { &one } else { &["--all"] });
+        terminal.shows(&["[y/N] "]);
+        terminal.press(yes);
+        assert_eq!(terminal.end().code(), Some(0));
+        assert!(terminal.text().contains("deleted"), "{}", terminal.text());
+        assert_eq!(folder.listed(&["--state", "dead"]).len(), left);
+    }
+    inbox.close().await;
+}
+
+/// A line each time, seen at once, until Ctrl-C; in a terminal and in a pipe.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn stats_are_shown_again_until_ctrl_c() {
+    use std::io::{BufRead as _, BufReader};
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let folder = Folder::new();
+    let inbox = folder.inbox();
+    let file = folder.file();
+    let every = ["inbox", "stats", "--db", &file, "--every", "100ms"];
+    let mut terminal = crate::terminal::Terminal::start(&every, &[], (24, 100));
+    terminal.shows(&["0 queued"]);
+    accept(&inbox, "evt_1").await;
+    terminal.shows(&["1 queued (0 of them failed before)"]);
+    terminal.press("\u{3}");
+    assert_eq!(terminal.end().code(), Some(130));
+    terminal.assert_whole();
+
+    let mut piped = hookgate(&[&every[..], &["--json"]].concat());
+    let mut piped = piped.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(piped.stdout.take().unwrap()).lines();
+    for queued in [1, 2] {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let line = lines.next().unwrap().unwrap();
+            if serde_json::from_str::<Value>(&line).unwrap()["queued"] == queued {
+                break;
+            }
+            assert!(Instant::now() < until, "{line}");
+        }
+        accept(&inbox, &format!("evt_{}", queued + 1)).await;
+    }
+    let pid = Pid::from_raw(piped.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(crate::cli::ends(&mut piped).code(), Some(130));
+
+    // Whoever read it has gone: no error, and no process that goes on for nobody.
+    let mut piped = hookgate(&every);
+    let piped = piped.stdout(std::process::Stdio::piped());
+    let mut piped = piped.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(piped.stdout.take().unwrap());
+    reader.read_line(&mut first).unwrap();
+    drop(reader);
+    assert_eq!(crate::cli::ends(&mut piped).code(), Some(0), "{first}");
+    inbox.close().await;
 }

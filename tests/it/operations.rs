@@ -312,6 +312,39 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
     }
 }
 
+/// Of outcomes: what a run can come to is a part of what an answer can, and a receiver either handles or accepts.
+#[test]
+fn the_series_are_reckoned_right() {
+    let row = DOCS.lines().find(|line| line.starts_with("| `outcome` |"));
+    let all: BTreeSet<_> = row.unwrap().split('`').skip(3).step_by(2).collect();
+    // The row names two that are no outcomes as well.
+    let without = |names: &[&str]| {
+        let others = ["AlreadyHandled", "Acceptor"];
+        all.iter()
+            .filter(|name| !others.contains(*name) && !names.contains(*name))
+            .count()
+    };
+    let layer = without(&["accepted"]);
+    let runs = without(&["accepted", "refused", "runs_on", "hung_up"]);
+    let acceptor = without(&["handled", "unhandled", "dead_lettered"]);
+    let calls = without(&[
+        "handled",
+        "unhandled",
+        "dead_lettered",
+        "runs_on",
+        "hung_up",
+    ]);
+    let histogram = hookgate::DURATION_BUCKETS.len() + 3;
+    for (number, computed) in [
+        ("901", (layer + runs * 9) * histogram),
+        ("714", (acceptor + calls * 9) * histogram),
+        ("765", runs * 9 * histogram),
+    ] {
+        assert_eq!(number, computed.to_string());
+        assert!(DOCS.contains(number), "{number}");
+    }
+}
+
 #[test]
 fn the_docs_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

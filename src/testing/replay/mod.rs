@@ -138,6 +138,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Into an inbox
+//!
+//! An [`Acceptor`](crate::Acceptor) claims nothing and has no handler, so there is nothing for a probe or a fault layer to see. It is a tower
+//! service: a log goes [through](Replay::through) it, signed again, and the witness is what the sink holds afterwards.
+//!
+//! ```
+//! # #[cfg(feature = "inbox")] {
+//! use hookgate::testing::{DeliveryLog, InProcess, LoggedDelivery, Replay, Signer};
+//! use hookgate::{Inbox, Receiver, Secret, UnixSeconds};
+//!
+//! # let folder = std::env::temp_dir().join(format!("hookgate-doc-replay-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let file = folder.join("inbox.db");
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! let at = UnixSeconds::new(1_763_690_000);
+//! let logged = |id: &str| {
+//!     let body = format!(r#"{{"id":"{id}","type":"page.created"}}"#);
+//!     LoggedDelivery::new(at, Signer::new(secret.clone()).at(at).headers(&body), body)
+//! };
+//! let log: DeliveryLog = [logged("evt_1"), logged("evt_2")].into_iter().collect();
+//!
+//! let inbox = Inbox::open(file)?;
+//! let acceptor = Receiver::builder().secret(secret.clone()).accept_into(inbox.clone())?;
+//! let through = Replay::of(log).secret(secret).resigned().through(InProcess::new(acceptor));
+//! let report = through.duplicated(3).shuffled(7).concurrency(4).run().await?;
+//! assert!(report.all_accepted());
+//! assert_eq!(inbox.stats().await?.queued, 2); // each event once, however often it came
+//! # inbox.close().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # std::fs::remove_dir_all(folder)?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Before and after a change
 //!
 //! A report is also JSON. Keep one, and [`Report::diff`] says what your change has changed.

@@ -81,4 +81,18 @@ fn every_command_names_its_fields_alike() {
     run(&["explain", "--log", log, "--line", "2"]);
     run(&["sign", "--body", log]);
     run(&["doctor", "--log", log]);
+
+    let inbox = crate::inbox::filled(&["evt_1", "evt_2"]);
+    let inbox = inbox.file();
+    let run = |command: &str, arguments: &[&str]| {
+        run(&[&["inbox", command, "--db", &inbox], arguments].concat());
+    };
+    run("list", &[]);
+    run("show", &["1"]);
+    run("bury", &["--event-id", "evt_2", "--reason", "made up"]);
+    run("show", &["2"]);
+    run("retry", &["--event-id", "evt_2"]);
+    run("bury", &["--event-id", "evt_2", "--reason", "made up"]);
+    run("purge", &["--all", "--yes"]);
+    run("stats", &[]);
 }

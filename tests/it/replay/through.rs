@@ -290,3 +290,45 @@ async fn what_can_not_be_sent_is_an_error() {
     bad.method = "NO METHOD".into();
     assert_eq!(kind(log([bad]), Some(secret())).await, Kind::Unsendable);
 }
+
+/// Nothing claims and nothing runs before the answer, so the inbox is the witness: each authentic event is in it once.
+#[cfg(feature = "inbox")]
+#[tokio::test]
+async fn a_log_goes_into_an_inbox_and_is_handled_from_there() {
+    use hookgate::Inbox;
+    use hookgate::inbox::Workers;
+
+    let name = format!("hookgate-it-replay-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
+    let acceptor = Receiver::builder().secret(secret());
+    let acceptor = acceptor.accept_into(inbox.clone()).unwrap();
+    let replay = Replay::of(small_log()).secret(secret()).resigned();
+    let through = replay.through(InProcess::new(acceptor));
+    let through = through.duplicated(2).shuffled(7).concurrency(4);
+    let summary = through.run().await.unwrap().summary();
+    // Seven deliveries three times each, one of the seven forged; five events.
+    let by_status = BTreeMap::from([(200, 18), (401, 3)]);
+    assert_eq!((summary.by_status, summary.replayed), (by_status, 13));
+    assert_eq!(inbox.stats().await.unwrap().queued, 5);
+
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let ids = Arc::clone(&handled);
+    let workers = Workers::new(&inbox).start_handler(move |event: Delivery| {
+        ids.lock().unwrap().push(event.event_id().to_owned());
+        async { StatusCode::NO_CONTENT }
+    });
+    let workers = workers.unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while inbox.stats().await.unwrap().done < 5 {
+        assert!(Instant::now() < until, "{:?}", inbox.stats().await);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    workers.shutdown(Duration::from_secs(60)).await;
+    let mut handled = handled.lock().unwrap().clone();
+    handled.sort();
+    assert_eq!(handled, ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
+    inbox.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}

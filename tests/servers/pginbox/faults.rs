@@ -117,6 +117,34 @@ async fn a_lost_reply_is_no_lost_delivery() {
     assert_eq!(count(&inbox, EntryState::Queued).await, 2);
 }
 
+/// No room on the server's disk, as it says so itself: nothing is accepted until there is, and what was accepted before is handled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_an_error_until_there_is_room() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    let inbox = inbox(&server.config());
+    accept(&inbox, "evt_before").await.unwrap();
+    let full = "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER no_space BEFORE INSERT ON hookgate_inbox EXECUTE FUNCTION no_space()";
+    client.batch_execute(full).await.unwrap();
+    for id in ["evt_1", "evt_2"] {
+        assert_eq!(refused(&inbox, id, "full").await, StoreErrorKind::Full);
+    }
+    // Work goes on: it takes up no row more.
+    let (workers, handled) = work(&inbox, false);
+    until_done(&inbox, 1).await;
+    let room = "DROP TRIGGER no_space ON hookgate_inbox";
+    client.batch_execute(room).await.unwrap();
+    for id in ["evt_1", "evt_2"] {
+        assert_eq!(accept(&inbox, id).await.unwrap(), Accepted::New);
+    }
+    until_done(&inbox, 3).await;
+    workers.shutdown(PATIENCE).await;
+    assert_eq!(handled.lock().unwrap().len(), 3);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_pauses_and_dies_loses_nothing() {
     // Flushes are real, and the server says that they need not be waited for: an accept does all the same.

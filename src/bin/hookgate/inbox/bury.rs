@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::choice::{Choice, entries};
 use super::place::Place;
-use crate::fault::{Fault, answer};
+use crate::fault::Fault;
 use crate::interrupt;
 use crate::out::Out;
 
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &BuryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         inbox.close().await;
         let text = format!("{} buried", entries(buried));
         out.say(&text, &serde_json::json!({ "buried": buried }))?;
-        Ok(answer(buried > 0 || !args.choice.names_one()))
+        out.flush()?;
+        Ok(args.choice.changed(buried))
     })
 }

@@ -1,6 +1,7 @@
 //! Which entries are meant, and what is shown of each.
 
 use std::fmt;
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use hookgate::testing::iso8601;
 use serde::Serialize;
 
 use crate::durations;
+use crate::fault::{answer, note};
 
 /// Several options have to fit all.
 #[derive(clap::Args)]
 #[group(id = "choice", multiple = true)]
 pub(crate) struct Choice {
     /// The entry with this number
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
     entry: Option<EntryId>,
     /// Entries of the event with this id
     #[arg(long, value_name = "ID")]
@@ -41,10 +43,27 @@ impl Choice {
         selection
     }
 
+    /// The answer of a command that has changed so many, with a word on why it may be none.
+    pub(super) fn changed(&self, count: u64) -> ExitCode {
+        let is_no = count == 0 && self.names_one();
+        if is_no {
+            note(
+                "there is none, or none that this can be done to: hookgate inbox list says where it stands",
+            );
+        }
+        answer(!is_no)
+    }
+
     /// Whether somebody has named an entry or an event: that there is none, or none that this can be done to, is then a no.
-    pub(super) fn names_one(&self) -> bool {
+    fn names_one(&self) -> bool {
         self.entry.is_some() || self.event_id.is_some()
     }
+}
+
+/// An entry's number, and not the id of its event.
+pub(super) fn number(text: &str) -> Result<EntryId, &'static str> {
+    text.parse()
+        .map_err(|_| "a number is expected, as hookgate inbox list shows it: list --event-id ID finds that of an event")
 }
 
 /// Where an entry stands, as a word.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hookgate::inbox::{EntryId, Page};
 use hookgate::{Clock, SystemClock};
 
-use super::choice::{Choice, Shown, State};
+use super::choice::{Choice, Shown, State, number};
 use super::place::Place;
 use crate::durations;
 use crate::fault::{Fault, note};
@@ -25,7 +25,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "STATE")]
     state: Option<State>,
     /// Only entries behind this one: the last that the list before has shown
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
     after: Option<EntryId>,
     /// No more entries than this
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]

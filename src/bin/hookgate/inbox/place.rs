@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookgate::inbox::InboxOptions;
-use hookgate::{Inbox, StoreError};
+use hookgate::{Inbox, InboxErrorKind, StoreError, StoreErrorKind};
 
 use crate::fault::{Class, Fault};
 
@@ -17,11 +17,13 @@ pub(crate) struct Place {
     /// The inbox's file, which the receiver has made
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
-    /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`). Without TLS: for a
-    /// database on this machine, behind a tunnel, or on a network that is trusted
+    /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
+    ///
+    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A URL that asks for TLS,
+    /// as with sslmode=require, is refused.
     #[arg(long, value_name = "VARIABLE")]
     database_url_env: Option<String>,
-    /// The file that holds the URL (feature `postgres`)
+    /// The file that holds the URL (feature `postgres`). No TLS here either
     #[arg(long, value_name = "PATH")]
     database_url_file: Option<PathBuf>,
 }
@@ -36,13 +38,21 @@ impl Place {
 
     /// Why the inbox did not do as it was asked.
     pub(super) fn fault(&self, error: &StoreError) -> Fault {
-        if self.db.is_some() {
-            return Fault::caused_by(Class::Input, "the inbox did not answer", error)
-                .advise("is another process writing for long, or the disk full? What was asked may be done or not: ask again");
+        if self.db.is_none() {
+            return table_fault(error);
         }
-        Fault::caused_by(Class::Network, "the database did not answer", error).advise(
-            "is it up, and has it the table of hookgate's migration? What was asked may be done or not: ask again",
-        )
+        let advice = match error.kind() {
+            StoreErrorKind::TimedOut => {
+                "another process is writing for long: ask again. What was asked may be done or not"
+            }
+            StoreErrorKind::Full => {
+                "make room on its disk, or raise the limit of its file; then ask again"
+            }
+            _ => {
+                "is the file still where the receiver writes it, and its disk well? Then ask again: what was asked may be done or not"
+            }
+        };
+        Fault::caused_by(Class::Input, "the inbox did not answer", error).advise(advice)
     }
 
     fn url(&self) -> Result<String, Fault> {
@@ -65,25 +75,91 @@ impl Place {
 }
 
 fn open_file(path: &Path) -> Result<Inbox, Fault> {
+    const ADVICE: &str = "look up the path in the receiver, where it opens its inbox, and run this as the receiver's user; this command makes no inbox";
+    // It would become one.
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0) {
+        let message = format!(
+            "{} is empty: no receiver has made an inbox of it",
+            path.display()
+        );
+        return Err(Fault::new(Class::Input, message).advise(ADVICE));
+    }
     let opening = InboxOptions::default().existing().patience(PATIENCE);
     opening.open(path).map_err(|error| {
-        Fault::caused_by(Class::Input, "the inbox can't be opened", &error)
-            .advise("name the file that the receiver opens: this command makes none")
+        const MESSAGE: &str = "the inbox can't be opened";
+        let fault = match error.kind() {
+            // What lies below says the same once more.
+            InboxErrorKind::Missing | InboxErrorKind::Denied | InboxErrorKind::NotAnInbox => {
+                Fault::new(Class::Input, format!("{MESSAGE}: {error}"))
+            }
+            _ => Fault::caused_by(Class::Input, MESSAGE, &error),
+        };
+        fault.advise(match error.kind() {
+            InboxErrorKind::Newer => "run the hookgate of the version that the receiver is built with: cargo install hookgate --version …",
+            InboxErrorKind::Busy => "ask again; if it stays so, look for a process that holds the file, with lsof or fuser",
+            _ => ADVICE,
+        })
     })
 }
 
 #[cfg(feature = "postgres")]
 fn open_table(url: &str) -> Result<Inbox, Fault> {
+    use tokio_postgres::config::{Config, SslMode};
+
+    let no_tls = || {
+        Fault::new(Class::Usage, "the URL asks for TLS, which this command does not speak").advise(
+            "run it on the database's machine or through a tunnel, such as ssh -L, with a URL that says sslmode=disable",
+        )
+    };
     // The error would repeat a part of the URL, which holds a password.
-    let config = url.parse::<tokio_postgres::Config>().map_err(|_| {
+    let config = url.parse::<Config>().map_err(|_| {
+        if url.contains("sslmode=verify-") {
+            return no_tls();
+        }
         Fault::new(
             Class::Usage,
             "what stands there is no URL of a PostgreSQL database",
         )
         .advise("write postgres://user@host/database, special characters of a password as %XX")
     })?;
+    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
+        return Err(no_tls());
+    }
     let postgres = hookgate::postgres::Postgres::new(config, tokio_postgres::NoTls);
     Ok(Inbox::on_postgres(&postgres))
+}
+
+/// A server that is not there, one that does not let us in, and one without the table are mended in different places.
+#[cfg(feature = "postgres")]
+fn table_fault(error: &StoreError) -> Fault {
+    use std::error::Error as _;
+
+    use hookgate::{PostgresError, PostgresErrorKind};
+
+    let told = error.source();
+    let told = told.and_then(|told| told.downcast_ref::<PostgresError>());
+    let server = told.and_then(|told| told.source()?.downcast_ref::<tokio_postgres::Error>());
+    match (told, server) {
+        (Some(told), _)
+            if matches!(
+                told.kind(),
+                PostgresErrorKind::NoTables | PostgresErrorKind::NoSchema | PostgresErrorKind::Denied
+            ) =>
+        {
+            Fault::caused_by(Class::Input, "there is no inbox that can be used", told).advise(
+                "is it the URL of the receiver's database, and of a role that may use its tables?",
+            )
+        }
+        (_, Some(server)) if server.code().is_none() => {
+            Fault::caused_by(Class::Network, "the database can't be reached", server)
+                .advise("is it up, and is the URL right? What was asked may be done or not: ask again")
+        }
+        (_, Some(server)) => Fault::caused_by(Class::Input, "the database refused", server).advise(
+            "mend what it says: the URL has the user, the password and the name of the database. Then ask again",
+        ),
+        _ => Fault::caused_by(Class::Network, "the database did not answer", error)
+            .advise("is it up, and not overloaded? What was asked may be done or not: ask again"),
+    }
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -91,4 +167,9 @@ fn open_table(_: &str) -> Result<Inbox, Fault> {
     let message = "this hookgate was built without the feature `postgres`";
     Err(Fault::new(Class::Usage, message)
         .advise("install it with it: cargo install hookgate --features cli,postgres"))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn table_fault(error: &StoreError) -> Fault {
+    Fault::caused_by(Class::Network, "the database did not answer", error)
 }

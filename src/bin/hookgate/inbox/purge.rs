@@ -36,8 +36,9 @@ pub(crate) struct PurgeArgs {
 pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if !matches!(args.state.0, EntryState::Dead | EntryState::Done) {
         let message = format!("entries that are {} are never deleted", args.state);
-        return Err(Fault::new(Class::Usage, message)
-            .advise("bury them first: hookgate inbox bury, then purge"));
+        return Err(Fault::new(Class::Usage, message).advise(
+            "what waits can be buried first: hookgate inbox bury, then purge; what runs ends by itself",
+        ));
     }
     if !args.yes && !io::stdin().is_terminal() {
         return Err(Fault::new(Class::Usage, "nobody is there to ask")
@@ -51,7 +52,11 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             if found == 0 || !agreed(found, args.state).await {
                 inbox.close().await;
                 out.say("nothing deleted", &serde_json::json!({ "purged": 0 }))?;
-                return Ok(answer(found == 0 && !args.choice.names_one()));
+                out.flush()?;
+                return Ok(match found {
+                    0 => args.choice.changed(0),
+                    _ => answer(false),
+                });
             }
         }
         let purged = inbox.purge(selection()).await;
@@ -59,7 +64,8 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         inbox.close().await;
         let text = format!("{} deleted", entries(purged));
         out.say(&text, &serde_json::json!({ "purged": purged }))?;
-        Ok(answer(purged > 0 || !args.choice.names_one()))
+        out.flush()?;
+        Ok(args.choice.changed(purged))
     })
 }
 

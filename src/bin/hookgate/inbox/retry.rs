@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use hookgate::inbox::EntryState;
+
 use super::choice::{Choice, State, entries};
 use super::place::Place;
-use crate::fault::{Fault, answer};
+use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;
 
@@ -27,6 +29,11 @@ pub(crate) struct RetryArgs {
 }
 
 pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    if let Some(state @ State(EntryState::Running | EntryState::Done)) = args.state {
+        let message = format!("entries that are {state} are never tried again");
+        return Err(Fault::new(Class::Usage, message)
+            .advise("write queued or dead; what runs comes back by itself when it fails, or its process dies"));
+    }
     interrupt::block_on(async {
         let inbox = args.place.open()?;
         let mut selection = args.choice.selection();
@@ -38,6 +45,7 @@ pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         inbox.close().await;
         let text = format!("{} due now", entries(retried));
         out.say(&text, &serde_json::json!({ "retried": retried }))?;
-        Ok(answer(retried > 0 || !args.choice.names_one()))
+        out.flush()?;
+        Ok(args.choice.changed(retried))
     })
 }

@@ -9,7 +9,7 @@ use hookgate::testing::iso8601;
 use hookgate::{Clock, SystemClock};
 use serde::Serialize;
 
-use super::choice::Shown;
+use super::choice::{Shown, number};
 use super::place::Place;
 use crate::durations;
 use crate::fault::{Class, Fault};
@@ -24,7 +24,7 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     place: Place,
     /// Its number, as `hookgate inbox list` shows it
-    #[arg(value_name = "ENTRY")]
+    #[arg(value_name = "ENTRY", value_parser = number)]
     entry: EntryId,
     /// Print the body alone, byte for byte
     #[arg(long)]

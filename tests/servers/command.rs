@@ -1,0 +1,350 @@
+//! `hookgate inbox` as a process of its own, on SQLite and on PostgreSQL, while workers work the inbox off here.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output, Stdio};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use hookgate::inbox::{Backoff, Workers};
+use hookgate::layer::IntoAnswer as _;
+use hookgate::postgres::{Postgres, migrate};
+use hookgate::testing::delivery;
+use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_postgres::{Config, NoTls};
+
+use crate::support::{Folder, PostgresServer};
+
+const RETAIN: Duration = Duration::from_secs(48 * 3_600);
+/// Far more than anything takes, so that a busy machine fails no test.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn hookgate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What a command has come to: its exit code, what it printed, and what it said.
+fn ran(command: &mut Command) -> (Option<i32>, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = tokio::task::block_in_place(|| command.output().unwrap());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// An inbox, and how the command finds it.
+struct Place {
+    options: Vec<String>,
+    url: Option<String>,
+}
+
+impl Place {
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = hookgate(&["inbox", name]);
+        command.args(&self.options).args(arguments);
+        if let Some(url) = &self.url {
+            command.env("INBOX_URL", url);
+        }
+        command
+    }
+
+    /// The lines of JSON that it prints, and its exit code.
+    fn json(&self, name: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
+        let (code, printed, said) = ran(self.command(name, arguments).arg("--json"));
+        // A no says why.
+        assert_eq!(said.is_empty(), code == Some(0), "{name}: {said}");
+        let lines = printed.lines();
+        let values = lines.map(|line| serde_json::from_str(line).unwrap());
+        (code, values.collect())
+    }
+
+    /// How many it changed.
+    fn changes(&self, name: &str, arguments: &[&str], key: &str) -> (Option<i32>, u64) {
+        let (code, values) = self.json(name, arguments);
+        (code, values[0][key].as_u64().unwrap())
+    }
+
+    /// The entry of an event, as a list shows it.
+    fn entry(&self, event: &str) -> Option<Value> {
+        let (code, mut values) = self.json("list", &["--event-id", event]);
+        assert_eq!(code, Some(0));
+        assert!(values.len() < 2, "{values:?}");
+        values.pop()
+    }
+
+    fn number(&self, event: &str) -> String {
+        let entry = self.entry(event).unwrap();
+        entry["entry"].as_str().unwrap().to_owned()
+    }
+
+    async fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let stats = self.json("stats", &[]).1.remove(0);
+            if so(&stats) {
+                return stats;
+            }
+            assert!(Instant::now() < until, "{what}: {stats}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// What the handlers do, and have done.
+#[derive(Default)]
+struct Here {
+    mended: AtomicBool,
+    handled: Mutex<BTreeMap<String, usize>>,
+}
+
+fn body(id: &str) -> String {
+    format!(r#"{{"id":"{id}","type":"page.created","data":{{"n":1}}}}"#)
+}
+
+async fn accept(inbox: &Inbox, id: &str) {
+    let accepted = inbox.accept(&delivery(body(id)).unwrap(), RETAIN).await;
+    assert_eq!(accepted.unwrap(), Accepted::New, "{id}");
+}
+
+/// Fills the inbox, works it off, and does by the command what an operator does, one after the other; new events come and are handled all
+/// the while.
+async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
+    let here = Arc::new(Here::default());
+    let released = Arc::new(Semaphore::new(0));
+    let hour = Duration::from_secs(3_600);
+    let workers = Workers::new(&inbox)
+        .concurrency(4)
+        .poll_interval(Duration::from_millis(500))
+        .backoff(Backoff::exponential(hour, hour));
+    let (seen, gate) = (Arc::clone(&here), Arc::clone(&released));
+    let workers = workers.start_handler(move |event: Delivery| {
+        let (here, gate) = (Arc::clone(&seen), Arc::clone(&gate));
+        async move {
+            let id = event.event_id().to_owned();
+            let mended = here.mended.load(Ordering::SeqCst);
+            if id.starts_with("evt_dead") && !mended {
+                return DeadLetter::new("no such customer").into_answer();
+            }
+            if id.starts_with("evt_late") && !mended {
+                return FailureReason::new("the shop is closed").into_answer();
+            }
+            if id == "evt_slow" {
+                let _ = gate.acquire().await;
+            }
+            *here.handled.lock().unwrap().entry(id).or_default() += 1;
+            StatusCode::NO_CONTENT.into_answer()
+        }
+    });
+    let workers = workers.unwrap();
+
+    // An empty inbox is none that is broken.
+    assert_eq!(place.json("list", &[]), (Some(0), vec![]));
+    let empty = place.until("empty", |_| true).await;
+    assert_eq!((&empty["queued"], &empty["done"]), (&0.into(), &0.into()));
+    assert!(empty["oldestSeconds"].is_null());
+
+    for id in [
+        "evt_dead_1",
+        "evt_dead_2",
+        "evt_dead_3",
+        "evt_late_1",
+        "evt_late_2",
+        "evt_slow",
+    ] {
+        accept(&inbox, id).await;
+    }
+    place
+        .until("dead, waiting, running", |stats| {
+            stats["dead"] == 3 && stats["retrying"] == 2 && stats["running"] == 1
+        })
+        .await;
+    // Work goes on beside all that follows.
+    let ends = Arc::new(AtomicBool::new(false));
+    let (has_ended, filled) = (Arc::clone(&ends), inbox.clone());
+    let live = tokio::spawn(async move {
+        let mut number = 0;
+        while !has_ended.load(Ordering::SeqCst) {
+            accept(&filled, &format!("evt_live_{number}")).await;
+            number += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        number
+    });
+
+    let late = place.entry("evt_late_1").unwrap();
+    assert_eq!(
+        (&late["state"], &late["tries"]),
+        (&"queued".into(), &1.into())
+    );
+    let why = late["lastError"].as_str().unwrap();
+    assert!(why.contains("the shop is closed"), "{why}");
+    let dead = place.json("list", &["--state", "dead", "--limit", "2"]);
+    assert_eq!((dead.0, dead.1.len()), (Some(0), 2));
+    let last = dead.1[1]["entry"].as_str().unwrap().to_owned();
+    let rest = place.json("list", &["--state", "dead", "--after", &last]);
+    assert_eq!(rest.1.len(), 1);
+    let (code, listed, said) = ran(&mut place.command("list", &["--state", "dead"]));
+    assert_eq!((code, &*said, listed.lines().count()), (Some(0), "", 4));
+    assert!(listed.contains("no such customer"), "{listed}");
+
+    let slow = place.number("evt_slow");
+    let (code, shown, _) = ran(&mut place.command("show", &[&slow]));
+    assert_eq!(code, Some(0));
+    for part in [
+        ": running, leased until 20",
+        "page.created evt_slow",
+        "\"n\": 1",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (code, raw, _) = ran(&mut place.command("show", &[&slow, "--raw"]));
+    assert_eq!((code, raw), (Some(0), body("evt_slow")));
+
+    // What runs is nobody's but its worker's.
+    for (name, arguments, key) in [
+        ("retry", &[][..], "retried"),
+        ("bury", &["--reason", "made up"], "buried"),
+        ("purge", &["--yes"], "purged"),
+        ("purge", &["--yes", "--state", "done"], "purged"),
+    ] {
+        let named = [&["--entry", &slow], arguments].concat();
+        assert_eq!(place.changes(name, &named, key), (Some(1), 0), "{name}");
+    }
+    assert_eq!(place.entry("evt_slow").unwrap()["state"], "running");
+
+    // One of them is given up, and deleted: it is forgotten, and so the event is new.
+    let one = ["--event-id", "evt_late_2"];
+    let buried = place.changes(
+        "bury",
+        &[&one[..], &["--reason", "sent twice"]].concat(),
+        "buried",
+    );
+    assert_eq!(buried, (Some(0), 1));
+    let entry = place.entry("evt_late_2").unwrap();
+    assert_eq!(
+        (&entry["state"], &entry["lastError"]),
+        (&"dead".into(), &"sent twice".into())
+    );
+    let purge = [&one[..], &["--yes"]].concat();
+    assert_eq!(place.changes("purge", &purge, "purged"), (Some(0), 1));
+    assert_eq!(place.entry("evt_late_2"), None);
+    let gone = entry["entry"].as_str().unwrap();
+    let (code, _, said) = ran(&mut place.command("show", &[gone]));
+    assert_eq!(code, Some(3));
+    assert!(said.contains("there is no entry"), "{said}");
+
+    // Mended, what failed is told to be tried now; its own wait has an hour to go.
+    here.mended.store(true, Ordering::SeqCst);
+    let dead = place.changes("retry", &["--state", "dead"], "retried");
+    assert_eq!(dead, (Some(0), 3));
+    let late = place.changes("retry", &["--event-id", "evt_late_1"], "retried");
+    assert_eq!(late, (Some(0), 1));
+    accept(&inbox, "evt_late_2").await;
+    released.add_permits(1);
+    ends.store(true, Ordering::SeqCst);
+    let all = live.await.unwrap() + 6;
+    let stats = place.until("all done", |stats| stats["done"] == all).await;
+    assert_eq!((&stats["dead"], &stats["running"]), (&0.into(), &0.into()));
+    assert!(stats["oldestSeconds"].is_null());
+    workers.shutdown(PATIENCE).await;
+    let handled = here.handled.lock().unwrap();
+    assert_eq!(handled.len(), all);
+    assert!(handled.values().all(|times| *times == 1), "{handled:?}");
+
+    // Nobody reads on, as behind `| head`.
+    let mut listing = place.command("list", &[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let listing = listing.stdout(writer).stderr(Stdio::piped()).output();
+    let listing = listing.unwrap();
+    assert_eq!(
+        (listing.status.code(), &*listing.stderr),
+        (Some(0), &[][..])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_and_mends_an_inbox_on_sqlite_in_use() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let place = Place {
+        options: vec!["--db".into(), file.to_str().unwrap().into()],
+        url: None,
+    };
+    an_operator_sees_and_mends(inbox.clone(), place).await;
+    inbox.close().await;
+}
+
+fn url(server: &PostgresServer, rest: &str) -> String {
+    format!(
+        "postgres://hookgate@{}/postgres{rest}",
+        server.server.address
+    )
+}
+
+async fn migrated(server: &PostgresServer) -> Postgres {
+    let config = Config::from_str(&server.config()).unwrap();
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    migrate(&client).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+    Postgres::new(config, NoTls)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let inbox = Inbox::on_postgres(&migrated(&server).await);
+    let place = Place {
+        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
+        url: Some(url(&server, "")),
+    };
+    an_operator_sees_and_mends(inbox, place).await;
+}
+
+/// At three in the morning the error has to say what is wrong, and what to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
+    let Some(mut server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let stats = |url: &str| {
+        let mut command = hookgate(&["inbox", "stats", "--database-url-env", "INBOX_URL"]);
+        ran(command.env("INBOX_URL", url))
+    };
+    let expect = |url: &str, code: i32, parts: &[&str]| {
+        let (came, printed, said) = stats(url);
+        assert_eq!((came, &*printed), (Some(code), ""), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    };
+    expect(
+        &url(&server, ""),
+        3,
+        &["a table is missing", "the receiver's database"],
+    );
+    let other = url(&server, "").replace("/postgres", "/nowhere");
+    expect(&other, 3, &["database \"nowhere\" does not exist"]);
+    let nobody = url(&server, "").replace("hookgate@", "nobody:hunter2@");
+    expect(&nobody, 3, &["role \"nobody\" does not exist"]);
+    for asked in ["require", "verify-full", "verify-ca"] {
+        let tls = url(&server, &format!("?sslmode={asked}"));
+        expect(&tls, 2, &["TLS", "tunnel", "sslmode=disable"]);
+    }
+    server.crash();
+    expect(&url(&server, ""), 4, &["can't be reached", "is it up"]);
+}

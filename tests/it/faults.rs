@@ -68,7 +68,8 @@ fn every_known_fault_has_its_test() {
     let needed = (1..=40)
         .map(|row| format!("S2-{row:02}"))
         .chain((1..=13).map(|row| format!("R{row}")))
-        .chain((1..=16).map(|row| format!("S{row}")));
+        .chain((1..=16).map(|row| format!("S{row}")))
+        .chain((1..=16).map(|row| format!("Q{row}")));
     let mut wrong = Vec::new();
     for row in needed {
         match rows.get(row.as_str()) {

@@ -46,7 +46,8 @@ use crate::error::InboxError;
 ///   a restart, as soon as it can be.
 /// - **Size.** Some 350 bytes for an event that waits or is dead, and its body; some 250 for an id that is remembered: 48 hours of 10 events a second
 ///   are 1.7 million ids, or 430 MB. Room that was given back is used again, and the file shrinks only by SQLite's `VACUUM`. Beside it are
-///   `-wal`, some 4 MB and after a burst up to 64 MB, and `-shm`; both belong to it, and must not be deleted or left behind.
+///   `-wal`, some 4 MB and after a burst up to 64 MB, and `-shm`; both belong to it, and must not be deleted or left behind. Where `-wal` was
+///   deleted nothing more is acknowledged until a restart, which saves what was, unless it is a `kill -9`.
 /// - **Backup** by SQLite itself, while it is in use: `VACUUM INTO 'backup.db'`, or `.backup` of its shell. Never by `cp`, which copies a
 ///   moment that never was. A backup that is put back holds what was handled since once more.
 /// - **SQLite's shell**, and whatever else opens the file, must be of version 3.51.3 or newer: older ones can damage a file that two

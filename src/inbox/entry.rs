@@ -9,6 +9,9 @@ use crate::error::Malformed;
 use crate::event::{EventHead, EventId, EventType, row_of};
 use crate::verify::{Noted, Timestamp, Verified};
 
+/// The last error of one that nobody can make a delivery of again: somebody else has written there, or the disk has lost it.
+pub(crate) const UNREADABLE: &str = "unreadable: this entry is none that was accepted";
+
 /// A delivery as an engine keeps it.
 #[derive(Clone)]
 pub(crate) struct Entry {

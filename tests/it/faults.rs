@@ -70,6 +70,7 @@ fn every_known_fault_has_its_test() {
         .chain((1..=13).map(|row| format!("R{row}")))
         .chain((1..=16).map(|row| format!("S{row}")))
         .chain((1..=15).map(|row| format!("C{row}")))
+        .chain((1..=16).map(|row| format!("Q{row}")))
         .chain((1..=6).map(|row| format!("O{row}")));
     let mut wrong: Vec<_> = needed
         .filter(|row| !rows.contains_key(row.as_str()))

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, LocalStore, Reason,
-    Receiver, Secret, Signature, Timestamp, Unhandled,
+    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, LocalStore,
+    Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
+    Unhandled,
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -25,6 +27,8 @@ use tracing_subscriber::{Layer, Registry};
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
+#[cfg(feature = "inbox")]
+const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
 /// What was recorded on this thread. Each test has its own, and each runs on one.
 #[derive(Default)]
@@ -287,6 +291,138 @@ async fn a_run_stays_in_its_span_when_it_outlives_its_request() {
             outcome
         );
     }
+}
+
+/// A sink that answers so, whatever it is given.
+#[derive(Debug)]
+struct Says(Result<Accepted, StoreErrorKind>);
+
+impl Sink for Says {
+    fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
+        StoreFuture::ready(self.0.map_err(StoreError::new))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sink_says_stands_in_the_deliverys_span() {
+    let duplicate = |same_body| Ok(Accepted::Duplicate { same_body });
+    for (said, status, outcome, failed) in [
+        (Ok(Accepted::New), "200", "accepted", false),
+        (duplicate(true), "200", "replayed", false),
+        (duplicate(false), "200", "replayed", true),
+        (Err(StoreErrorKind::Full), "503", "store_full", true),
+    ] {
+        record();
+        let clock = TokioClock::start();
+        let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
+        let acceptor = builder
+            .clock(clock.clone())
+            .accept_into(Says(said))
+            .unwrap();
+        let sent = Sent::event("evt_1");
+        let answer = acceptor.oneshot(sent.request(&clock)).await.unwrap();
+        assert_eq!(answer.status().as_str(), status);
+        let mut expected = recognised(
+            &sent,
+            &[
+                ("http.response.status_code", status),
+                ("hookgate.outcome", outcome),
+            ],
+        );
+        if failed {
+            expected.insert("error.type".into(), outcome.into());
+        }
+        assert_eq!(last_fields(), expected);
+        let (spans, lines) = (spans(), lines());
+        assert!(spans.len() == 1 && !spans[0].open);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines[0].within, [0]);
+        assert_eq!(lines[0].fields["outcome"], outcome);
+    }
+}
+
+/// A job's span, beside the fields that are always the same.
+#[cfg(feature = "inbox")]
+fn job(span: SpanSeen) -> Fields {
+    assert_eq!(span.name, "inbox job");
+    assert!(!span.open, "the span ends with its job");
+    let mut fields = span.fields;
+    for (name, value) in [
+        ("otel.kind", "consumer"),
+        ("messaging.operation.type", "process"),
+        ("hookgate.event.type", "page.created"),
+        ("hookgate.tries", "1"),
+    ] {
+        assert_eq!(fields.remove(name).as_deref(), Some(value), "{name}");
+    }
+    for name in [
+        "messaging.message.body.size",
+        "hookgate.scope",
+        "hookgate.key.name",
+    ] {
+        assert!(fields.remove(name).is_some(), "{name}");
+    }
+    fields
+}
+
+#[cfg(feature = "inbox")]
+#[tokio::test]
+async fn a_job_is_one_span_that_says_what_became_of_it() {
+    let folder = std::env::temp_dir().join(format!("hookgate-it-tracing-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    for (id, outcome, next, reason) in [
+        ("evt_good", "handled", "done", None),
+        (
+            "evt_bad",
+            "handler_status",
+            "retry",
+            Some("no such customer"),
+        ),
+        ("evt_panics", "panicked", "retry", None),
+        ("evt_never", "dead_lettered", "dead", Some("made up")),
+    ] {
+        record();
+        let body = format!(r#"{{"id":"{id}","type":"page.created","data":{{"m":"{MARKER}"}}}}"#);
+        let delivery = hookgate::testing::delivery(&body).unwrap();
+        inbox.accept(&delivery, RETAIN).await.unwrap();
+        let (told, ended) = tokio::sync::oneshot::channel();
+        let told = Mutex::new(Some(told));
+        let running = hookgate::inbox::Workers::new(&inbox)
+            .on_settled(move |_| {
+                let _ = told.lock().unwrap().take().map(|told| told.send(()));
+            })
+            .start(post(async |delivery: Delivery| {
+                tracing::info!("the handler");
+                match delivery.event_id() {
+                    "evt_good" => OK.into_response(),
+                    "evt_bad" => FailureReason::new("no such customer").into_response(),
+                    "evt_never" => DeadLetter::new("made up").into_response(),
+                    _ => panic!("made-up panic"),
+                }
+            }))
+            .unwrap();
+        ended.await.unwrap();
+        assert_eq!(running.shutdown(RETAIN).await.aborted(), 0);
+        // The pause between two tries is far longer than this test.
+        let mut spans = spans();
+        assert_eq!(spans.len(), 1, "{spans:?}");
+        let mut expected = fields([("messaging.message.id", id), ("hookgate.outcome", outcome)]);
+        if next != "done" {
+            expected.insert("error.type".into(), outcome.into());
+        }
+        assert_eq!(job(spans.remove(0)), expected);
+        let lines = lines();
+        let messages: Vec<_> = lines.iter().map(|line| &*line.fields["message"]).collect();
+        assert_eq!(messages, ["the handler", "job ended"]);
+        assert!(lines.iter().all(|line| line.within == [0]), "{lines:?}");
+        let last = &lines[1].fields;
+        assert_eq!((&*last["outcome"], &*last["next"]), (outcome, next));
+        assert_eq!(last.get("reason").map(String::as_str), reason);
+        assert!(!format!("{lines:?}{expected:?}").contains(MARKER));
+    }
+    inbox.close().await;
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 // ---- leaks

@@ -129,16 +129,20 @@ impl Batch {
             let Some(id) = column::<Option<i64>>(row, "id")? else {
                 continue;
             };
+            // One that can't be read must not take the others along, which are leased by now. It is a dead letter after so many leases.
             if column::<i16>(row, "state")? == RUNNING {
+                let Ok(entry) = entry(row) else {
+                    continue;
+                };
                 self.jobs.push(Job {
                     id: EntryId(id),
                     token,
                     tries: tries(row)?,
                     waited: time(column(row, "waited")?).unwrap_or_default(),
-                    entry: entry(row)?,
+                    entry,
                 });
             } else {
-                self.buried.push(listed(row)?);
+                self.buried.extend(listed(row));
             }
         }
         Ok(())

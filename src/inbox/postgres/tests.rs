@@ -144,6 +144,35 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
     panic!("no call was in time");
 }
 
+/// Somebody else has written there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "broken").await;
+    let client = connect(&config).await;
+    let table = Table::new(Postgres::new(config, NoTls));
+    for serial_by_row in [false, true] {
+        client
+            .batch_execute("TRUNCATE hookgate_inbox")
+            .await
+            .unwrap();
+        fill(&client, 3, 1).await;
+        client
+            .batch_execute(
+                "UPDATE hookgate_inbox SET key = 'x' WHERE event_id = 'evt_1_1';
+                 UPDATE hookgate_inbox SET event_id = '', state = 1, tries = 99 WHERE event_id = 'evt_1_2'",
+            )
+            .await
+            .unwrap();
+        let batch = table.lease(ask(9, serial_by_row)).await.unwrap();
+        let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
+        assert_eq!(ids, ["evt_1_3"]);
+        assert_eq!(table.stats().await.unwrap().dead, 1);
+    }
+}
+
 /// What is asked at each lease is found in an index, however many are done or wait behind others.
 #[tokio::test]
 async fn a_lease_reads_no_more_than_it_takes() {

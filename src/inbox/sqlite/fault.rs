@@ -68,7 +68,11 @@ impl fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
-/// The writer's thread has ended, which it does only as the inbox is dropped.
+/// No answer comes: the threads have ended, as they do when the inbox is dropped, or what they called has panicked.
 pub(super) fn ended() -> StoreError {
-    Fault::said(StoreErrorKind::Unavailable, "the inbox is closed").into()
+    Fault::said(
+        StoreErrorKind::Unavailable,
+        "the inbox is closed, or its clock has panicked",
+    )
+    .into()
 }

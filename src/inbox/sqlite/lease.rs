@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, narrow};
 use crate::dedupe::ClaimToken;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job, Listed};
+use crate::inbox::entry::UNREADABLE;
 
 /// How many entries that can't run now are looked at with one call, and how many die with it, so that no call keeps others waiting.
 const LOOKED_AT: usize = 1_000;
@@ -18,6 +19,22 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or stood still, or the handler ran for too long";
 
 type Row = [u8; 16];
+
+/// The row that an entry is of. What can't be one is none.
+fn row_at(row: &rusqlite::Row<'_>, column: usize) -> Result<Option<Row>> {
+    let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
+    Ok(blob.and_then(|blob| blob.try_into().ok()))
+}
+
+/// Whether it is the entry that can't be read, and not the file.
+fn is_unreadable(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+    )
+}
 
 pub(super) struct Leasing<'c> {
     running: Statement<'c>,
@@ -93,7 +110,7 @@ impl<'c> Leasing<'c> {
         if ask.serial_by_row {
             busy = self.busy_rows(&here, now)?;
         }
-        let (ended, buried) = self.ended(ask, &here, &busy, now)?;
+        let (ended, mut buried) = self.ended(ask, &here, &busy, now)?;
         let queued = self.queued(ask, &mut busy, now)?;
 
         let more_later = ended.cut_short || queued.cut_short;
@@ -109,7 +126,14 @@ impl<'c> Leasing<'c> {
 
         let mut jobs = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            jobs.push(self.take(candidate.id, ask.lease, now)?);
+            match self.take(candidate.id, ask.lease, now) {
+                Ok(job) => jobs.push(job),
+                // It must not keep the others from their turn, which it would each time.
+                Err(error) if is_unreadable(&error) => {
+                    self.bury(candidate.id, now, UNREADABLE, &mut buried)?;
+                }
+                Err(error) => return Err(error),
+            }
         }
         let next_in = if more_now {
             Some(Duration::ZERO)
@@ -130,7 +154,10 @@ impl<'c> Leasing<'c> {
         let mut busy = HashSet::new();
         let mut rows = self.running.query([])?;
         while let Some(row) = rows.next()? {
-            let (id, of_row, until): (i64, Row, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (id, until): (i64, i64) = (row.get(0)?, row.get(2)?);
+            let Some(of_row) = row_at(row, 1)? else {
+                continue;
+            };
             if until > now || here.contains(&id) {
                 busy.insert(of_row);
             }
@@ -163,7 +190,11 @@ impl<'c> Leasing<'c> {
                 }
                 continue;
             }
-            let of_row: Option<Row> = if ask.serial_by_row { row.get(1)? } else { None };
+            let of_row: Option<Row> = if ask.serial_by_row {
+                row_at(row, 1)?
+            } else {
+                None
+            };
             let may_run = |row| {
                 !busy.contains(&row) && found.candidates.iter().all(|found| found.row != Some(row))
             };
@@ -178,10 +209,20 @@ impl<'c> Leasing<'c> {
         drop(rows);
         let mut buried = Vec::with_capacity(dead.len());
         for id in dead {
-            self.bury.execute(params![id, now, NEVER_SETTLED])?;
-            buried.push(self.listed.query_row([id], row::listed)?);
+            self.bury(id, now, NEVER_SETTLED, &mut buried)?;
         }
         Ok((found, buried))
+    }
+
+    /// Makes a dead letter of it, which is told unless not even its name can be read.
+    fn bury(&mut self, id: i64, now: i64, why: &str, buried: &mut Vec<Listed>) -> Result<()> {
+        self.bury.execute(params![id, now, why])?;
+        match self.listed.query_row([id], row::listed) {
+            Ok(listed) => buried.push(listed),
+            Err(error) if is_unreadable(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Entries that are due, one more than asked for where there are more. By rows, `busy` grows by those that were found.
@@ -193,7 +234,11 @@ impl<'c> Leasing<'c> {
             if found.candidates.len() > ask.most {
                 return Ok(found);
             }
-            let of_row: Option<Row> = if ask.serial_by_row { row.get(1)? } else { None };
+            let of_row: Option<Row> = if ask.serial_by_row {
+                row_at(row, 1)?
+            } else {
+                None
+            };
             if of_row.is_some_and(|row| !busy.insert(row)) {
                 passed_over += 1;
                 if passed_over == LOOKED_AT {
@@ -245,7 +290,9 @@ impl<'c> Leasing<'c> {
                 break;
             }
             let next = self.next_row.query_row([self.after_row], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                // One that is too short ends the search, which then begins anew.
+                let of_row = row_at(row, 1)?.unwrap_or([u8::MAX; 16]);
+                Ok((row.get(0)?, of_row, row.get(2)?))
             });
             let Some((id, of_row, due)) = next.optional()? else {
                 // From the first row again, with the next call.

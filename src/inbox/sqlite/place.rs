@@ -141,22 +141,24 @@ fn is_of_a_network(kind: &str) -> bool {
     kind.starts_with("nfs") || KINDS.contains(&kind)
 }
 
-/// Which file was opened. Where it is moved or deleted, SQLite goes on writing to what has no name any more, and all of it would be
-/// lost with the process.
+/// Which files were opened: the inbox and the log beside it. Where one is moved or deleted, SQLite goes on writing to what has no name any
+/// more, and all of it would be lost with the process.
 #[derive(Debug)]
-pub(super) struct Place {
-    file: PathBuf,
-    number: Option<(u64, u64)>,
-}
+pub(super) struct Place([(PathBuf, Option<(u64, u64)>); 2]);
 
 impl Place {
+    /// Of an inbox that is open: as long as it is, nobody else may put another log in the place of this one.
     pub(super) fn of(file: PathBuf) -> Self {
-        let number = number(&file);
-        Self { file, number }
+        let mut log = file.clone().into_os_string();
+        log.push("-wal");
+        Self([file, log.into()].map(|file| {
+            let number = number(&file);
+            (file, number)
+        }))
     }
 
     pub(super) fn stands(&self) -> bool {
-        number(&self.file) == self.number
+        self.0.iter().all(|(file, opened)| number(file) == *opened)
     }
 }
 

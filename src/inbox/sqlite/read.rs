@@ -6,11 +6,11 @@ use std::sync::mpsc::Receiver;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql};
 
 use super::command::Reply;
-use super::fault::Fault;
+use super::fault::{Fault, ended};
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, reading, state_number, unsigned};
+use crate::caught::caught;
 use crate::clock::Clock;
-use crate::error::StoreError;
 use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::Entry;
 
@@ -170,6 +170,9 @@ fn answer<T>(reply: Reply<T>, read: impl FnOnce() -> Result<T>) {
     if reply.is_closed() {
         return;
     }
+    // A clock that panics costs this answer, and not the thread.
+    let read = caught(read).map_err(|_| ended());
+    let read = read.and_then(|read| read.map_err(|error| Fault::from(error).into()));
     // Who has gone needs no answer.
-    drop(reply.send(read().map_err(|error| StoreError::from(Fault::from(error)))));
+    drop(reply.send(read));
 }

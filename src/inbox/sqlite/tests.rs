@@ -1,6 +1,7 @@
 //! What the engine does in one process; what takes two, or a failing disk, is in `tests/servers/sqlite`.
 
 mod calls;
+mod hostile;
 mod model;
 mod upkeep;
 

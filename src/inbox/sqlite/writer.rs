@@ -19,6 +19,7 @@ use super::place::Place;
 use super::settle::Settling;
 use super::units::reading;
 use super::upkeep::Upkeep;
+use crate::caught::caught;
 use crate::clock::Clock;
 use crate::dedupe::Ownership;
 use crate::error::StoreErrorKind;
@@ -78,28 +79,35 @@ impl<'c> Writer<'c> {
 
     /// Until nobody can ask any more, and everything that was asked is answered.
     pub(super) fn run(&mut self, commands: &Receiver<Command>) {
-        loop {
-            let mut group = Vec::from(std::mem::take(&mut self.carried));
-            if group.is_empty() {
-                match commands.recv_timeout(LOOK) {
-                    Ok(command) => group.push(command),
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.look();
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-            while group.len() < self.max_group
-                && let Ok(command) = commands.try_recv()
-            {
-                group.push(command);
-            }
-            self.look_for_others();
-            group.retain(|command| !command.is_given_up());
-            self.serve(group);
-            self.shorten_log();
+        // The clock is the user's own code. Where it panics, those of the group hear that there is no answer, and the next are served.
+        while caught(|| self.round(commands)).unwrap_or(true) {
+            self.leave_none_open();
         }
+    }
+
+    /// Serves one group, and says whether there can be another one.
+    fn round(&mut self, commands: &Receiver<Command>) -> bool {
+        let mut group = Vec::from(std::mem::take(&mut self.carried));
+        if group.is_empty() {
+            match commands.recv_timeout(LOOK) {
+                Ok(command) => group.push(command),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                    return true;
+                }
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+        while group.len() < self.max_group
+            && let Ok(command) = commands.try_recv()
+        {
+            group.push(command);
+        }
+        self.look_for_others();
+        group.retain(|command| !command.is_given_up());
+        self.serve(group);
+        self.shorten_log();
+        true
     }
 
     fn serve(&mut self, group: Vec<Command>) {
@@ -188,18 +196,23 @@ impl<'c> Writer<'c> {
             self.commit.execute([])?;
             Ok(written)
         });
-        if !self.connection.is_autocommit() {
-            // Some failures end the transaction by themselves, and some leave it open. What failed first is what is told.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
+        self.leave_none_open();
         let written = written?;
         if !self.place.stands() {
             return Err(Fault::said(
                 StoreErrorKind::Unavailable,
-                "the inbox's file was moved or deleted while it was open: put it back, or restart",
+                "the inbox's file, or the log beside it, was moved or deleted while it was open: put it back, or restart",
             ));
         }
         Ok(written)
+    }
+
+    /// Some failures end a transaction by themselves, and some leave it open, as a panic does.
+    fn leave_none_open(&self) {
+        if !self.connection.is_autocommit() {
+            // What failed first is what is told.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {

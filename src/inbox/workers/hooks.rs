@@ -70,7 +70,8 @@ pub struct DeadEntry {
     pub tries: u32,
     /// Why, in one line, as it is kept with the entry.
     pub error: String,
-    /// The delivery. `None` where no try could tell: the lease of the last one ended without a word, as when its process was killed.
+    /// The delivery. `None` where no try could tell: the lease of the last one ended without a word, as when its process was killed, or
+    /// what is stored is no delivery, since somebody else has written there.
     pub delivery: Option<Delivery>,
 }
 
@@ -118,7 +119,7 @@ impl Hooks {
         }
     }
 
-    /// Tells of an entry whose last lease ended without a word.
+    /// Tells of an entry that no handler has made a dead letter.
     pub(super) fn buried(&self, listed: &Listed) {
         call(
             self.dead.as_ref(),

@@ -21,6 +21,7 @@ use super::{Phase, Shared};
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId, Job};
+use crate::inbox::entry::UNREADABLE;
 use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, judge};
 use crate::outcome::{Failure, Outcome};
 
@@ -56,9 +57,7 @@ where
         entry,
     } = job;
     let Ok(Ok(delivery)) = caught(|| entry.into_delivery()) else {
-        // Whoever wrote there has to look at it. No try could ever read it.
-        let error = "unreadable: this entry is none that was accepted".to_owned();
-        settle(&shared, id, token, &End::Dead { error }).await;
+        bury(&shared, id, token).await;
         return Ended { due: None };
     };
     let lost = LostLease {
@@ -225,6 +224,23 @@ async fn settle(shared: &Shared, id: EntryId, token: ClaimToken, end: &End) -> O
         // A shutdown's end cuts the waiting short, for one more call.
         last = timeout(wait, &mut aborted).await.is_ok();
         wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Whoever wrote there has to look at it: no try could ever read it.
+async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
+    let error = UNREADABLE.to_owned();
+    if settle(shared, id, token, &End::Dead { error }).await != Some(Ownership::Held) {
+        return;
+    }
+    match ask(SETTLE_CALL, || shared.engine.show(id)).await {
+        Ok(Some((listed, _))) => shared.buried(&listed),
+        Ok(None) => {}
+        // Not even its name can be read, or nobody can say now. It is counted all the same.
+        Err(error) => {
+            shared.store_failed("show", &error);
+            shared.buried_unnamed();
+        }
     }
 }
 

@@ -159,6 +159,11 @@ impl Shared {
         self.settings.hooks.buried(listed);
     }
 
+    /// One whose name nobody can read, so that no hook can be told it.
+    pub(super) fn buried_unnamed(&self) {
+        inbox_metrics::buried(&self.settings.name);
+    }
+
     pub(super) fn lost(&self, lost: &LostLease) {
         trace::lost(lost);
         inbox_metrics::lost(&self.settings.name);

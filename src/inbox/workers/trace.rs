@@ -82,7 +82,8 @@ mod on {
             tracing::warn!(
                 event = listed.event_id.as_str(),
                 tries = listed.tries,
-                "the last lease ended without a word: dead letter"
+                reason = listed.last_error,
+                "a dead letter without a try's end"
             );
         });
     }

@@ -111,7 +111,7 @@ mod on {
         });
     }
 
-    /// The last lease of an entry ended without a word.
+    /// An entry became a dead letter without a try's end.
     pub(crate) fn buried(inbox: &str) {
         tell(inbox, |to| to.count(names::INBOX_DEAD_LETTERS, 1, []));
     }

@@ -12,7 +12,9 @@ use super::*;
 use crate::error::{EventError, EventErrorKind};
 use crate::event::Event;
 use crate::inbox::Fate;
-use crate::layer::{DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody};
+use crate::layer::{
+    AlreadyHandled, DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody,
+};
 use crate::outcome::{Failure, Outcome};
 
 /// What becomes of an entry whose handler answers so, once.
@@ -52,6 +54,16 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     );
     assert!(tried.reason.unwrap().to_string().contains("row.deleted"));
     assert_eq!(listed.state, EntryState::Done);
+
+    for already in [AlreadyHandled::new(), AlreadyHandled::with_other_body()] {
+        let same_body = already.same_body();
+        let (tried, listed) = after(move |_| already).await;
+        assert_eq!(
+            (tried.outcome, tried.fate),
+            (Outcome::Replayed { same_body }, Fate::Done)
+        );
+        assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
+    }
 
     let (tried, listed) = after(|_| DeadLetter::new("no such\ncustomer")).await;
     assert_eq!(
@@ -257,5 +269,15 @@ async fn what_is_no_entry_is_buried_and_tells_nothing_of_itself() {
     assert_eq!(bench.state("evt_2").await, EntryState::Done);
     let listed = bench.listed("evt_1").await;
     assert_eq!(listed.state, EntryState::Dead);
-    assert!(!listed.last_error.unwrap().contains("secret"));
+    let error = listed.last_error.unwrap();
+    assert!(!error.contains("secret"));
+    // A dead letter like any other: who looks after them is told of it.
+    let dead = bench.told.dead.lock().unwrap();
+    assert_eq!(dead.len(), 1);
+    assert_eq!(
+        (dead[0].id, dead[0].event_id.as_str()),
+        (listed.id, "evt_1")
+    );
+    assert_eq!((dead[0].tries, &dead[0].error), (1, &error));
+    assert!(dead[0].delivery.is_none());
 }

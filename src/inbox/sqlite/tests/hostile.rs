@@ -1,0 +1,134 @@
+//! What is done to the engine from outside, and what it must not pass on.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::clock::{Clock, Monotonic, SystemClock};
+
+/// The file as somebody else sees it.
+fn outside(folder: &Folder) -> Connection {
+    Connection::open(folder.file()).unwrap()
+}
+
+/// Read back here and not where it was set, since a setting that is refused says nothing.
+#[test]
+fn every_connection_flushes_each_commit() {
+    let folder = Folder::new();
+    let opened = open::open(&folder.file(), &InboxOptions::default()).unwrap();
+    for connection in [&opened.writer, &opened.reader] {
+        let number = |pragma: &str| -> i64 {
+            let pragma = format!("PRAGMA {pragma}");
+            connection.query_row(&pragma, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(number("synchronous"), 2, "FULL");
+        let mode: String = connection
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(mode, "wal");
+        assert_eq!(number("trusted_schema"), 0);
+    }
+}
+
+#[test]
+fn what_is_answered_is_committed_by_then() {
+    let (folder, clock) = (Folder::new(), manual());
+    let engine = engine(&folder, &clock);
+    let outside = outside(&folder);
+    let mut seen = outside
+        .prepare("SELECT count(*) FROM entries WHERE event_id = ?1")
+        .unwrap();
+    for number in 0..200 {
+        let id = format!("evt_{number}");
+        assert_eq!(accept(&engine, &id), Accepted::New);
+        let count: i64 = seen.query_row([&id], |row| row.get(0)).unwrap();
+        assert_eq!(count, 1, "{id} was answered and is not there");
+    }
+}
+
+/// A clock is the user's own code.
+#[derive(Debug, Clone)]
+struct Breaking(Arc<AtomicBool>);
+
+impl Clock for Breaking {
+    fn now(&self) -> UnixSeconds {
+        assert!(!self.0.swap(false, Ordering::SeqCst), "made-up panic");
+        SystemClock.now()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        SystemClock.monotonic()
+    }
+}
+
+#[test]
+fn a_panic_is_one_calls_failure_and_ends_no_thread() {
+    let folder = Folder::new();
+    let breaks = Arc::new(AtomicBool::new(false));
+    let options = InboxOptions::default().clock(Breaking(Arc::clone(&breaks)));
+    let engine = SqliteEngine::open(&folder.file(), &options).unwrap();
+    assert_eq!(accept(&engine, "evt_1"), Accepted::New);
+    for round in 0..3 {
+        breaks.store(true, Ordering::SeqCst);
+        let failed = block_on(engine.accept(entry("evt_2", None), DAY));
+        // An idle look may have met the panic in its place.
+        if let Err(error) = &failed {
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        }
+        breaks.store(false, Ordering::SeqCst);
+        let known = block_on(engine.accept(entry("evt_1", None), DAY));
+        assert!(
+            known.is_ok(),
+            "round {round}: the writer is gone: {known:?}"
+        );
+    }
+    accept(&engine, "evt_2");
+    breaks.store(true, Ordering::SeqCst);
+    let _ = block_on(engine.stats());
+    breaks.store(false, Ordering::SeqCst);
+    assert_eq!(stats(&engine).queued, 2, "the reader is gone");
+}
+
+/// Its commits go on into a file that has no name any more, and would be gone with the process.
+#[cfg(unix)]
+#[test]
+fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
+    let (folder, clock) = (Folder::new(), manual());
+    let engine = engine(&folder, &clock);
+    accept(&engine, "evt_1");
+    let log = folder.0.join("inbox.db-wal");
+    std::fs::rename(&log, folder.0.join("away")).unwrap();
+    let refused = block_on(engine.accept(entry("evt_2", None), DAY));
+    assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    std::fs::rename(folder.0.join("away"), &log).unwrap();
+    assert!(block_on(engine.accept(entry("evt_2", None), DAY)).is_ok());
+}
+
+/// Somebody wrote there, or the disk has lost a bit.
+#[test]
+fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
+    let (folder, clock) = (Folder::new(), manual());
+    let engine = engine(&folder, &clock);
+    for id in ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"] {
+        block_on(engine.accept(entry(id, Some(id)), DAY)).unwrap();
+    }
+    outside(&folder)
+        .execute_batch(
+            "UPDATE entries SET key = x'00' WHERE event_id = 'evt_1';
+             UPDATE entries SET timestamp = CAST(x'ff' AS TEXT) WHERE event_id = 'evt_2';
+             UPDATE entries SET row = x'00' WHERE event_id = 'evt_3';
+             UPDATE entries SET event_id = '', state = 1, tries = 99, until = 1, token = x'00' WHERE event_id = 'evt_4';",
+        )
+        .unwrap();
+    for serial_by_row in [true, false] {
+        let ask = Ask {
+            serial_by_row,
+            ..ask()
+        };
+        let batch = block_on(engine.lease(ask)).unwrap();
+        let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
+        let expected: &[&str] = if serial_by_row { &["evt_5"] } else { &[] };
+        assert_eq!(ids, expected);
+    }
+    let now = stats(&engine);
+    assert_eq!((now.queued, now.running, now.dead), (0, 1, 4));
+}

@@ -18,6 +18,9 @@ const CONNECT: Duration = Duration::from_millis(500);
 const RESPONSE: Duration = Duration::from_millis(500);
 /// Waits between tries to connect grow from the first of these to the second.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+/// So many times a connection and an answer may take is silence. Connecting is tried several times before it says why it fails, and must
+/// get to say so: a wrong password is not to look like a slow server.
+const SILENCE: u32 = 5;
 /// No more than one connection is given up in this time: a server that answers each call with a fault is not flooded with new ones.
 const PACE: Duration = Duration::from_millis(250);
 
@@ -25,10 +28,9 @@ const PACE: Duration = Duration::from_millis(250);
 ///
 /// It is redis' `ConnectionManager` and what that leaves open: a connection on which an answer did not come in time is given up,
 /// as is one whose server became a replica, or that could not be made for whatever reason; the next call connects again. Calls whose own
-/// limit is shorter than that of an answer count together: when nothing was answered for as long as connecting and an answer may take, it is
-/// given up. Tries to
-/// connect are shared by all calls that wait, wait 50 ms after the first and up to 500 ms, and never end: a server that comes back is
-/// found within that time, without a restart.
+/// limit is shorter than that of an answer count together: when nothing was answered for five times as long as connecting and an answer
+/// may take, it is given up. Tries to connect are shared by all calls that wait, wait 50 ms after the first and up to 500 ms, and never end:
+/// a server that comes back is found within that time, without a restart.
 ///
 /// A call in flight when its connection breaks fails. It is not repeated here: whoever called knows whether it may be.
 ///
@@ -176,7 +178,8 @@ impl Drop for UnderWay<'_> {
         }
         let now = SystemClock.monotonic();
         let since = *current.silent_since.get_or_insert(self.begun);
-        if now.saturating_since(since) >= shared.connect.saturating_add(shared.response) {
+        let silence = shared.connect.saturating_add(shared.response);
+        if now.saturating_since(since) >= silence.saturating_mul(SILENCE) {
             current.give_up(now);
         }
     }

@@ -309,7 +309,7 @@ async fn what_a_sink_says_stands_in_the_deliverys_span() {
     for (said, status, outcome, failed) in [
         (Ok(Accepted::New), "200", "accepted", false),
         (duplicate(true), "200", "replayed", false),
-        (duplicate(false), "200", "replayed", true),
+        (duplicate(false), "200", "replayed_with_other_body", true),
         (Err(StoreErrorKind::Full), "503", "store_full", true),
     ] {
         record();

@@ -33,6 +33,7 @@ fn is_unreadable(error: &Error) -> bool {
         Error::FromSqlConversionFailure(..)
             | Error::InvalidColumnType(..)
             | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
     )
 }
 

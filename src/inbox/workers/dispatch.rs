@@ -68,6 +68,10 @@ where
         let pause = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(5));
         let mut failures = 0_u32;
         while self.shared.is_working() {
+            // All that have ended by now, so that one lease fills all their places: each lease waits for a commit.
+            while let Some(ended) = self.running.try_join_next_with_id() {
+                self.note(ended);
+            }
             let free = self.shared.settings.concurrency - self.running.len();
             if free == 0 {
                 self.next(None, None).await;

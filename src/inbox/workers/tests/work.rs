@@ -35,6 +35,26 @@ async fn no_more_run_or_are_leased_than_may() {
     assert!(bench.elapsed() < secs(4), "{:?}", bench.elapsed());
 }
 
+/// Each lease waits for a commit: one for each run would make the disk the limit.
+#[tokio::test(start_paused = true)]
+async fn runs_that_end_together_are_followed_by_one_lease() {
+    let bench = Bench::new();
+    for number in 0..200 {
+        bench.accept(entry(&format!("evt_{number}"))).await;
+    }
+    let workers = bench.workers().concurrency(20);
+    let running = bench.start(workers, async |_, _| {
+        sleep(millis(10)).await;
+        OK
+    });
+    while bench.stats().await.done < 200 {
+        sleep(millis(1)).await;
+    }
+    let leases = bench.calls("lease").len();
+    assert!((10..=40).contains(&leases), "{leases} leases");
+    drop(running);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_at_a_third_until_the_end() {
     let bench = Bench::with(&["evt_1"]).await;

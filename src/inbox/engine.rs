@@ -1,7 +1,5 @@
 //! What an inbox keeps its entries in: the contract between the workers and SQLite or PostgreSQL.
 
-#![allow(dead_code)] // until the engines and workers stand
-
 use std::fmt;
 use std::future::{Future, ready};
 use std::pin::Pin;

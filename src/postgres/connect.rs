@@ -172,7 +172,7 @@ impl Drop for Driven {
 }
 
 /// A connection of its own that listens on a channel, until it breaks or is dropped.
-#[allow(dead_code)] // for the inbox on PostgreSQL
+#[cfg_attr(not(feature = "inbox"), allow(dead_code))]
 pub(crate) struct Listener {
     heard: mpsc::Receiver<String>,
     /// Closed with this.
@@ -180,7 +180,7 @@ pub(crate) struct Listener {
     _driven: Driven,
 }
 
-#[allow(dead_code)] // for the inbox on PostgreSQL
+#[cfg_attr(not(feature = "inbox"), allow(dead_code))]
 impl Listener {
     pub(super) async fn open(connector: &Connector, channel: &str) -> Result<Self, Error> {
         let (notify, heard) = mpsc::channel(NOTIFICATIONS);

@@ -48,7 +48,7 @@ const ASKED: u32 = 8;
 pub struct Postgres {
     pool: Pool,
     /// Absent where the pool is the user's own, which can't be asked how it connects.
-    #[allow(dead_code)] // for the inbox
+    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
     patience: Duration,
 }
@@ -211,7 +211,7 @@ impl Postgres {
     }
 
     /// A connection, for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
-    #[allow(dead_code)] // for the inbox
+    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     pub(crate) async fn client(&self) -> Result<Lent, StoreError> {
         self.client_within(self.patience).await
     }
@@ -234,7 +234,7 @@ impl Postgres {
     /// A connection of its own that listens on a channel, where connections can be made.
     ///
     /// `None` on a pool of the user's own: then only asking again tells.
-    #[allow(dead_code)] // for the inbox
+    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     pub(crate) async fn listen(&self, channel: &str) -> Result<Option<Listener>, StoreError> {
         let Some(connector) = &self.connector else {
             return Ok(None);

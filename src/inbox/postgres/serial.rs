@@ -5,7 +5,10 @@
 //! by a second statement, whose snapshot was taken when the lock was held, and so shows what every earlier holder has done. Nobody
 //! waits for a lock: whose row is being leased by another is passed over.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::LazyLock;
+use std::task::Poll;
 
 use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
@@ -81,10 +84,11 @@ async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
     };
     // Each pair is sent at once and answered together: two round trips in all.
     let parameters: [&(dyn ToSql + Sync); 3] = [&asked.most, &asked.except, &asked.max_tries];
-    let (begun, found) = tokio::join!(
+    let (begun, found) = at_once(
         client.batch_execute(BEGIN),
-        client.query(&first, &parameters)
-    );
+        client.query(&first, &parameters),
+    )
+    .await;
     let found = both(begun, found)?;
     let mut batch = Batch::default();
     let (mut ids, mut looked_at) = (Vec::<i64>::new(), 0);
@@ -99,15 +103,42 @@ async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
         let token = asked.token.as_bytes().as_slice();
         let parameters: [&(dyn ToSql + Sync); 5] =
             [&ids, &asked.except, &asked.max_tries, &token, &asked.lease];
-        let (taken, committed) = tokio::join!(
+        let (taken, committed) = at_once(
             client.query(&second, &parameters),
-            client.batch_execute("COMMIT")
-        );
+            client.batch_execute("COMMIT"),
+        )
+        .await;
         batch.take(&both(committed, taken)?, asked.token)?;
     }
     client.keep();
     batch.tell_of_more(looked_at, ask.most);
     Ok(batch)
+}
+
+/// Both to their ends, of which the first is always begun first: a connection answers in that order.
+async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut one, mut other) = (None, None);
+    poll_fn(|context| {
+        if one.is_none()
+            && let Poll::Ready(output) = first.as_mut().poll(context)
+        {
+            one = Some(output);
+        }
+        if other.is_none()
+            && let Poll::Ready(output) = second.as_mut().poll(context)
+        {
+            other = Some(output);
+        }
+        match (one.take(), other.take()) {
+            (Some(one), Some(other)) => Poll::Ready((one, other)),
+            (unfinished, rest) => {
+                (one, other) = (unfinished, rest);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// The second's answer, where the first succeeded too.

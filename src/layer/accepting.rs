@@ -3,10 +3,9 @@
 //! No copy waits for another one here. Each asks the sink, whose answer is one indivisible step.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,12 +15,13 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::catch::{CatchUnwind, caught};
+use super::catch::CatchUnwind;
 use super::hooks::{Reason, Settled};
 use super::meeting::{End, Ended, Meeting, Phase};
 use super::response::Own;
 use super::run::{Attached, LATE_STORE_CALL};
 use super::service::{Delivering, ResponseFuture};
+use super::supervise::{Handled, bounded};
 use super::{metrics, trace};
 use crate::delivery::Delivery;
 use crate::error::{StoreError, StoreErrorKind};
@@ -140,43 +140,30 @@ async fn run<R>(
     drop(permit);
 }
 
-/// How the sink's call ended.
-enum Asked {
-    Answered(Result<Accepted, StoreError>),
-    /// The receiver was drained, and the time for it was up.
-    Aborted,
-}
-
-/// Asks the sink, for as long as a run may take and no longer than a store's call that nobody waits for.
-async fn ask(receiver: &Receiver, delivery: &Delivery, sink: &dyn Sink) -> Asked {
-    let limit = receiver.shared.layer.run_limit.min(LATE_STORE_CALL);
+/// Asks the sink, for as long as a run may take and no longer than a store's call that nobody waits for. `None` where the receiver was drained,
+/// and the time for it was up.
+async fn ask(
+    receiver: &Receiver,
+    delivery: &Delivery,
+    sink: &dyn Sink,
+) -> Option<Result<Accepted, StoreError>> {
+    let longest = receiver.shared.layer.run_limit.min(LATE_STORE_CALL);
     let retain = receiver.retains_for();
-    let mut call = pin!(Some(CatchUnwind::new(async {
+    let call = pin!(Some(CatchUnwind::new(async {
         sink.accept(delivery, retain).await
     })));
     // Not bound to the task's budget of polls: a sink that uses it up each time would silence the alarm.
-    let mut alarm = pin!(unconstrained(sleep_until(Instant::now() + limit)));
-    let mut aborted = pin!(receiver.shared.gate.bell.aborted());
-    let asked = poll_fn(|context| {
-        if let Some(running) = call.as_mut().as_pin_mut()
-            && let Poll::Ready(answered) = running.poll(context)
-        {
-            return Poll::Ready(Asked::Answered(answered.unwrap_or_else(|_| {
-                Err(StoreError::new(StoreErrorKind::Unavailable).caused_by("the sink panicked"))
-            })));
+    let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
+    let aborted = pin!(receiver.shared.gate.bell.aborted());
+    match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
+        Handled::Answered(answered) => Some(answered),
+        Handled::Panicked => {
+            let panicked = StoreError::new(StoreErrorKind::Unavailable);
+            Some(Err(panicked.caused_by("the sink panicked")))
         }
-        if aborted.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Asked::Aborted);
-        }
-        if alarm.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Asked::Answered(Err(gave_up_after(limit))));
-        }
-        Poll::Pending
-    })
-    .await;
-    // A future can panic in its destructor too.
-    let _ = caught(|| call.set(None));
-    asked
+        Handled::Aborted(Failure::RunLimit) => Some(Err(gave_up_after(longest))),
+        Handled::Aborted(_) => None,
+    }
 }
 
 fn gave_up_after(limit: Duration) -> StoreError {
@@ -186,11 +173,11 @@ fn gave_up_after(limit: Duration) -> StoreError {
 
 /// What the answer means, noted for the receiver's health.
 fn judged<R>(
-    asked: Asked,
+    asked: Option<Result<Accepted, StoreError>>,
     receiver: &Receiver,
     meeting: &Meeting<R, Infallible>,
 ) -> Ended<R, Infallible> {
-    let Asked::Answered(answered) = asked else {
+    let Some(answered) = asked else {
         return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
     };
     let vitals = &receiver.shared.gate.vitals;

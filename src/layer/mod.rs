@@ -149,7 +149,7 @@ pub(crate) use {
     hooks::Chain,
     judge::{Verdict, judge},
     metrics::inbox as inbox_metrics,
-    supervise::Handled,
+    supervise::{Handled, bounded},
 };
 
 use crate::receiver::Receiver;

@@ -2,7 +2,7 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
@@ -106,12 +106,29 @@ impl<'a, R, E> Watch<'a, R, E> {
 /// It is lent: a future that is passed on by value lies in both frames, and a run whose frame is large costs more to allocate than to
 /// walk.
 pub(super) async fn supervise<F: Future, R, E>(
-    mut future: Pin<&mut Option<CatchUnwind<F>>>,
+    future: Pin<&mut Option<CatchUnwind<F>>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
-    let mut aborted = pin!(watch.receiver.shared.gate.bell.aborted());
+    let aborted = pin!(watch.receiver.shared.gate.bell.aborted());
     // Made when they are first needed, which in most runs is never.
     let mut limits = None;
+    let limit = |context: &mut Context<'_>| {
+        if !watch.needs_timers() {
+            return Poll::Pending;
+        }
+        let limits = limits.get_or_insert_with(|| Box::pin(watch.limit_and_lease()));
+        limits.as_mut().poll(context)
+    };
+    bounded(future, aborted, limit).await
+}
+
+/// Polls what is not ours to its end, to the order to abort, or to its limit, whichever comes first. All that it holds is free when this
+/// returns: what a handler holds must be so before its event is.
+pub(crate) async fn bounded<F: Future>(
+    mut future: Pin<&mut Option<CatchUnwind<F>>>,
+    mut aborted: Pin<&mut impl Future>,
+    mut limit: impl FnMut(&mut Context<'_>) -> Poll<()>,
+) -> Handled<F::Output> {
     let handled = poll_fn(|context| {
         let Some(running) = future.as_mut().as_pin_mut() else {
             return Poll::Ready(Handled::Panicked);
@@ -122,17 +139,13 @@ pub(super) async fn supervise<F: Future, R, E>(
         if aborted.as_mut().poll(context).is_ready() {
             return Poll::Ready(Handled::Aborted(Failure::Drained));
         }
-        if watch.needs_timers() {
-            let limits = limits.get_or_insert_with(|| Box::pin(watch.limit_and_lease()));
-            if limits.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Handled::Aborted(Failure::RunLimit));
-            }
+        if limit(context).is_ready() {
+            return Poll::Ready(Handled::Aborted(Failure::RunLimit));
         }
         Poll::Pending
     })
     .await;
-    // Dropped here and not at the end of the run: what a handler holds must be free before its event is. A future can
-    // panic in its destructor too.
+    // A future can panic in its destructor too.
     let _ = caught(|| future.set(None));
     handled
 }

@@ -4,7 +4,6 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -22,7 +21,7 @@ use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
-use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, judge};
+use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, bounded, judge};
 use crate::outcome::{Failure, Outcome};
 
 /// The most time that a call of the store gets to settle a try.
@@ -115,7 +114,7 @@ where
     Ended { due }
 }
 
-/// Calls the handler, and polls it to its end. All that it holds is free when this returns.
+/// Calls the handler, and polls it to its end.
 async fn run<S, R>(
     shared: &Shared,
     service: Option<S>,
@@ -134,28 +133,13 @@ where
     });
     let mut handling = pin!(handling);
     let mut phase = shared.phase.subscribe();
-    let mut aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
+    let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
     // Not bound to the task's budget of polls: a handler that uses it up each time would silence the alarm.
     let mut limit = pin!(unconstrained(sleep_until(limit)));
-    let handled = poll_fn(|context| {
-        let Some(running) = handling.as_mut().as_pin_mut() else {
-            return Poll::Ready(Handled::Panicked);
-        };
-        if let Poll::Ready(answer) = running.poll(context) {
-            return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
-        }
-        if aborted.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Handled::Aborted(Failure::Drained));
-        }
-        if limit.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Handled::Aborted(Failure::RunLimit));
-        }
-        Poll::Pending
+    bounded(handling.as_mut(), aborted, |context| {
+        limit.as_mut().poll(context)
     })
-    .await;
-    // A future can panic in its destructor too.
-    let _ = caught(|| handling.set(None));
-    handled
+    .await
 }
 
 /// Counts a handler for as long as it is under way.

@@ -29,10 +29,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot, watch};
 
 use self::command::{Command, Deed, Reply, Seat};
@@ -56,7 +55,7 @@ pub(super) struct SqliteEngine {
     questions: Sender<Question>,
     shared: Arc<Shared>,
     max_waiting: usize,
-    /// Changes no more, and is no more when both threads have closed what they had open.
+    /// Changes no more, and is no more when both threads have closed what they had open: the writer does so last.
     open: watch::Receiver<()>,
 }
 
@@ -80,29 +79,31 @@ impl SqliteEngine {
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
         let shared = Arc::new(Shared::default());
+        let (questions, asked) = channel();
+        let clock = Arc::clone(&options.clock);
+        let reader = start(
+            path,
+            "inbox-reader",
+            opened.reader,
+            move |connection, ready| {
+                let mut reader = Reader::prepare(connection, clock)?;
+                ready();
+                reader.run(&asked);
+                Ok(())
+            },
+        )?;
         let (commands, asked) = channel();
         let (settings, told, place) = (options.clone(), Arc::clone(&shared), opened.place);
         start(
             path,
             "inbox-writer",
-            (opened.writer, alive.clone()),
-            move |connection, ready| {
+            (opened.writer, alive),
+            move |(connection, _), ready| {
                 let mut writer = Writer::prepare(connection, &settings, place, told)?;
                 ready();
                 writer.run(&asked);
-                Ok(())
-            },
-        )?;
-        let (questions, asked) = channel();
-        let clock = Arc::clone(&options.clock);
-        start(
-            path,
-            "inbox-reader",
-            (opened.reader, alive),
-            move |connection, ready| {
-                let mut reader = Reader::prepare(connection, clock)?;
-                ready();
-                reader.run(&asked);
+                // The last to close moves the log into the file, and of two that close at once neither is the last.
+                drop(reader.join());
                 Ok(())
             },
         )?;
@@ -173,13 +174,13 @@ impl SqliteEngine {
     }
 }
 
-/// Starts a thread with its connection, and waits until it has all that it needs.
-fn start(
+/// Starts a thread with what it owns, and waits until it has all that it needs.
+fn start<O: Send + 'static>(
     path: &Path,
     name: &str,
-    (connection, alive): (Connection, watch::Sender<()>),
-    work: impl FnOnce(&Connection, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
-) -> Result<(), InboxError> {
+    owned: O,
+    work: impl FnOnce(&O, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
+) -> Result<JoinHandle<()>, InboxError> {
     let (ready, is_ready) = sync_channel(1);
     let failed = |error| {
         let advice = "the system starts no more threads: look for what has so many";
@@ -189,15 +190,13 @@ fn start(
     let started = thread.spawn(move || {
         // Nobody waits for a second word.
         let say = |word| drop(ready.try_send(word));
-        if let Err(error) = work(&connection, &|| say(Ok(()))) {
+        if let Err(error) = work(&owned, &|| say(Ok(()))) {
             say(Err(error));
         }
-        drop(connection);
-        drop(alive);
     });
-    started.map_err(failed)?;
+    let thread = started.map_err(failed)?;
     match is_ready.recv() {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => Ok(thread),
         Ok(Err(error)) => Err(open::refusal(path, error)),
         Err(_) => Err(failed(std::io::Error::other("a thread has ended"))),
     }

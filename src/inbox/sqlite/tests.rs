@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rusqlite::Connection;
 
 use super::*;
 use crate::block_on;

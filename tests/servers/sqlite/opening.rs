@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hookgate::{Inbox, InboxErrorKind, InboxOptions};
@@ -70,6 +72,30 @@ async fn a_file_of_a_newer_version_is_refused() {
     let (kind, words) = refused(&file);
     assert_eq!(kind, InboxErrorKind::Newer);
     assert!(words.contains("its tables have version 2"), "{words}");
+}
+
+/// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
+/// processors bring the two together now and then.
+#[tokio::test]
+async fn what_is_closed_leaves_one_file() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let over = Arc::new(AtomicBool::new(false));
+    let compete = |over: Arc<AtomicBool>| move || while !over.load(Ordering::Relaxed) {};
+    let busy: Vec<_> = (0..3)
+        .map(|_| std::thread::spawn(compete(Arc::clone(&over))))
+        .collect();
+    let mut left = Vec::new();
+    for _ in 0..1_000 {
+        Inbox::open(&file).unwrap().close().await;
+        left = fs::read_dir(folder.path()).unwrap().collect();
+        if left.len() > 1 {
+            break;
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[tokio::test]

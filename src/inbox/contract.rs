@@ -16,8 +16,7 @@
 //! - What is settled as `Retry` waits for its time also where the same is settled again.
 //! - `next_in` is never zero because of an entry that nobody may take now: one of `except`, or one whose row runs elsewhere.
 //! - The row of an entry in `except` runs, whatever the clock says of its lease.
-//! - `Which` without a state means all the states that the call is for; with another state it means none.
-//! - An error's text is kept up to a bound of a few KiB, cut where a character ends, and a NUL in it is no fault.
+//! - `Selection` without a state means all the states that the call is for; with another state it means none.
 //! - A time without end is none that overflows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
@@ -37,8 +36,10 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::engine::{Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Which};
+use super::durable::Inbox;
+use super::engine::{Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection};
 use super::entry::Entry;
+use super::line::one_line;
 use super::sink::Accepted;
 use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, Ownership, body_digest};
@@ -97,7 +98,7 @@ fn all() -> Vec<(&'static str, Test)> {
         settle::a_returned_try_does_not_count,
         settle::a_dead_letter_is_left_alone,
         settle::the_last_try_is_buried_when_its_lease_ends,
-        settle::errors_are_bounded,
+        settle::errors_are_kept_as_they_are_told,
         rows::one_of_a_row_at_a_time,
         rows::the_next_of_a_row_follows_a_settlement,
         rows::a_failed_entry_does_not_hold_its_row,
@@ -197,7 +198,7 @@ impl Subject {
         self.engine.renew(job.id, job.token, lease).await.unwrap()
     }
 
-    async fn list(&self, which: Which) -> Vec<Listed> {
+    async fn list(&self, which: Selection) -> Vec<Listed> {
         let page = Page {
             after: None,
             most: 1_000,
@@ -216,7 +217,7 @@ impl Subject {
         self.listed(event).await.state
     }
 
-    async fn names(&self, which: Which) -> Vec<String> {
+    async fn names(&self, which: Selection) -> Vec<String> {
         let found = self.list(which).await;
         found
             .into_iter()
@@ -285,24 +286,24 @@ fn dead() -> End {
     }
 }
 
-fn of(event: &str) -> Which {
-    Which {
+fn of(event: &str) -> Selection {
+    Selection {
         event_id: Some(event.to_owned()),
-        ..Which::default()
+        ..Selection::default()
     }
 }
 
-fn by(id: EntryId) -> Which {
-    Which {
+fn by(id: EntryId) -> Selection {
+    Selection {
         id: Some(id),
-        ..Which::default()
+        ..Selection::default()
     }
 }
 
-fn in_state(state: EntryState) -> Which {
-    Which {
+fn in_state(state: EntryState) -> Selection {
+    Selection {
         state: Some(state),
-        ..Which::default()
+        ..Selection::default()
     }
 }
 

@@ -52,7 +52,8 @@ impl FromStr for EntryId {
 ///
 /// A try is counted when it is leased, so that an event whose handler kills the process comes to an end as well. Each call is one
 /// indivisible and durable step. Renewal and settlement carry the lease's token; with another one they are `Lost` and change nothing;
-/// repeated with the same one after a lost reply, they are `Held`. Time is the engine's own.
+/// repeated with the same one after a lost reply, they are `Held`. Time is the engine's own. An error or a reason is a line that is kept as
+/// it comes.
 pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
@@ -66,19 +67,19 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Is notified when an entry may have become due: in this process, and in others as far as the engine can tell.
     fn changed(&self) -> &Notify;
 
-    fn list(&self, which: Which, page: Page) -> StoreFuture<'_, Vec<Listed>>;
+    fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
 
     /// An entry whole; the body of one that is done is gone.
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 
     /// Makes entries that wait or are dead due now, with all their tries before them. Says how many.
-    fn retry(&self, which: Which) -> StoreFuture<'_, u64>;
+    fn retry(&self, which: Selection) -> StoreFuture<'_, u64>;
 
     /// Makes entries that wait dead letters. Says how many.
-    fn bury(&self, which: Which, reason: String) -> StoreFuture<'_, u64>;
+    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
 
     /// Deletes dead letters, or entries that are done, and forgets their ids. Says how many.
-    fn purge(&self, which: Which) -> StoreFuture<'_, u64>;
+    fn purge(&self, which: Selection) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
 
@@ -144,7 +145,7 @@ pub(crate) enum End {
     Return,
 }
 
-/// Which entries an operator means: all of them, but for what is asked besides.
+/// Selection entries an operator means: all of them, but for what is asked besides.
 ///
 /// ```
 /// use std::time::Duration;
@@ -161,9 +162,6 @@ pub struct Selection {
     pub(crate) state: Option<EntryState>,
     pub(crate) older_than: Option<Duration>,
 }
-
-/// As the engines call it.
-pub(crate) type Which = Selection;
 
 impl Selection {
     /// Every entry.

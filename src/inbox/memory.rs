@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::engine::{
-    Ask, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, Page, Which,
+    Ask, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, Page, Selection,
 };
 use super::entry::Entry;
 use super::sink::Accepted;
@@ -232,7 +232,7 @@ impl Engine for MemoryEngine {
         &self.changed
     }
 
-    fn list(&self, which: Which, page: Page) -> StoreFuture<'_, Vec<Listed>> {
+    fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
         self.call("list", move |rows, now| {
             rows.iter()
                 .filter(|(id, row)| row.is(**id, &which, now))
@@ -250,7 +250,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn retry(&self, which: Which) -> StoreFuture<'_, u64> {
+    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
         self.call("retry", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
@@ -267,7 +267,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn bury(&self, which: Which, reason: String) -> StoreFuture<'_, u64> {
+    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
         self.call("bury", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
@@ -280,7 +280,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn purge(&self, which: Which) -> StoreFuture<'_, u64> {
+    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
         self.call("purge", move |rows, now| {
             let before = rows.len();
             rows.retain(|id, row| {

@@ -17,6 +17,8 @@ mod durable;
 mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
+#[cfg(feature = "inbox")]
+mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
 #[cfg(feature = "inbox")]

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::durable::Inbox;
 use super::engine::{EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
+use super::line::one_line;
 use crate::clock::UnixSeconds;
 use crate::delivery::Delivery;
 use crate::error::StoreError;
@@ -38,12 +39,13 @@ impl Inbox {
         self.engine.retry(which).await
     }
 
-    /// Makes entries that wait dead letters, with this reason in the place of their last error. Says how many it were.
+    /// Makes entries that wait dead letters, with this reason in the place of their last error: one line, at most
+    /// 512 bytes of it. Says how many it were.
     ///
     /// # Errors
     /// Entries of which it is not said may be dead as well: to ask again is safe.
     pub async fn bury(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
-        self.engine.bury(which, reason.to_owned()).await
+        self.engine.bury(which, one_line(reason)).await
     }
 
     /// Deletes dead letters and entries that are done, with their ids: where the sender delivers such an event again, it is handled

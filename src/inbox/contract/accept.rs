@@ -13,7 +13,7 @@ pub(super) async fn of_many_copies_one_is_new(subject: Subject) {
     assert_eq!(new, 1);
     let same = Accepted::Duplicate { same_body: true };
     assert_eq!(answers.iter().filter(|&&a| a == same).count(), 63);
-    assert_eq!(subject.list(Which::default()).await.len(), 1);
+    assert_eq!(subject.list(Selection::default()).await.len(), 1);
 }
 
 pub(super) async fn a_duplicate_tells_another_body(subject: Subject) {
@@ -96,7 +96,7 @@ pub(super) async fn the_retention_ends(subject: Subject) {
         subject.pass(1).await;
         subject.lease(ask(1)).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
-        if subject.list(Which::default()).await.is_empty() {
+        if subject.list(Selection::default()).await.is_empty() {
             assert_eq!(subject.accept(&entry("evt_1")).await, Accepted::New);
             return;
         }

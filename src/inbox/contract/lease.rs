@@ -200,9 +200,9 @@ pub(super) async fn times_without_end_are_no_fault(subject: Subject) {
     assert_ne!(batch.next_in, Some(Duration::ZERO));
     let again = subject.accept(&entry("evt_3")).await;
     assert_eq!(again, Accepted::Duplicate { same_body: true });
-    let long_ago = Which {
+    let long_ago = Selection {
         older_than: Some(Duration::MAX),
-        ..Which::default()
+        ..Selection::default()
     };
     assert!(subject.list(long_ago).await.is_empty());
 }

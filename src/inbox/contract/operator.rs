@@ -27,7 +27,11 @@ pub(super) async fn lists_are_in_order_and_in_pages(subject: Subject) {
     assert!(ids.is_sorted());
     let page = async |after, most| {
         let page = Page { after, most };
-        let found = subject.engine.list(Which::default(), page).await.unwrap();
+        let found = subject
+            .engine
+            .list(Selection::default(), page)
+            .await
+            .unwrap();
         found.iter().map(|listed| listed.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 3).await, ids[..3]);
@@ -59,14 +63,14 @@ pub(super) async fn lists_are_of_what_is_asked_for(subject: Subject) {
 
     subject.pass(3).await;
     subject.with(&["young"]).await;
-    let old = Which {
+    let old = Selection {
         older_than: Some(subject.units(2)),
-        ..Which::default()
+        ..Selection::default()
     };
     assert_eq!(subject.names(old).await.len(), 5);
-    let zero = Which {
+    let zero = Selection {
         older_than: Some(Duration::ZERO),
-        ..Which::default()
+        ..Selection::default()
     };
     assert_eq!(subject.names(zero).await.len(), 6);
 }
@@ -140,7 +144,7 @@ pub(super) async fn what_waits_is_buried(subject: Subject) {
         subject.listed("dead").await.last_error.unwrap(),
         "no such row"
     );
-    assert_eq!(bury(Which::default()).await.unwrap(), 2);
+    assert_eq!(bury(Selection::default()).await.unwrap(), 2);
     for name in ["failed", "queued"] {
         let listed = subject.listed(name).await;
         assert_eq!(listed.state, EntryState::Dead);
@@ -161,14 +165,14 @@ pub(super) async fn what_is_over_is_purged(subject: Subject) {
     for state in [EntryState::Queued, EntryState::Running] {
         assert_eq!(purge(in_state(state)).await, 0, "{state:?}");
     }
-    let age = |state, units| Which {
+    let age = |state, units| Selection {
         state: Some(state),
         older_than: Some(subject.units(units)),
-        ..Which::default()
+        ..Selection::default()
     };
     assert_eq!(purge(age(EntryState::Dead, 200)).await, 0);
     assert_eq!(purge(in_state(EntryState::Dead)).await, 1);
-    assert_eq!(subject.names(Which::default()).await.len(), 4);
+    assert_eq!(subject.names(Selection::default()).await.len(), 4);
     let done = subject.listed("done").await.id;
     assert_eq!(purge(by(done)).await, 1);
     assert_eq!(purge(by(done)).await, 0);
@@ -188,8 +192,11 @@ pub(super) async fn what_is_over_is_purged(subject: Subject) {
     }
     subject.pass(2).await;
     assert_eq!(purge(age(EntryState::Dead, 1)).await, jobs.len() as u64);
-    assert_eq!(subject.names(Which::default()).await, ["running", "failed"]);
-    assert_eq!(purge(Which::default()).await, 0);
+    assert_eq!(
+        subject.names(Selection::default()).await,
+        ["running", "failed"]
+    );
+    assert_eq!(purge(Selection::default()).await, 0);
 }
 
 pub(super) async fn numbers_are_counted(subject: Subject) {
@@ -216,7 +223,7 @@ pub(super) async fn numbers_are_counted(subject: Subject) {
     // Neither what is done nor what is dead waits.
     subject
         .engine
-        .bury(Which::default(), "by hand".to_owned())
+        .bury(Selection::default(), "by hand".to_owned())
         .await
         .unwrap();
     let counted = stats().await;

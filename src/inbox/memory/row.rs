@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::dedupe::ClaimToken;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, Which};
+use crate::inbox::engine::{EntryId, EntryState, Listed, Selection};
 use crate::inbox::entry::Entry;
 
 /// 35 years: so that times without end add up to one that is far, and overflow nothing.
@@ -30,7 +30,7 @@ impl Row {
         matches!(self.state, EntryState::Queued | EntryState::Running) && self.until <= now
     }
 
-    pub(super) fn is(&self, id: EntryId, which: &Which, now: Duration) -> bool {
+    pub(super) fn is(&self, id: EntryId, which: &Selection, now: Duration) -> bool {
         let age = now.saturating_sub(self.accepted);
         which.id.is_none_or(|wanted| wanted == id)
             && which

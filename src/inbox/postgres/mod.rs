@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use self::clean::Cleaner;
 use self::notify::Wire;
 use super::durable::Inbox;
-use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Which};
+use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
@@ -150,7 +150,7 @@ impl Engine for Table {
         self.wire.changed()
     }
 
-    fn list(&self, which: Which, page: Page) -> StoreFuture<'_, Vec<Listed>> {
+    fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
         StoreFuture::boxed(operate::list(&self.postgres, which, page))
     }
 
@@ -158,7 +158,7 @@ impl Engine for Table {
         StoreFuture::boxed(operate::show(&self.postgres, id))
     }
 
-    fn retry(&self, which: Which) -> StoreFuture<'_, u64> {
+    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
             let retried = operate::retry(&self.postgres, which).await?;
             self.wire.tell();
@@ -166,11 +166,11 @@ impl Engine for Table {
         })
     }
 
-    fn bury(&self, which: Which, reason: String) -> StoreFuture<'_, u64> {
+    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(operate::bury(&self.postgres, which, reason))
     }
 
-    fn purge(&self, which: Which) -> StoreFuture<'_, u64> {
+    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(operate::purge(&self.postgres, which))
     }
 
@@ -192,16 +192,6 @@ fn seconds(time: Duration) -> f64 {
 
 fn at_most(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// What is kept of why something failed: some KiB, cut where a character ends, and without NUL, which a text can't have here.
-fn reason(text: &str) -> String {
-    const MOST: usize = 4 * 1024;
-    let mut end = text.len().min(MOST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].replace('\0', "\u{fffd}")
 }
 
 #[cfg(all(test, unix))]

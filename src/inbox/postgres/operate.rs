@@ -8,9 +8,9 @@ use ::tokio_postgres::types::{ToSql, Type};
 use super::lease::time;
 use super::row::{column, entry, listed, unsigned};
 use super::schema::{DEAD, DONE, ENTRY, LISTED, QUEUED, RUNNING};
-use super::{at_most, reason, seconds};
+use super::{at_most, seconds};
 use crate::error::StoreError;
-use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Which};
+use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
 
@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// So many entries are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// The conditions of a `Which`, as parameters 1 to 4. Those that are not asked for are left out, so that an index is used for the rest.
-fn conditions(which: &Which) -> String {
+/// The conditions of a `Selection`, as parameters 1 to 4. Those that are not asked for are left out, so that an index is used for the rest.
+fn conditions(which: &Selection) -> String {
     let mut text = String::from("id > $5");
     for (is_asked, condition) in [
         (which.id.is_some(), " AND id = $1"),
@@ -42,7 +42,7 @@ fn conditions(which: &Which) -> String {
 async fn ask(
     postgres: &Postgres,
     statement: &str,
-    which: &Which,
+    which: &Selection,
     page: Page,
     text: Option<&str>,
 ) -> Result<Vec<Row>, StoreError> {
@@ -80,7 +80,7 @@ async fn ask(
 
 pub(super) async fn list(
     postgres: &Postgres,
-    which: Which,
+    which: Selection,
     page: Page,
 ) -> Result<Vec<Listed>, StoreError> {
     let statement = format!(
@@ -105,7 +105,7 @@ pub(super) async fn show(
     }
 }
 
-pub(super) async fn retry(postgres: &Postgres, which: Which) -> Result<u64, StoreError> {
+pub(super) async fn retry(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
     const RETRY: &str = "UPDATE hookgate_inbox i
 SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
     in_chunks(postgres, &which, "state IN (0, 3)", RETRY, None).await
@@ -113,15 +113,15 @@ SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen W
 
 pub(super) async fn bury(
     postgres: &Postgres,
-    which: Which,
+    which: Selection,
     why: String,
 ) -> Result<u64, StoreError> {
     const BURY: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, "state = 0", BURY, Some(&reason(&why))).await
+    in_chunks(postgres, &which, "state = 0", BURY, Some(&why)).await
 }
 
-pub(super) async fn purge(postgres: &Postgres, which: Which) -> Result<u64, StoreError> {
+pub(super) async fn purge(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
     const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
     in_chunks(postgres, &which, "state IN (2, 3)", PURGE, None).await
 }
@@ -130,7 +130,7 @@ pub(super) async fn purge(postgres: &Postgres, which: Which) -> Result<u64, Stor
 /// before it.
 async fn in_chunks(
     postgres: &Postgres,
-    which: &Which,
+    which: &Selection,
     states: &str,
     change: &str,
     text: Option<&str>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 
 use super::schema::{DEAD, DONE, QUEUED, durable};
-use super::{reason, seconds};
+use super::seconds;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::error::StoreError;
 use crate::inbox::engine::{End, EntryId};
@@ -52,8 +52,8 @@ pub(super) async fn settle(
     let is_returned = matches!(end, End::Return);
     let (state, after, error) = match end {
         End::Done => (DONE, Duration::ZERO, None),
-        End::Retry { after, error } => (QUEUED, after, Some(reason(&error))),
-        End::Dead { error } => (DEAD, Duration::ZERO, Some(reason(&error))),
+        End::Retry { after, error } => (QUEUED, after, Some(error)),
+        End::Dead { error } => (DEAD, Duration::ZERO, Some(error)),
         End::Return => (QUEUED, Duration::ZERO, None),
     };
     let types = [

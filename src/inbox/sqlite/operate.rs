@@ -3,7 +3,6 @@
 use rusqlite::{Connection, Result, Statement, params};
 
 use super::command::Deed;
-use super::settle::shortened;
 use super::units::state_number;
 use crate::inbox::engine::{EntryId, EntryState};
 
@@ -43,10 +42,7 @@ impl<'c> Operating<'c> {
         for id in ids {
             count += match deed {
                 Deed::Retry => self.retry.execute(params![id.0, now, state]),
-                Deed::Bury { reason } => {
-                    self.bury
-                        .execute(params![id.0, now, state, shortened(reason)])
-                }
+                Deed::Bury { reason } => self.bury.execute(params![id.0, now, state, reason]),
                 Deed::Purge => self.purge.execute(params![id.0, state]),
             }? as u64;
         }

@@ -8,9 +8,6 @@ use super::units::millis;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId};
 
-/// No handler's error takes more than this of the file.
-const ERROR_BYTES: usize = 4_096;
-
 pub(super) struct Settling<'c> {
     held: Statement<'c>,
     renew: Statement<'c>,
@@ -85,37 +82,15 @@ impl<'c> Settling<'c> {
             }
             End::Retry { after, error } => {
                 self.retry
-                    .execute(params![id.0, now, millis(*after), shortened(error)])?;
+                    .execute(params![id.0, now, millis(*after), error])?;
             }
             End::Dead { error } => {
-                self.dead.execute(params![id.0, now, shortened(error)])?;
+                self.dead.execute(params![id.0, now, error])?;
             }
             End::Return => {
                 self.give_back.execute(params![id.0, now])?;
             }
         }
         Ok(Ownership::Held)
-    }
-}
-
-pub(super) fn shortened(error: &str) -> &str {
-    let mut end = error.len().min(ERROR_BYTES);
-    while !error.is_char_boundary(end) {
-        end -= 1;
-    }
-    &error[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_error_is_cut_between_two_characters() {
-        assert_eq!(shortened("short"), "short");
-        let long = "é".repeat(ERROR_BYTES);
-        assert_eq!(shortened(&long).len(), ERROR_BYTES);
-        let odd = format!("x{long}");
-        assert_eq!(shortened(&odd).len(), ERROR_BYTES - 1);
     }
 }

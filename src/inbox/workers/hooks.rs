@@ -9,6 +9,7 @@ use crate::caught::caught;
 use crate::delivery::Delivery;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, Listed};
+use crate::inbox::line::one_line;
 use crate::layer::{Chain, Reason};
 use crate::outcome::Outcome;
 
@@ -145,9 +146,6 @@ fn call<T>(hook: Option<&Hook<T>>, told: &T) {
     }
 }
 
-/// The most bytes of an error that are kept with an entry.
-pub(super) const ERROR_BYTES: usize = 512;
-
 /// What is kept with an entry of a try that failed: one line of bounded length, made of the outcome's name, and of what the handler gave
 /// as its reason. No body, no header.
 pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
@@ -164,20 +162,6 @@ pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
     one_line(&line)
 }
 
-/// At most [`ERROR_BYTES`], with nothing in it that could end a line or steer a terminal.
-pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for char in text.chars() {
-        let char = if char.is_control() { ' ' } else { char };
-        if line.len() + char.len_utf8() > ERROR_BYTES - '…'.len_utf8() {
-            line.push('…');
-            break;
-        }
-        line.push(char);
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +169,7 @@ mod tests {
     use std::fmt;
 
     #[test]
-    fn an_error_is_one_line_of_bounded_length() {
+    fn an_error_is_one_line() {
         let reason: Reason = Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(
             "first\nsecond\r\u{1b}[2Jthird",
         ));
@@ -195,19 +179,6 @@ mod tests {
         assert_eq!(
             error_line(Outcome::Failed(Failure::Panicked), None),
             "panicked"
-        );
-        for letter in ["x", "ä", "€", "🦀"] {
-            let long = one_line(&letter.repeat(1_000));
-            assert!(
-                long.len() <= ERROR_BYTES && long.len() > ERROR_BYTES - 8,
-                "{}",
-                long.len()
-            );
-            assert!(long.ends_with('…'));
-        }
-        assert_eq!(
-            one_line(&"x".repeat(ERROR_BYTES - 3)).len(),
-            ERROR_BYTES - 3
         );
     }
 

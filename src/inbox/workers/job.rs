@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
 use super::ask::ask;
-use super::hooks::{Fate, LostLease, Tried, error_line, one_line};
+use super::hooks::{Fate, LostLease, Tried, error_line};
 use super::lease::Lease;
 use super::request::request;
 use super::trace::Trace;
@@ -21,6 +21,7 @@ use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
+use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, bounded, judge};
 use crate::outcome::{Failure, Outcome};
 

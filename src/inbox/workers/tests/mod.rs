@@ -21,7 +21,7 @@ use super::{Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Tried, Worker
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::delivery::Delivery;
-use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Which};
+use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::Entry;
 use crate::inbox::memory::{Fault, MemoryEngine};
 use crate::inbox::{Accepted, Inbox};
@@ -144,9 +144,9 @@ impl Bench {
     }
 
     async fn listed(&self, id: &str) -> Listed {
-        let which = Which {
+        let which = Selection {
             event_id: Some(id.into()),
-            ..Which::default()
+            ..Selection::default()
         };
         let page = Page {
             after: None,

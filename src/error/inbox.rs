@@ -29,7 +29,7 @@ pub struct InboxError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InboxErrorKind {
-    /// The folder is not there, or the file where none is to be made.
+    /// The folder is not there, or, where none is to be made, the file is not, or it is empty.
     Missing,
     /// File or folder may not be read and written by this program.
     Denied,

@@ -56,6 +56,13 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     // Before anything is changed: it may be somebody else's.
     match schema::whose(&writer).map_err(failed)? {
         Whose::Ours => {}
+        Whose::New if !options.create => {
+            return Err(InboxError::new(
+                InboxErrorKind::Missing,
+                path,
+                "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
+            ));
+        }
         Whose::New => {
             durably(&writer, path)?;
             schema::create(&writer).map_err(failed)?;

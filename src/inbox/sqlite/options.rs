@@ -61,7 +61,7 @@ impl InboxOptions {
         self
     }
 
-    /// Opens a file that is there, and makes none: for tools that look into an inbox.
+    /// Opens an inbox that is there, and makes none, not in an empty file either: for tools that look into one.
     pub fn existing(mut self) -> Self {
         self.create = false;
         self

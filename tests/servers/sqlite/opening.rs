@@ -36,6 +36,10 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
     let existing = InboxOptions::default().existing().open(at("none.db"));
     assert_eq!(existing.unwrap_err().kind(), InboxErrorKind::Missing);
     assert!(!at("none.db").exists());
+    fs::write(at("empty"), "").unwrap();
+    let existing = InboxOptions::default().existing().open(at("empty"));
+    assert_eq!(existing.unwrap_err().kind(), InboxErrorKind::Missing);
+    assert_eq!(fs::read(at("empty")).unwrap().len(), 0);
 
     fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
     let (kind, words) = refused(&at("text"));

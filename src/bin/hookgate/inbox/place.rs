@@ -76,14 +76,6 @@ impl Place {
 
 fn open_file(path: &Path) -> Result<Inbox, Fault> {
     const ADVICE: &str = "look up the path in the receiver, where it opens its inbox, and run this as the receiver's user; this command makes no inbox";
-    // It would become one.
-    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0) {
-        let message = format!(
-            "{} is empty: no receiver has made an inbox of it",
-            path.display()
-        );
-        return Err(Fault::new(Class::Input, message).advise(ADVICE));
-    }
     let opening = InboxOptions::default().existing().patience(PATIENCE);
     opening.open(path).map_err(|error| {
         const MESSAGE: &str = "the inbox can't be opened";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use ::redis::{Client, RedisResult, cmd};
+use ::redis::{Client, cmd};
 use tokio::time::timeout;
 
 use super::check;
@@ -181,7 +181,7 @@ where
             let lease = lease.to_string();
             let arguments = [&running[..], lease.as_bytes()];
             let looked = LOOK.run(&mut connection, &key, &arguments).await;
-            let (found, left): (Option<Vec<u8>>, i64) = query(looked)?;
+            let (found, left): (Option<Vec<u8>>, i64) = looked.map_err(store_error)?;
             match (found, full) {
                 (Some(found), _) => {
                     return Ok(match parse(&found)? {
@@ -211,12 +211,11 @@ where
     ) -> Result<Ownership, StoreError> {
         let key = record::key(&self.prefix, key);
         let mut connection = self.connection.clone();
-        Ok(
-            match query(script.run(&mut connection, &key, arguments).await)? {
-                0 => Ownership::Lost,
-                _ => Ownership::Held,
-            },
-        )
+        let changed = script.run(&mut connection, &key, arguments).await;
+        Ok(match changed.map_err(store_error)? {
+            0 => Ownership::Lost,
+            _ => Ownership::Held,
+        })
     }
 
     fn limited<'a, T>(
@@ -230,10 +229,6 @@ where
                 .unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })
     }
-}
-
-fn query<T>(answered: RedisResult<T>) -> Result<T, StoreError> {
-    answered.map_err(store_error)
 }
 
 fn parse(found: &[u8]) -> Result<(u8, ClaimToken), StoreError> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
 
-use super::row::{column, unreadable};
+use super::row::column;
 use super::schema::durable;
 use super::seconds;
 use crate::error::{StoreError, StoreErrorKind};
@@ -87,6 +87,6 @@ pub(super) async fn accept(
             };
         }
     }
-    let why = unreadable("others store and forget the same id all the time");
+    let why = "others store and forget the same id all the time";
     Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(why))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ::tokio_postgres::Error;
@@ -13,6 +13,7 @@ use super::failure;
 use super::micros;
 use super::migration::Migration;
 use super::pool::Postgres;
+use super::task::Task;
 use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -113,7 +114,7 @@ pub struct PostgresStore {
 #[derive(Default)]
 struct Sweeping {
     claims: AtomicU32,
-    under_way: AtomicBool,
+    task: Task,
 }
 
 impl PostgresStore {
@@ -193,15 +194,13 @@ impl PostgresStore {
         if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
             return;
         }
-        if self.sweeping.under_way.swap(true, Ordering::Acquire) {
-            return;
-        }
-        let (postgres, sweeping) = (self.postgres.clone(), Arc::clone(&self.sweeping));
-        tokio::spawn(async move {
-            for table in [FORGET_CLAIMS, super::effects::FORGET_EFFECTS] {
-                sweep(&postgres, table).await;
+        self.sweeping.task.run(|| {
+            let postgres = self.postgres.clone();
+            async move {
+                for table in [FORGET_CLAIMS, super::effects::FORGET_EFFECTS] {
+                    sweep(&postgres, table).await;
+                }
             }
-            sweeping.under_way.store(false, Ordering::Release);
         });
     }
 }

@@ -128,6 +128,7 @@ mod failure;
 mod forget;
 mod migration;
 mod pool;
+mod task;
 
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ pub use forget::forget;
 pub use migration::{MIGRATIONS, Migration, migrate};
 pub use pool::Postgres;
 #[cfg(feature = "inbox")]
-pub(crate) use {failure::store as store_error, pool::PATIENCE};
+pub(crate) use {failure::store as store_error, pool::PATIENCE, task::Task};
 
 /// For an interval of the server, which has no more than this hundred years.
 fn micros(time: Duration) -> i64 {

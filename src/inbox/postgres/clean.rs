@@ -1,18 +1,14 @@
 //! Forgets what was handled and whose retention is over: a little at a time, beside the work.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
-use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::StoreError;
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, Task};
 
 /// Each process looks so often, where it has workers.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -28,7 +24,7 @@ const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
 pub(super) struct Cleaner {
     postgres: Postgres,
     last: Mutex<Option<Monotonic>>,
-    runs: Arc<AtomicBool>,
+    task: Task,
 }
 
 impl Cleaner {
@@ -36,26 +32,24 @@ impl Cleaner {
         Self {
             postgres,
             last: Mutex::new(None),
-            runs: Arc::default(),
+            task: Task::default(),
         }
     }
 
     /// In the background, where it is time for it.
     pub(super) fn clean(&self) {
-        if !self.is_time() || self.runs.swap(true, Ordering::AcqRel) {
+        if !self.is_time() {
             return;
         }
-        let running = Running(Arc::clone(&self.runs));
-        let postgres = self.postgres.clone();
-        if let Ok(handle) = Handle::try_current() {
-            handle.spawn(async move {
-                let _running = running;
+        self.task.run(|| {
+            let postgres = self.postgres.clone();
+            async move {
                 // An error ends it: the next time is soon enough.
                 while !postgres.is_busy() && forget(&postgres).await.is_ok_and(|all| !all) {
                     sleep(PAUSE).await;
                 }
-            });
-        }
+            }
+        });
     }
 
     fn is_time(&self) -> bool {
@@ -73,13 +67,4 @@ impl Cleaner {
 async fn forget(postgres: &Postgres) -> Result<bool, StoreError> {
     let forgotten = postgres.query(FORGET, &[Type::INT8], &[&CHUNK]).await?;
     Ok(forgotten.len() < usize::try_from(CHUNK).unwrap_or_default())
-}
-
-/// A clean-up under way, also one that is cut off.
-struct Running(Arc<AtomicBool>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
 }

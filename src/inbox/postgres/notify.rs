@@ -4,17 +4,15 @@
 //! other, each with its flush, so that those of many senders could share none (32 at a time took ten times as long). It carries no more than who sent it, and one
 //! says as much as many: they are sent at most every few milliseconds. Lost ones cost no more than the workers' interval.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::dedupe::ClaimToken;
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, Task};
 
 const CHANNEL: &str = "hookgate_inbox";
 /// No more than one notification of a process in this time.
@@ -98,32 +96,5 @@ impl Wire {
                 }
             }
         });
-    }
-}
-
-/// A task that runs from when it is first needed until this is dropped, also where the runtime that it began on has ended.
-#[derive(Default)]
-struct Task(Mutex<Option<JoinHandle<()>>>);
-
-impl Task {
-    fn run<F>(&self, work: impl FnOnce() -> F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let mut task = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Handle::try_current()
-                .ok()
-                .map(|handle| handle.spawn(work()));
-        }
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        let task = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = task {
-            task.abort();
-        }
     }
 }

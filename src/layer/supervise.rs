@@ -123,29 +123,29 @@ pub(super) async fn supervise<F: Future, R, E>(
 }
 
 /// Polls what is not ours to its end, to the order to abort, or to its limit, whichever comes first. All that it holds is free when this
-/// returns: what a handler holds must be so before its event is.
-pub(crate) async fn bounded<F: Future>(
+/// is ready: what a handler holds must be so before its event is.
+pub(crate) fn bounded<F: Future>(
     mut future: Pin<&mut Option<CatchUnwind<F>>>,
     mut aborted: Pin<&mut impl Future>,
     mut limit: impl FnMut(&mut Context<'_>) -> Poll<()>,
-) -> Handled<F::Output> {
-    let handled = poll_fn(|context| {
-        let Some(running) = future.as_mut().as_pin_mut() else {
-            return Poll::Ready(Handled::Panicked);
+) -> impl Future<Output = Handled<F::Output>> {
+    // No async function, which keeps each argument twice.
+    poll_fn(move |context| {
+        let handled = if let Some(running) = future.as_mut().as_pin_mut() {
+            if let Poll::Ready(answer) = running.poll(context) {
+                answer.map_or(Handled::Panicked, Handled::Answered)
+            } else if aborted.as_mut().poll(context).is_ready() {
+                Handled::Aborted(Failure::Drained)
+            } else if limit(context).is_ready() {
+                Handled::Aborted(Failure::RunLimit)
+            } else {
+                return Poll::Pending;
+            }
+        } else {
+            Handled::Panicked
         };
-        if let Poll::Ready(answer) = running.poll(context) {
-            return Poll::Ready(answer.map_or(Handled::Panicked, Handled::Answered));
-        }
-        if aborted.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Handled::Aborted(Failure::Drained));
-        }
-        if limit(context).is_ready() {
-            return Poll::Ready(Handled::Aborted(Failure::RunLimit));
-        }
-        Poll::Pending
+        // A future can panic in its destructor too.
+        let _ = caught(|| future.set(None));
+        Poll::Ready(handled)
     })
-    .await;
-    // A future can panic in its destructor too.
-    let _ = caught(|| future.set(None));
-    handled
 }

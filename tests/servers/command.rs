@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookgate::inbox::{Backoff, Workers};
 use hookgate::layer::IntoAnswer as _;
-use hookgate::postgres::{Postgres, migrate};
+use hookgate::postgres::Postgres;
 use hookgate::testing::delivery;
 use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Folder, PostgresServer};
+use crate::support::{Folder, PostgresServer, migrated};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// Far more than anything takes, so that a busy machine fails no test.
@@ -291,22 +291,16 @@ fn url(server: &PostgresServer, rest: &str) -> String {
     )
 }
 
-async fn migrated(server: &PostgresServer) -> Postgres {
-    let config = Config::from_str(&server.config()).unwrap();
-    let (client, connection) = config.connect(NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    migrate(&client).await.unwrap();
-    drop(client);
-    connection.await.unwrap().unwrap();
-    Postgres::new(config, NoTls)
+fn database(server: &PostgresServer) -> Postgres {
+    Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
-    let Some(server) = PostgresServer::start(&[]) else {
+    let Some(server) = migrated(&[]).await else {
         return;
     };
-    let inbox = Inbox::on_postgres(&migrated(&server).await);
+    let inbox = Inbox::on_postgres(&database(&server));
     let place = Place {
         options: vec!["--database-url-env".into(), "INBOX_URL".into()],
         url: Some(url(&server, "")),

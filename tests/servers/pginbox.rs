@@ -8,29 +8,14 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use hookgate::inbox::{EntryState, Page, Selection};
-use hookgate::postgres::{Postgres, migrate};
+use hookgate::postgres::Postgres;
 use hookgate::testing::delivery;
 use hookgate::{Accepted, Delivery, Inbox, Sink, StoreError};
-use tokio_postgres::{Client, Config, NoTls};
-
-use crate::support::PostgresServer;
+use tokio_postgres::{Config, NoTls};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// Far more than anything takes, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-async fn client_at(config: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// A server with its tables.
-async fn migrated(settings: &[&str]) -> Option<PostgresServer> {
-    let server = PostgresServer::start(settings)?;
-    migrate(&client_at(&server.config()).await).await.unwrap();
-    Some(server)
-}
 
 fn inbox(config: &str) -> Inbox {
     Inbox::on_postgres(&Postgres::new(Config::from_str(config).unwrap(), NoTls))

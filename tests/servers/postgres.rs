@@ -12,23 +12,8 @@ mod transaction;
 
 use std::str::FromStr;
 
-use hookgate::postgres::{Postgres, migrate};
-use tokio_postgres::{Client, Config, NoTls};
-
-use crate::support::PostgresServer;
-
-async fn client_at(config: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// A server with its tables.
-async fn migrated(settings: &[&str]) -> Option<PostgresServer> {
-    let server = PostgresServer::start(settings)?;
-    migrate(&client_at(&server.config()).await).await.unwrap();
-    Some(server)
-}
+use hookgate::postgres::Postgres;
+use tokio_postgres::{Config, NoTls};
 
 fn database(config: &str) -> Postgres {
     Postgres::new(Config::from_str(config).unwrap(), NoTls)

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::ledger::{Ledger, Step};
 use super::role::{behind, claims, serve};
 use super::sender::{self, SECRET};
-use crate::support::{Child, Folder, PostgresServer, RedisServer, free_port, given};
+use crate::support::{Child, Folder, PostgresServer, RedisServer, client_at, free_port, given};
 
 /// Far more than anything here takes, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -253,7 +253,7 @@ impl Receiving {
     async fn record(&self) -> Vec<String> {
         let store = &self.stage.store;
         if store.starts_with("host=") {
-            let client = super::round::connect(store).await;
+            let client = client_at(store).await;
             let rows = client.query("SELECT c::text FROM hookgate_claims c ORDER BY 1", &[]);
             return rows.await.unwrap().iter().map(|row| row.get(0)).collect();
         }

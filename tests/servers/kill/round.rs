@@ -12,13 +12,12 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use hookgate::Inbox;
 use hookgate::inbox::{EntryState, Page, Selection};
-use tokio_postgres::{Client, NoTls};
 
 use super::ledger::{Account, Follower, Ledger};
 use super::processes::{Process, clock_in, set_clock};
 use super::role::{Role, TRIES, Task};
 use super::sender::Sender;
-use crate::support::{Folder, PostgresServer, RedisServer, free_port, given};
+use crate::support::{Folder, PostgresServer, RedisServer, client_at, free_port, given};
 
 /// Far more than anything here takes, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -313,14 +312,8 @@ async fn entries(inbox: &Inbox) -> HashMap<String, (EntryState, Option<String>)>
     }
 }
 
-pub async fn connect(config: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(config, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
 pub async fn tables(config: &str) {
-    let client = connect(config).await;
+    let client = client_at(config).await;
     hookgate::postgres::migrate(&client).await.unwrap();
     let effects = "CREATE TABLE effects (event_id text NOT NULL, process bigint NOT NULL)";
     client.batch_execute(effects).await.unwrap();
@@ -328,7 +321,7 @@ pub async fn tables(config: &str) {
 
 /// Exactly one effect an event.
 async fn effects(config: &str, sent: &[String], report: &mut Report) {
-    let client = connect(config).await;
+    let client = client_at(config).await;
     let rows = client.query("SELECT event_id FROM effects", &[]);
     let rows: Vec<String> = rows.await.unwrap().iter().map(|row| row.get(0)).collect();
     let distinct: HashSet<&String> = rows.iter().collect();

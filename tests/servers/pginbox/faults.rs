@@ -9,7 +9,7 @@ use hookgate::StoreErrorKind;
 use hookgate::inbox::{RunningWorkers, Workers};
 
 use super::*;
-use crate::support::{Fault, Proxy};
+use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
 
 /// A call's second, and as much again and more for a machine that is busy.
 const SOON: Duration = Duration::from_secs(5);

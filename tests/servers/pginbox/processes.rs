@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use hookgate::inbox::{RunningWorkers, Workers};
 
 use super::*;
-use crate::support::{self, Child, Folder};
+use crate::support::{self, Child, Folder, migrated};
 
 /// Writes a line, whole, from whichever process.
 fn note(file: &Path, line: &str) {

@@ -3,7 +3,10 @@
 use axum::http::StatusCode;
 use hookgate::inbox::{RunningWorkers, Workers};
 
+use tokio_postgres::Client;
+
 use super::*;
+use crate::support::{client_at, migrated};
 
 /// Workers that would find nothing by themselves while a test runs.
 fn patient(inbox: &Inbox) -> RunningWorkers {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, migrate};
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresStore};
 
-use super::{client_at, patient};
-use crate::support::{Folder, PostgresServer, program};
+use super::patient;
+use crate::support::{Folder, PostgresServer, client_at, program};
 
 const HOUR: i64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);

@@ -13,8 +13,7 @@ use hookgate::Secret;
 use hookgate::testing::Signer;
 use tokio_postgres::Client;
 
-use super::client_at;
-use crate::support::{Fault, PostgresServer, Proxy, Server, free_port};
+use crate::support::{Fault, PostgresServer, Proxy, Server, client_at, free_port};
 
 const SECRET: &str = "whsec_made_up_for_the_kill_test";
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -16,8 +16,8 @@ use hookgate::{
 };
 use tower::ServiceExt;
 
-use super::{client_at, database, migrated, patient};
-use crate::support::{Fault, PostgresServer, Proxy};
+use super::{database, patient};
+use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
 
 /// The sender hears nothing after this.
 const SENDER_WAITS: Duration = Duration::from_secs(5);

@@ -2,8 +2,8 @@
 
 use hookgate::PostgresStore;
 
-use super::{database, migrated};
-use crate::support::{PostgresServer, one_run_in_two_processes};
+use super::database;
+use crate::support::{PostgresServer, migrated, one_run_in_two_processes};
 
 #[test]
 fn one_run_of_256_racers_in_two_processes() {

@@ -7,8 +7,8 @@ use hookgate::{
     ClaimToken, DedupeStore, EventKey, PostgresErrorKind, PostgresStore, StoreErrorKind,
 };
 
-use super::{client_at, migrated, patient};
-use crate::support::PostgresServer;
+use super::patient;
+use crate::support::{PostgresServer, client_at, migrated};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_migrate_at_once_do_not_meet() {

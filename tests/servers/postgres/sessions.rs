@@ -9,7 +9,8 @@ use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresSt
 use hookgate::{StoreError, StoreErrorKind};
 use tokio_postgres::{Config, NoTls};
 
-use super::{client_at, database, migrated, patient};
+use super::{database, patient};
+use crate::support::{client_at, migrated};
 
 const LEASE: Duration = Duration::from_secs(600);
 

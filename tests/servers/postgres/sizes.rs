@@ -1,6 +1,6 @@
 //! How much room an id takes: what the module's page says is what is measured here.
 
-use super::{client_at, migrated};
+use crate::support::{client_at, migrated};
 
 /// A hundred thousand ids, claimed and committed one by one as the store does.
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, DedupeStore, PostgresStore};
 
-use super::{client_at, migrated, patient};
+use super::patient;
+use crate::support::{client_at, migrated};
 
 /// Each store in a schema of its own.
 struct Schemas {

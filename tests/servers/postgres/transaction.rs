@@ -6,7 +6,7 @@ use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, forget};
 use hookgate::{EventKey, PostgresError, PostgresErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
-use super::{client_at, migrated};
+use crate::support::{PostgresServer, client_at, migrated};
 
 const BODY: &[u8] = br#"{"id":"evt_1"}"#;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,15 +36,19 @@ async fn remembered(client: &Client) -> i64 {
     client.query_one(count, &[]).await.unwrap().get(0)
 }
 
+/// A server, and two who have transactions there.
+async fn two_clients() -> Option<(PostgresServer, Client, Client)> {
+    let server = migrated(&["fsync=off"]).await?;
+    let config = server.config();
+    let (first, second) = (client_at(&config).await, client_at(&config).await);
+    Some((server, first, second))
+}
+
 #[tokio::test]
 async fn a_claim_goes_with_its_transaction() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
+    let Some((_server, mut first, mut second)) = two_clients().await else {
         return;
     };
-    let (mut first, mut second) = (
-        client_at(&server.config()).await,
-        client_at(&server.config()).await,
-    );
     for (number, level) in LEVELS.into_iter().enumerate() {
         let id = &format!("evt_{number}");
         // Held while it is open: answered at once, and without harm to the one that asks.
@@ -85,13 +89,9 @@ async fn a_claim_goes_with_its_transaction() {
 /// The other transaction commits after this one has begun, and before it claims.
 #[tokio::test]
 async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
+    let Some((_server, mut first, mut second)) = two_clients().await else {
         return;
     };
-    let (mut first, mut second) = (
-        client_at(&server.config()).await,
-        client_at(&server.config()).await,
-    );
     for (number, level) in LEVELS.into_iter().enumerate() {
         let id = &format!("evt_{number}");
         let late = begin(&mut second, level).await;
@@ -175,13 +175,9 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
 /// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else goes on.
 #[tokio::test]
 async fn a_lock_of_the_same_number_is_held_for_once() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
+    let Some((_server, mut client, mut other)) = two_clients().await else {
         return;
     };
-    let (mut client, mut other) = (
-        client_at(&server.config()).await,
-        client_at(&server.config()).await,
-    );
     let values = event("evt_1");
     let number = i64::from_be_bytes(values.key()[..8].try_into().unwrap());
     for level in LEVELS {
@@ -240,11 +236,9 @@ async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
 
 #[tokio::test]
 async fn a_savepoint_takes_its_claim_along() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
+    let Some((_server, mut client, mut other)) = two_clients().await else {
         return;
     };
-    let mut client = client_at(&server.config()).await;
-    let mut other = client_at(&server.config()).await;
     for level in LEVELS {
         let mut outer = begin(&mut client, level).await;
         let inner = outer.transaction().await.unwrap();

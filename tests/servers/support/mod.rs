@@ -1,6 +1,7 @@
 //! Servers, what stands between them and their clients, and deliveries.
 
 mod child;
+mod client;
 mod folder;
 mod postgres;
 mod proxy;
@@ -9,6 +10,7 @@ mod redis;
 mod server;
 
 pub use child::{Child, given};
+pub use client::{client_at, migrated};
 pub use folder::Folder;
 pub use postgres::PostgresServer;
 pub use proxy::{Fault, Proxy};

@@ -1,6 +1,5 @@
 //! The processes of a loop: killed, and started again on the same port and with the same task.
 
-use std::path::Path;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -58,38 +57,4 @@ impl Process {
         self.task.seed = chance.u64(..);
         self.begin();
     }
-}
-
-/// What makes a process and its children read their wall clock `seconds` ahead, as the file says at any time. The monotonic clock stays.
-pub fn clock_in(file: &Path) -> Option<Vec<(String, String)>> {
-    let libraries = [
-        "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
-        "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
-    ];
-    let Some(library) = libraries.into_iter().find(|file| Path::new(file).exists()) else {
-        assert!(
-            std::env::var_os("HOOKGATE_REQUIRE_TOOLS").is_none(),
-            "libfaketime is missing: scripts/test installs it"
-        );
-        println!("left out, for want of libfaketime");
-        return None;
-    };
-    let pairs = [
-        ("LD_PRELOAD", library),
-        ("FAKETIME_TIMESTAMP_FILE", file.to_str().unwrap()),
-        ("FAKETIME_NO_CACHE", "1"),
-        ("DONT_FAKE_MONOTONIC", "1"),
-    ];
-    Some(
-        pairs
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
-    )
-}
-
-/// Sets that clock, for all who read it.
-pub fn set_clock(file: &Path, ahead: i64) {
-    let next = file.with_extension("next");
-    std::fs::write(&next, format!("{ahead:+}\n")).unwrap();
-    std::fs::rename(&next, file).unwrap();
 }

@@ -14,10 +14,10 @@ use hookgate::Inbox;
 use hookgate::inbox::{EntryState, Page, Selection};
 
 use super::ledger::{Account, Follower, Ledger};
-use super::processes::{Process, clock_in, set_clock};
+use super::processes::Process;
 use super::role::{Role, TRIES, Task};
 use super::sender::Sender;
-use crate::support::{Folder, PostgresServer, RedisServer, client_at, free_port, given};
+use crate::support::{Folder, PostgresServer, RedisServer, Skew, client_at, free_port, given};
 
 /// Far more than anything here takes, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -123,13 +123,13 @@ impl Topology {
         let mut chance = Rng::with_seed(seed);
 
         let folder = Folder::new();
-        let clock = folder.path().join("clock");
-        let environment = if self.clock_jumps {
-            set_clock(&clock, 0);
-            clock_in(&clock)?
+        let clock = if self.clock_jumps {
+            Some(Skew::within(folder.path())?)
         } else {
-            Vec::new()
+            None
         };
+        let environment = clock.as_ref().map(|clock| clock.environment(&[]));
+        let environment = environment.unwrap_or_default();
         let mut server = Server::start(self.engine, &folder)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -190,14 +190,16 @@ impl Topology {
                 thread::sleep(Duration::from_millis(chance.u64(0..800)));
             }
             process.restart(&mut chance);
-            if self.clock_jumps && chance.bool() {
+            if let Some(clock) = &clock
+                && chance.bool()
+            {
                 let ahead = if chance.bool() { 3_600 } else { -3_600 };
                 let ahead = if sender.ahead.load(Ordering::SeqCst) == 0 {
                     ahead
                 } else {
                     0
                 };
-                set_clock(&clock, ahead);
+                clock.set(ahead);
                 sender.ahead.store(ahead, Ordering::SeqCst);
                 report.jumps += 1;
             }
@@ -206,9 +208,9 @@ impl Topology {
                 next_crash = report.kills + wanted.map_or(6, |kills| (kills / 6).max(6));
             }
         }
-        if self.clock_jumps {
+        if let Some(clock) = &clock {
             // This process reads the inbox too, and by its own clock.
-            set_clock(&clock, 0);
+            clock.set(0);
             sender.ahead.store(0, Ordering::SeqCst);
         }
         sender.stop.store(true, Ordering::SeqCst);

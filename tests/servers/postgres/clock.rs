@@ -1,14 +1,12 @@
 //! A server whose clock is set by an hour: leases and retentions go by it, and a claim in a transaction does not.
 
-use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, migrate};
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresStore};
 
 use super::patient;
-use crate::support::{Folder, PostgresServer, client_at, program};
+use crate::support::{Folder, PostgresServer, Skew, client_at};
 
 const HOUR: i64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);
@@ -16,32 +14,25 @@ const RETAIN: Duration = Duration::from_secs(48 * 3600);
 
 struct Skewed {
     server: PostgresServer,
-    folder: Folder,
+    skew: Skew,
+    _folder: Folder,
 }
 
 impl Skewed {
     fn start() -> Option<Self> {
-        program("faketime", &[])?;
         let folder = Folder::new();
-        let skew = folder.path().join("skew");
-        fs::write(&skew, "+0").unwrap();
-        let environment = [
-            ("LD_PRELOAD", faketime().display().to_string()),
-            ("FAKETIME_TIMESTAMP_FILE", skew.display().to_string()),
-            ("FAKETIME_NO_CACHE", "1".to_owned()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-        ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value));
-        let server = PostgresServer::start_in(&["fsync=off"], environment.to_vec())?;
-        Some(Self { server, folder })
+        let skew = Skew::within(folder.path())?;
+        let server = PostgresServer::start_in(&["fsync=off"], skew.environment(&[]))?;
+        Some(Self {
+            server,
+            skew,
+            _folder: folder,
+        })
     }
 
     /// Sets its clock to that of this machine and so much, and waits until it shows.
     async fn set(&self, seconds: i64) {
-        // One step: a file that is read half written would be another time.
-        let next = self.folder.path().join("next");
-        fs::write(&next, format!("{seconds:+}")).unwrap();
-        fs::rename(next, self.folder.path().join("skew")).unwrap();
+        self.skew.set(seconds);
         let client = client_at(&self.server.config()).await;
         let time = "SELECT extract(epoch FROM clock_timestamp())::bigint";
         let until = Instant::now() + Duration::from_secs(60);
@@ -55,12 +46,6 @@ impl Skewed {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
-}
-
-fn faketime() -> PathBuf {
-    let folders = fs::read_dir("/usr/lib").unwrap();
-    let files = folders.map(|entry| entry.unwrap().path().join("faketime/libfaketimeMT.so.1"));
-    files.into_iter().find(|file| file.exists()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use hookgate::Ownership::{Held, Lost};
 use hookgate::{DedupeStore, RedisStore};
 
 use super::{Direct, key, token, until};
-use crate::support::{Folder, RedisServer, program};
+use crate::support::{Folder, RedisServer, Skew};
 
 const HOUR: u64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);
@@ -20,37 +20,27 @@ const SCHEDULE: Duration = Duration::from_secs(26 * HOUR + 36 * 60);
 
 struct Skewed {
     server: RedisServer,
-    folder: Folder,
+    skew: Skew,
+    _folder: Folder,
 }
 
 impl Skewed {
     fn start() -> Option<Self> {
-        program("faketime", &[])?;
         let folder = Folder::new();
-        let skew = folder.path().join("skew");
-        fs::write(&skew, "+0").unwrap();
+        let skew = Skew::within(folder.path())?;
         // Redis' own allocator asks for the time before libfaketime can answer; with that of the C library first, it does not.
-        let preloaded = format!("{}:{}", faketime()?.display(), c_library()?.display());
-        let environment = [
-            ("LD_PRELOAD", preloaded),
-            ("FAKETIME_TIMESTAMP_FILE", skew.display().to_string()),
-            ("FAKETIME_NO_CACHE", "1".to_owned()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-        ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value));
-        let server = RedisServer::start_in(&[], environment.to_vec())?;
-        Some(Self { server, folder })
+        let environment = skew.environment(&[c_library()?]);
+        let server = RedisServer::start_in(&[], environment)?;
+        Some(Self {
+            server,
+            skew,
+            _folder: folder,
+        })
     }
 
     /// Sets its clock to that of this machine and so much, and waits until it shows.
     async fn set(&self, seconds: i64) {
-        // One step: a file that is read half written would be another time.
-        let (next, skew) = (
-            self.folder.path().join("next"),
-            self.folder.path().join("skew"),
-        );
-        fs::write(&next, format!("{seconds:+}")).unwrap();
-        fs::rename(next, skew).unwrap();
+        self.skew.set(seconds);
         let shown = async || {
             let (theirs, _): (i64, i64) = Direct::to(&self.server.url()).await.say("TIME").await;
             let ours = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
@@ -58,13 +48,6 @@ impl Skewed {
         };
         until(|off| *off < 10, shown).await;
     }
-}
-
-/// Where Debian keeps it.
-fn faketime() -> Option<PathBuf> {
-    let folders = fs::read_dir("/usr/lib").ok()?.flatten();
-    let mut files = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
-    files.find(|file| file.exists())
 }
 
 /// That of this process, by its own account.

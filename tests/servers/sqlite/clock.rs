@@ -1,9 +1,7 @@
 //! The machine's clock is set by an hour, forward and back, under a process that works.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +10,7 @@ use hookgate::inbox::{Backoff, Workers};
 use hookgate::{Accepted, Delivery, Inbox, Receiver, Sink};
 
 use super::{RETAIN, delivery, receiver, until};
-use crate::support::{Child, Folder, given, program};
+use crate::support::{Child, Folder, Skew, given};
 
 const HOUR: u64 = 3_600;
 
@@ -24,26 +22,18 @@ fn an_hour_forward_and_back_loses_nothing() {
             .build();
         return runtime.unwrap().block_on(work(Path::new(&folder)));
     }
-    let Some(faketime) = program("faketime", &[]) else {
+    let folder = Folder::new();
+    let Some(skew) = Skew::within(folder.path()) else {
         return;
     };
-    // What it preloads, without what it sets besides: this test sets the clock by a file.
-    let preload = Command::new(faketime)
-        .args(["-f", "+0", "printenv", "LD_PRELOAD"])
-        .output();
-    let preload = String::from_utf8(preload.unwrap().stdout).unwrap();
-    let folder = Folder::new();
-    let clock = folder.path().join("clock");
-    fs::write(&clock, "+0\n").unwrap();
+    let environment = skew.environment(&[]);
+    let environment: Vec<_> = environment
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
     let mut child = Child::start_under(
         &[],
-        &[
-            ("LD_PRELOAD", preload.trim()),
-            ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
-            ("FAKETIME_NO_CACHE", "1"),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-            ("DONT_FAKE_MONOTONIC", "1"),
-        ],
+        &environment,
         "sqlite::clock::an_hour_forward_and_back_loses_nothing",
         folder.path().to_str().unwrap(),
     );
@@ -59,6 +49,7 @@ struct Runs {
 }
 
 async fn work(folder: &Path) {
+    let skew = Skew::within(folder).unwrap();
     let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
     let receiver = receiver();
     let runs = Arc::new(Mutex::new(Runs::default()));
@@ -94,7 +85,7 @@ async fn work(folder: &Path) {
             }
         })
         .unwrap();
-    for (round, jump) in ["+0", "+3600", "+0", "-3600", "+0"].into_iter().enumerate() {
+    for (round, jump) in [0, 3_600, 0, -3_600, 0].into_iter().enumerate() {
         for name in ["works", "fails"] {
             accept(&inbox, &receiver, &format!("evt_{name}_{round}")).await;
         }
@@ -108,7 +99,7 @@ async fn work(folder: &Path) {
             inbox.stats().await.unwrap().retrying > 0
         })
         .await;
-        set(folder, jump);
+        set(&skew, jump);
     }
     until("all are done", async || {
         inbox.stats().await.unwrap().done == 10
@@ -125,7 +116,7 @@ async fn work(folder: &Path) {
         }
     }
     // What was done is known at any time.
-    set(folder, "+3600");
+    set(&skew, 3_600);
     for round in 0..5 {
         let again = delivery(&receiver, &format!("evt_works_{round}"));
         let accepted = inbox.accept(&again, RETAIN).await.unwrap();
@@ -138,17 +129,16 @@ async fn accept(inbox: &Inbox, receiver: &Receiver, id: &str) {
     assert_eq!(accepted, Accepted::New);
 }
 
-fn set(folder: &Path, jump: &str) {
+fn set(skew: &Skew, jump: i64) {
     let seconds = || {
         SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap()
             .as_secs()
     };
-    fs::write(folder.join("clock"), "+0\n").unwrap();
+    skew.set(0);
     let real = seconds();
-    fs::write(folder.join("clock"), format!("{jump}\n")).unwrap();
-    let (now, offset) = (seconds(), jump.parse::<i64>().unwrap());
-    let expected = real.checked_add_signed(offset).unwrap();
+    skew.set(jump);
+    let (now, expected) = (seconds(), real.checked_add_signed(jump).unwrap());
     assert!(now.abs_diff(expected) < HOUR / 2, "the clock is not set");
 }

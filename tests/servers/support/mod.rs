@@ -8,6 +8,7 @@ mod proxy;
 mod race;
 mod redis;
 mod server;
+mod skew;
 
 pub use child::{Child, given};
 pub use client::{client_at, migrated};
@@ -17,3 +18,4 @@ pub use proxy::{Fault, Proxy};
 pub use race::one_run_in_two_processes;
 pub use redis::RedisServer;
 pub use server::{Server, free_port, program};
+pub use skew::Skew;

@@ -1,0 +1,19 @@
+//! Connections to a PostgreSQL of a test's own.
+
+use hookgate::postgres::migrate;
+use tokio_postgres::{Client, NoTls};
+
+use super::PostgresServer;
+
+pub async fn client_at(config: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(config, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A server with its tables.
+pub async fn migrated(settings: &[&str]) -> Option<PostgresServer> {
+    let server = PostgresServer::start(settings)?;
+    migrate(&client_at(&server.config()).await).await.unwrap();
+    Some(server)
+}

@@ -25,6 +25,12 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
     let servers = servers(cmd("INFO").query_async(connection).await)?;
     let count = servers.len();
     let mut appends = false;
+    if let [(None, Some(info))] = &servers[..]
+        && Info(info).is("cluster_enabled", "1")
+    {
+        let risk = share(connection).await?;
+        found.extend(risk.map(|risk| Finding { server: None, risk }));
+    }
     for (server, info) in servers {
         // One server's name is known to whoever connected to it.
         let server = server.filter(|_| count > 1);
@@ -80,6 +86,25 @@ fn servers(read: Result<Value, DriverError>) -> Result<Vec<Told>, RedisError> {
             .collect()),
         Ok(info) => Ok(vec![(None, text(info))]),
         Err(error) if refused(&error) => Ok(vec![(None, None)]),
+        Err(error) => Err(unreachable(error)),
+    }
+}
+
+/// Of a cluster that is asked as if it were one server: whether others of it keep a share of the events.
+async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, RedisError> {
+    let unread = Some(Risk::Unread {
+        what: "CLUSTER INFO",
+    });
+    match cmd("CLUSTER").arg("INFO").query_async(connection).await {
+        Ok(info) => {
+            let info = text(info).unwrap_or_default();
+            match Info(&info).get("cluster_size").map(str::parse) {
+                Some(Ok(primaries @ 2..)) => Ok(Some(Risk::OneNode { primaries })),
+                Some(Ok(_)) => Ok(None),
+                _ => Ok(unread),
+            }
+        }
+        Err(error) if refused(&error) => Ok(unread),
         Err(error) => Err(unreachable(error)),
     }
 }
@@ -275,6 +300,22 @@ mod tests {
         assert_eq!(checked(nodes(["7.2.4", "7.2.4"])).unwrap().servers(), 2);
         let error = checked(nodes(["7.2.4", "6.2.0"])).unwrap_err();
         assert_eq!(error.kind(), RedisErrorKind::TooOld);
+    }
+
+    #[test]
+    fn one_node_is_no_cluster() {
+        let asked = |size: &str| {
+            let text = format!("cluster_enabled:1\r\n{size}maxmemory:0\r\naof_enabled:1\r\n");
+            let findings = checked(Value::BulkString(text.into())).unwrap();
+            findings.iter().next().unwrap().risk().clone()
+        };
+        let three = Risk::OneNode { primaries: 3 };
+        assert_eq!(asked("cluster_size:3\r\n"), three);
+        assert!(three.forgets());
+        // It has all of them.
+        assert_ne!(asked("cluster_size:1\r\n"), Risk::OneNode { primaries: 1 });
+        let what = "CLUSTER INFO";
+        assert_eq!(asked(""), Risk::Unread { what });
     }
 
     /// Some managed servers leave lines out.

@@ -77,6 +77,11 @@ impl fmt::Display for Finding {
 pub enum Risk {
     /// It is a replica: it refuses every claim.
     Replica,
+    /// It is one node of a cluster, asked as if it were a server by itself: it refuses the events that other nodes keep.
+    OneNode {
+        /// How many primaries have a share.
+        primaries: u64,
+    },
     /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an end, so `volatile-…` forgets them too.
     Evicts {
         /// The setting `maxmemory-policy`.
@@ -108,7 +113,9 @@ impl Risk {
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {
-            Self::Replica | Self::Evicts { .. } | Self::NoAppendOnlyFile => true,
+            Self::Replica | Self::OneNode { .. } | Self::Evicts { .. } | Self::NoAppendOnlyFile => {
+                true
+            }
             // Whatever it is, it is about the last moments.
             Self::Unread { what } => *what != "appendfsync",
             _ => false,
@@ -120,6 +127,10 @@ impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replica => f.write_str("this is a replica, which takes no claims: connect to the primary"),
+            Self::OneNode { primaries } => write!(
+                f,
+                "this is one of a cluster's {primaries} primaries, which refuses the events of the others: connect with redis' ClusterClient"
+            ),
             Self::Evicts { policy } => write!(
                 f,
                 "ids are forgotten when memory is full (maxmemory-policy is {policy}): set maxmemory-policy to noeviction"

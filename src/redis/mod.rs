@@ -92,7 +92,7 @@
 //! # Cluster
 //! Feature `cluster-async` of the crate `redis`. Each call is about one key, so it goes to one node; when a node is gone, its share of
 //! the events is refused until another has taken over or it is back. [`check`](RedisStore::check) looks at every primary,
-//! `appendfsync` alone is read of one.
+//! `appendfsync` alone is read of one; of a store that connects to one node alone, which refuses the events of the others, it says so.
 //! ```no_run
 //! use std::time::Duration;
 //! use hookgate::RedisStore;

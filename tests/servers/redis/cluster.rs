@@ -108,6 +108,21 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     nodes.sort();
     assert_eq!(named, nodes);
     findings.strict().unwrap();
+    // Asked as if it were a server by itself, a node refuses what is not its own, and the check says why.
+    let alone = RedisStore::connect(&cluster.nodes[0].url()).await.unwrap();
+    let found = alone.check().await.unwrap();
+    let first = found.iter().next().unwrap();
+    assert_eq!(*first.risk(), Risk::OneNode { primaries: 3 });
+    let error = found.strict().unwrap_err();
+    assert!(format!("{error:?}").contains("ClusterClient"), "{error:?}");
+    let mut refused = 0;
+    for number in 0..30 {
+        let claimed = alone
+            .claim(&key(&format!("alone-{number}")), token(), LONG)
+            .await;
+        refused += usize::from(claimed.is_err());
+    }
+    assert!((1..30).contains(&refused), "{refused}");
     // One of them alone.
     let mut odd = Direct::to(&cluster.nodes[1].url()).await;
     let _: () = odd

@@ -344,3 +344,62 @@ async fn a_server_that_became_a_replica_is_left() {
     let _: () = direct.say("REPLICAOF NO ONE").await;
     recovered(&store).await;
 }
+
+/// It takes connections before it has read what it keeps, and says so to whoever asks: nothing is claimed anew meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {
+    let Some(mut server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let (event, holder) = (key("event"), token());
+    store.claim(&event, holder, LONG).await.unwrap();
+    store.commit(&event, holder, LONG).await.unwrap();
+    let mut direct = Direct::to(&server.url()).await;
+    for number in 0..2_000 {
+        let _: () = direct.say(&format!("SET other-{number} value")).await;
+    }
+    let _: () = direct.say("SAVE").await;
+    // A millisecond each, and a look at who asks now and then.
+    server.restart_with(&[
+        "--key-load-delay",
+        "1000",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ]);
+    let claimed = async || store.claim(&event, token(), LONG).await;
+    let reads = |claimed: &Result<_, hookgate::StoreError>| {
+        let Err(error) = claimed else {
+            panic!("it was to read for longer");
+        };
+        format!("{error:?}").contains("loading the dataset")
+    };
+    let refused = until(reads, claimed).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
+    let known = until(Result::is_ok, claimed).await.unwrap();
+    assert_eq!(known, Done { by: holder });
+}
+
+/// An operator sets a password, and takes it back: calls fail meanwhile, and the store comes back by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_that_is_asked_for_all_at_once_is_an_error_until_it_is_not() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let store = RedisStore::connect(&server.url()).await.unwrap();
+    recovered(&store).await;
+    let mut direct = Direct::to(&server.url()).await;
+    let _: () = direct.say("CONFIG SET requirepass made_up").await;
+    let _: u64 = direct.say("CLIENT KILL TYPE normal SKIPME yes").await;
+    let refused = until(
+        |claimed: &Result<_, hookgate::StoreError>| {
+            let text = format!("{claimed:?}");
+            text.contains("NOAUTH") || text.contains("uthentication")
+        },
+        async || store.claim(&key("event"), token(), LONG).await,
+    )
+    .await;
+    assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    let _: () = direct.say("CONFIG SET requirepass ").await;
+    recovered(&store).await;
+}

@@ -211,6 +211,34 @@ async fn waits_end_in_time() {
     }
 }
 
+/// No answer comes, and no error either: each kind of call gives up by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_call_ends_in_time_where_nothing_is_answered() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    let config = PostgresServer::config_at(proxy.address);
+    let store = PostgresStore::new(&database(&config).with_connections(1));
+    let (key, token) = (EventKey::new("s", "1"), ClaimToken::new(b"{}"));
+    let lease = Duration::from_secs(60);
+    macro_rules! silent {
+        ($call:expr) => {
+            // It stands, and has asked this before.
+            while $call.await.is_err() {}
+            proxy.set(Fault::DropReplies);
+            let answered = tokio::time::timeout(SENDER_WAITS, $call).await;
+            let error = answered.expect("it waits on").unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::TimedOut, "{error:?}");
+            proxy.set(Fault::None);
+        };
+    }
+    silent!(store.claim(&key, token, lease));
+    silent!(store.renew(&key, token, lease));
+    silent!(store.commit(&key, token, lease));
+    silent!(store.release(&key, token));
+}
+
 /// What the server answers becomes a kind; and whoever is told that a server takes no writes asks another one the next time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_says_becomes_a_kind() {

@@ -139,7 +139,7 @@ pub use forget::forget;
 pub use migration::{MIGRATIONS, Migration, migrate};
 pub use pool::Postgres;
 #[cfg(feature = "inbox")]
-pub(crate) use {failure::store as store_error, pool::PATIENCE, task::Task};
+pub(crate) use {failure::store as store_error, task::Task};
 
 /// For an interval of the server, which has no more than this hundred years.
 fn micros(time: Duration) -> i64 {

@@ -22,7 +22,7 @@ use crate::error::{StoreError, StoreErrorKind};
 const CONNECTIONS: usize = 8;
 /// No call takes longer, with its wait for a connection: a little less than the second that a store's call gets, so that it
 /// ends here, with a reason.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(900);
+const PATIENCE: Duration = Duration::from_millis(900);
 /// How often a statement is asked that had no luck: as often as there are connections, any of which may be the stale one.
 const ASKED: u32 = 8;
 
@@ -210,13 +210,8 @@ impl Postgres {
         }
     }
 
-    /// A connection, for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
-    pub(crate) async fn client(&self) -> Result<Lent, StoreError> {
-        self.client_within(self.patience).await
-    }
-
-    async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
+    /// A connection, also for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
+    pub(crate) async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
         // Waits are bounded here and not by the pool, which may be the user's own.
         let patient = Timeouts {
             wait: None,

@@ -14,6 +14,10 @@ use crate::error::StoreError;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::postgres::Postgres;
 
+/// Longer than the server's own limit of 5 s for a statement, so that it is the server that gives up, and undoes it: a lease whose answer
+/// nobody waits for would be nobody's, and a try used up. Workers can wait; what they hold is renewed beside it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The entries that are due, locked, the longest due first. What others are leasing in this moment is passed over.
 ///
 /// By the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
@@ -72,7 +76,8 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
 pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
     let rows = postgres
-        .query(
+        .query_within(
+            PATIENCE,
             &LEASE,
             &TYPES,
             &[

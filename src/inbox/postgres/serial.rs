@@ -14,11 +14,11 @@ use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
-use super::lease::{Asked, NEXT, TAKEN, TYPES, columns, due, time};
+use super::lease::{Asked, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
 use super::row::column;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
-use crate::postgres::{PATIENCE, Postgres, store_error};
+use crate::postgres::{Postgres, store_error};
 
 /// Of an entry `i`: its row runs, under a lease that holds, or in this process.
 const ROW_RUNS: &str = "EXISTS (SELECT FROM hookgate_inbox r
@@ -74,7 +74,7 @@ pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, Store
 async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
     // Dropped before it is kept, it is closed, and the server rolls back.
-    let client = postgres.client().await?;
+    let client = postgres.client_within(PATIENCE).await?;
     let (first, second) = {
         let mut types = TYPES;
         let first = client.prepare_typed_cached(&CANDIDATES, &types[..3]).await;

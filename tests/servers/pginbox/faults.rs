@@ -238,3 +238,33 @@ async fn workers_outlive_their_server() {
     assert_eq!(handled.lock().unwrap().len(), 2);
     workers.shutdown(PATIENCE).await;
 }
+
+/// The server goes on with a lease that nobody waits for any more, and each of those uses up a try of an entry that never ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_takes_long_is_waited_for() {
+    /// Longer than a delivery would wait for its insert.
+    const SLOW: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END';
+      CREATE TRIGGER slow BEFORE UPDATE ON hookgate_inbox FOR EACH ROW WHEN (NEW.state = 1 AND OLD.state = 0) EXECUTE FUNCTION slow()";
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    client.batch_execute(SLOW).await.unwrap();
+    let inbox = inbox(&server.config());
+    for serial in [false, true] {
+        let id = format!("evt_serial_{serial}");
+        until_accepted(&inbox, &id).await;
+        let (workers, handled) = work(&inbox, serial);
+        let began = Instant::now();
+        while !handled.lock().unwrap().contains(&id) {
+            assert!(began.elapsed() < PATIENCE, "it is never handled");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        workers.shutdown(PATIENCE).await;
+        let page = Page::first(2);
+        let listed = inbox.list(Selection::all().event_id(&id), page).await;
+        let listed = listed.unwrap();
+        assert_eq!((listed[0].state, listed[0].tries), (EntryState::Done, 1));
+    }
+}

@@ -15,7 +15,7 @@
 //!   the entry is queued again, until its next lease.
 //! - What is settled as `Retry` waits for its time also where the same is settled again.
 //! - `next_in` is never zero because of an entry that nobody may take now: one of `except`, or one whose row runs elsewhere.
-//! - The row of an entry in `except` runs, whatever the clock says of its lease.
+//! - An entry in `except` runs, and its row with it, whatever the engine says of its state and its lease.
 //! - `Selection` without a state means all the states that the call is for; with another state it means none.
 //! - A time without end is none that overflows.
 
@@ -90,6 +90,7 @@ fn all() -> Vec<(&'static str, Test)> {
         lease::a_late_holder_without_successor_still_holds,
         lease::a_renewal_lengthens,
         lease::excepted_entries_are_left_alone,
+        lease::an_excepted_entry_is_left_alone_where_it_waits,
         lease::the_time_of_the_next_one_is_told,
         lease::times_without_end_are_no_fault,
         settle::a_settlement_can_be_repeated,
@@ -104,6 +105,7 @@ fn all() -> Vec<(&'static str, Test)> {
         rows::a_failed_entry_does_not_hold_its_row,
         rows::an_excepted_entry_holds_its_row,
         rows::a_lease_that_ended_frees_its_row,
+        rows::ended_leases_of_a_row_that_runs_are_nobodys_hurry,
         rows::many_lessors_keep_rows_apart,
         operator::lists_are_in_order_and_in_pages,
         operator::lists_are_of_what_is_asked_for,

@@ -137,7 +137,7 @@ impl Engine for MemoryEngine {
             let mut busy: HashSet<_> = rows
                 .iter()
                 .filter(|(id, row)| {
-                    row.state == EntryState::Running && (row.until > now || excepted.contains(id))
+                    (row.state == EntryState::Running && row.until > now) || excepted.contains(id)
                 })
                 .filter_map(|(_, row)| Some(*row.entry.row?.as_bytes()))
                 .collect();

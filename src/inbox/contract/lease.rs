@@ -162,6 +162,34 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
 }
 
+/// Its lease has ended, another one has taken the entry and given it back, and the first run goes on here.
+pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subject) {
+    subject
+        .with_rows(&[("a", "a_1"), ("a", "a_2"), ("b", "b_1")])
+        .await;
+    for serial_by_row in [false, true] {
+        let job = subject.one().await;
+        subject.settle(&job, End::Return).await;
+        let without = Ask {
+            except: vec![job.id],
+            serial_by_row,
+            ..ask(9)
+        };
+        let batch = subject.lease(without).await;
+        let mut others = vec!["a_1", "a_2", "b_1"];
+        others.retain(|name| *name != job.entry.event_id);
+        if serial_by_row {
+            others.retain(|name| !name.starts_with("a_"));
+        }
+        let mut leased = events(&batch.jobs);
+        leased.sort_unstable();
+        assert_eq!(leased, others);
+        for other in &batch.jobs {
+            subject.settle(other, End::Return).await;
+        }
+    }
+}
+
 pub(super) async fn the_time_of_the_next_one_is_told(subject: Subject) {
     assert_eq!(subject.lease(ask(1)).await.next_in, None);
     subject.with(&["evt_1"]).await;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::*;
 
 impl Subject {
-    async fn with_rows(&self, entries: &[(&str, &str)]) {
+    pub(super) async fn with_rows(&self, entries: &[(&str, &str)]) {
         for (row, name) in entries {
             assert_eq!(self.accept(&entry_of(row, name)).await, Accepted::New);
         }
@@ -84,6 +84,18 @@ pub(super) async fn a_lease_that_ended_frees_its_row(subject: Subject) {
     if next[0].id == stale.id {
         assert_eq!(subject.renew(&stale, LONG).await, Ownership::Lost);
     }
+}
+
+pub(super) async fn ended_leases_of_a_row_that_runs_are_nobodys_hurry(subject: Subject) {
+    subject.with_rows(&[("a", "a_1"), ("a", "a_2")]).await;
+    // As workers do that keep no rows apart.
+    let both = subject.lease(ask_for(2, subject.units(1))).await.jobs;
+    assert_eq!(both.len(), 2);
+    subject.pass(2).await;
+    assert_eq!(subject.lease(serial(9)).await.jobs.len(), 1);
+    let none = subject.lease(serial(9)).await;
+    assert!(none.jobs.is_empty());
+    assert_ne!(none.next_in, Some(Duration::ZERO));
 }
 
 pub(super) async fn many_lessors_keep_rows_apart(subject: Subject) {

@@ -20,9 +20,10 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
 use crate::postgres::{Postgres, store_error};
 
-/// Of an entry `i`: its row runs, under a lease that holds, or in this process.
-const ROW_RUNS: &str = "EXISTS (SELECT FROM hookgate_inbox r
-    WHERE r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND (r.due_at > statement_timestamp() OR r.id = ANY ($2)))";
+/// Of an entry `i`: its row runs, under a lease that holds, or in this process, whatever the table says of that.
+const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
+    WHERE r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
+  OR i.row_key = ANY (ARRAY (SELECT r.row_key FROM hookgate_inbox r WHERE r.id = ANY ($2) AND r.row_key IS NOT NULL)))";
 
 /// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry whose last try is over needs none.
 pub(super) static CANDIDATES: LazyLock<String> = LazyLock::new(|| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, narrow};
@@ -26,19 +26,9 @@ fn row_at(row: &rusqlite::Row<'_>, column: usize) -> Result<Option<Row>> {
     Ok(blob.and_then(|blob| blob.try_into().ok()))
 }
 
-/// Whether it is the entry that can't be read, and not the file.
-fn is_unreadable(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::FromSqlConversionFailure(..)
-            | Error::InvalidColumnType(..)
-            | Error::IntegralValueOutOfRange(..)
-            | Error::Utf8Error(..)
-    )
-}
-
 pub(super) struct Leasing<'c> {
     running: Statement<'c>,
+    row_of: Statement<'c>,
     ended: Statement<'c>,
     queued: Statement<'c>,
     next_row: Statement<'c>,
@@ -71,8 +61,9 @@ impl<'c> Leasing<'c> {
         let prepare = |sql: &str| connection.prepare(sql);
         Ok(Self {
             running: prepare(
-                "SELECT id, row, until FROM entries WHERE state = 1 AND row IS NOT NULL",
+                "SELECT row FROM entries WHERE state = 1 AND row IS NOT NULL AND until > ?1",
             )?,
+            row_of: prepare("SELECT row FROM entries WHERE id = ?1")?,
             ended: prepare(
                 "SELECT id, row, until, tries FROM entries WHERE state = 1 AND until <= ?1 ORDER BY until, id",
             )?,
@@ -90,7 +81,10 @@ impl<'c> Leasing<'c> {
             next_queued: prepare(
                 "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
             )?,
-            next_ended: prepare("SELECT id, until FROM entries WHERE state = 1 ORDER BY until")?,
+            // What has ended by now was looked at: whoever passed it over will tell when it is free.
+            next_ended: prepare(
+                "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
+            )?,
             lease: prepare(
                 "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3 WHERE id = ?1",
             )?,
@@ -112,7 +106,7 @@ impl<'c> Leasing<'c> {
             busy = self.busy_rows(&here, now)?;
         }
         let (ended, mut buried) = self.ended(ask, &here, &busy, now)?;
-        let queued = self.queued(ask, &mut busy, now)?;
+        let queued = self.queued(ask, &here, &mut busy, now)?;
 
         let more_later = ended.cut_short || queued.cut_short;
         let mut candidates = ended.candidates;
@@ -130,7 +124,7 @@ impl<'c> Leasing<'c> {
             match self.take(candidate.id, ask.lease, now) {
                 Ok(job) => jobs.push(job),
                 // It must not keep the others from their turn, which it would each time.
-                Err(error) if is_unreadable(&error) => {
+                Err(error) if row::is_unreadable(&error) => {
                     self.bury(candidate.id, now, UNREADABLE, &mut buried)?;
                 }
                 Err(error) => return Err(error),
@@ -150,18 +144,17 @@ impl<'c> Leasing<'c> {
         })
     }
 
-    /// Rows that another lease runs on, or a job of this process whatever its lease says.
+    /// Rows that another lease runs on, or a job of this process, whatever the file says of that.
     fn busy_rows(&mut self, here: &HashSet<i64>, now: i64) -> Result<HashSet<Row>> {
         let mut busy = HashSet::new();
-        let mut rows = self.running.query([])?;
+        let mut rows = self.running.query([now])?;
         while let Some(row) = rows.next()? {
-            let (id, until): (i64, i64) = (row.get(0)?, row.get(2)?);
-            let Some(of_row) = row_at(row, 1)? else {
-                continue;
-            };
-            if until > now || here.contains(&id) {
-                busy.insert(of_row);
-            }
+            busy.extend(row_at(row, 0)?);
+        }
+        drop(rows);
+        for id in here {
+            let of_row = self.row_of.query_row([id], |row| row_at(row, 0));
+            busy.extend(of_row.optional()?.flatten());
         }
         Ok(busy)
     }
@@ -220,20 +213,30 @@ impl<'c> Leasing<'c> {
         self.bury.execute(params![id, now, why])?;
         match self.listed.query_row([id], row::listed) {
             Ok(listed) => buried.push(listed),
-            Err(error) if is_unreadable(&error) => {}
+            Err(error) if row::is_unreadable(&error) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
     /// Entries that are due, one more than asked for where there are more. By rows, `busy` grows by those that were found.
-    fn queued(&mut self, ask: &Ask, busy: &mut HashSet<Row>, now: i64) -> Result<Found> {
+    fn queued(
+        &mut self,
+        ask: &Ask,
+        here: &HashSet<i64>,
+        busy: &mut HashSet<Row>,
+        now: i64,
+    ) -> Result<Found> {
         let mut found = Found::default();
         let mut passed_over = 0;
         let mut rows = self.queued.query([now])?;
         while let Some(row) = rows.next()? {
             if found.candidates.len() > ask.most {
                 return Ok(found);
+            }
+            let id = row.get(0)?;
+            if here.contains(&id) {
+                continue;
             }
             let of_row: Option<Row> = if ask.serial_by_row {
                 row_at(row, 1)?
@@ -250,13 +253,13 @@ impl<'c> Leasing<'c> {
             }
             found.candidates.push(Candidate {
                 due: row.get(2)?,
-                id: row.get(0)?,
+                id,
                 row: of_row,
             });
         }
         drop(rows);
         if found.cut_short {
-            self.by_rows(ask, busy, now, &mut found)?;
+            self.by_rows(ask, here, busy, now, &mut found)?;
         }
         Ok(found)
     }
@@ -266,11 +269,13 @@ impl<'c> Leasing<'c> {
     fn by_rows(
         &mut self,
         ask: &Ask,
+        here: &HashSet<i64>,
         busy: &mut HashSet<Row>,
         now: i64,
         found: &mut Found,
     ) -> Result<()> {
-        let known: HashSet<i64> = found.candidates.iter().map(|found| found.id).collect();
+        let mut known = here.clone();
+        known.extend(found.candidates.iter().map(|found| found.id));
         let most = i64::try_from(ask.most.saturating_add(known.len()).saturating_add(1));
         let mut rows = self
             .without_row
@@ -336,7 +341,7 @@ impl<'c> Leasing<'c> {
             .query_row([now], |row| row.get(0))
             .optional()?;
         let mut next = queued;
-        let mut rows = self.next_ended.query([])?;
+        let mut rows = self.next_ended.query([now])?;
         while let Some(row) = rows.next()? {
             let (id, until): (i64, i64) = (row.get(0)?, row.get(1)?);
             if !here.contains(&id) {

@@ -67,3 +67,14 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
 fn foreign(column: usize, error: crate::error::Malformed) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
+
+/// Whether it is the entry that can't be read, and not the file.
+pub(super) fn is_unreadable(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+    )
+}

@@ -44,9 +44,8 @@ impl Model {
         let (mut due, mut dead, mut busy) = (Vec::new(), Vec::new(), HashSet::new());
         for (id, entry) in &mut self.entries {
             match entry.state {
-                EntryState::Running if entry.until > now || excepted(id) => {
-                    busy.extend(row_of(entry.event));
-                }
+                _ if excepted(id) => busy.extend(row_of(entry.event)),
+                EntryState::Running if entry.until > now => busy.extend(row_of(entry.event)),
                 EntryState::Running if entry.tries >= ask.max_tries => {
                     (entry.state, entry.token) = (EntryState::Dead, None);
                     dead.push((entry.until, *id));

@@ -7,7 +7,7 @@ use ::tokio_postgres::types::{ToSql, Type};
 
 use super::lease::time;
 use super::row::{column, entry, listed, unsigned};
-use super::schema::{DEAD, DONE, ENTRY, LISTED, QUEUED, RUNNING};
+use super::schema::{ENTRY, LISTED};
 use super::{at_most, seconds};
 use crate::error::StoreError;
 use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
@@ -19,13 +19,19 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// So many entries are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// The conditions of a `Selection`, as parameters 1 to 4. Those that are not asked for are left out, so that an index is used for the rest.
+/// The conditions of a `Selection`, of which 1, 2 and 4 are parameters. Those that are not asked for are left out, and a state is written as the
+/// indexes have it, so that one of them is used.
 fn conditions(which: &Selection) -> String {
-    let mut text = String::from("id > $5");
+    let mut text = String::from(match which.state {
+        None => "id > $5",
+        Some(EntryState::Queued) => "id > $5 AND state < 2 AND state = 0",
+        Some(EntryState::Running) => "id > $5 AND state < 2 AND state = 1",
+        Some(EntryState::Done) => "id > $5 AND state = 2",
+        Some(EntryState::Dead) => "id > $5 AND state = 3",
+    });
     for (is_asked, condition) in [
         (which.id.is_some(), " AND id = $1"),
         (which.event_id.is_some(), " AND event_id = $2"),
-        (which.state.is_some(), " AND state = $3"),
         (
             which.older_than.is_some(),
             " AND accepted_at <= clock_timestamp() - $4 * interval '1 second'",
@@ -38,43 +44,41 @@ fn conditions(which: &Selection) -> String {
     text
 }
 
-/// Asks with the parameters of [`conditions`], the entry that it begins after, the number of entries, and a text.
+/// Of what [`ask`] is asked with.
+pub(super) const TYPES: [Type; 7] = [
+    Type::INT8,
+    Type::TEXT,
+    Type::INT8,
+    Type::FLOAT8,
+    Type::INT8,
+    Type::INT8,
+    Type::TEXT,
+];
+
+/// Asks with the parameters of [`conditions`], the last entry that is meant, the one that it begins after, the number of entries, and a
+/// text.
 async fn ask(
     postgres: &Postgres,
     statement: &str,
     which: &Selection,
+    last: Option<EntryId>,
     page: Page,
     text: Option<&str>,
 ) -> Result<Vec<Row>, StoreError> {
-    let types = [
-        Type::INT8,
-        Type::TEXT,
-        Type::INT2,
-        Type::FLOAT8,
-        Type::INT8,
-        Type::INT8,
-        Type::TEXT,
-    ];
-    let state = which.state.map(|state| match state {
-        EntryState::Queued => QUEUED,
-        EntryState::Running => RUNNING,
-        EntryState::Done => DONE,
-        EntryState::Dead => DEAD,
-    });
     let parameters: [&(dyn ToSql + Sync); 7] = [
         &which.id.map(|id| id.0),
         &which
             .event_id
             .as_deref()
             .map(|id| id.replace('\0', "\u{fffd}")),
-        &state,
+        &last.map(|last| last.0),
         &which.older_than.map(seconds),
         &page.after.map_or(i64::MIN, |after| after.0),
         &at_most(page.most),
         &text,
     ];
     postgres
-        .query_within(PATIENCE, statement, &types, &parameters)
+        .query_within(PATIENCE, statement, &TYPES, &parameters)
         .await
 }
 
@@ -87,7 +91,7 @@ pub(super) async fn list(
         "SELECT {LISTED} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
         conditions(&which)
     );
-    let rows = ask(postgres, &statement, &which, page, None).await?;
+    let rows = ask(postgres, &statement, &which, None, page, None).await?;
     rows.iter().map(listed).collect()
 }
 
@@ -105,10 +109,18 @@ pub(super) async fn show(
     }
 }
 
-pub(super) async fn retry(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
-    const RETRY: &str = "UPDATE hookgate_inbox i
+pub(super) const RETRY: &str = "UPDATE hookgate_inbox i
 SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, "state IN (0, 3)", RETRY, None).await
+
+pub(super) async fn retry(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
+    in_chunks(
+        postgres,
+        &which,
+        &[EntryState::Queued, EntryState::Dead],
+        RETRY,
+        None,
+    )
+    .await
 }
 
 pub(super) async fn bury(
@@ -118,47 +130,75 @@ pub(super) async fn bury(
 ) -> Result<u64, StoreError> {
     const BURY: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, "state = 0", BURY, Some(&why)).await
+    in_chunks(postgres, &which, &[EntryState::Queued], BURY, Some(&why)).await
 }
 
 pub(super) async fn purge(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
     const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, "state IN (2, 3)", PURGE, None).await
+    in_chunks(
+        postgres,
+        &which,
+        &[EntryState::Done, EntryState::Dead],
+        PURGE,
+        None,
+    )
+    .await
 }
 
-/// Changes what is meant and is in one of these states, a chunk at a time, in the order of their numbers. An error leaves what was changed
-/// before it.
+/// Changes what is meant and is in one of these states, a state after the other and a chunk at a time, in the order of their numbers. What
+/// comes after the command is not meant: else it might never end. An error leaves what was changed before it.
 async fn in_chunks(
     postgres: &Postgres,
     which: &Selection,
-    states: &str,
+    states: &[EntryState],
     change: &str,
     text: Option<&str>,
 ) -> Result<u64, StoreError> {
-    let statement = format!(
+    let last = postgres
+        .query_within(
+            PATIENCE,
+            "SELECT max(id) AS last FROM hookgate_inbox",
+            &[],
+            &[],
+        )
+        .await?;
+    let last = last.first().map(|row| column::<Option<i64>>(row, "last"));
+    let Some(last) = last.transpose()?.flatten().map(EntryId) else {
+        return Ok(0);
+    };
+    let mut all = 0;
+    for &state in states {
+        if which.state.is_some_and(|meant| meant != state) {
+            continue;
+        }
+        let which = which.clone().state(state);
+        let statement = chunk(&which, change);
+        let mut page = Page::first(CHUNK);
+        loop {
+            let rows = ask(postgres, &statement, &which, Some(last), page, text).await?;
+            let Some(row) = rows.first() else {
+                break;
+            };
+            let changed = unsigned(column(row, "changed")?);
+            all += changed;
+            page.after = column::<Option<i64>>(row, "last")?.map(EntryId);
+            if changed < CHUNK as u64 {
+                break;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Changes the next chunk of what is meant.
+pub(super) fn chunk(which: &Selection, change: &str) -> String {
+    format!(
         "WITH chosen AS MATERIALIZED (
-  SELECT id FROM hookgate_inbox WHERE {} AND {states} AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
+  SELECT id FROM hookgate_inbox WHERE {} AND id <= $3 AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
 ), changed AS ({change} RETURNING i.id)
 SELECT count(*) AS changed, max(id) AS last FROM changed",
         conditions(which)
-    );
-    let mut page = Page {
-        after: None,
-        most: CHUNK,
-    };
-    let mut all = 0;
-    loop {
-        let rows = ask(postgres, &statement, which, page, text).await?;
-        let Some(row) = rows.first() else {
-            return Ok(all);
-        };
-        let changed = unsigned(column(row, "changed")?);
-        all += changed;
-        page.after = column::<Option<i64>>(row, "last")?.map(EntryId);
-        if changed < CHUNK as u64 {
-            return Ok(all);
-        }
-    }
+    )
 }
 
 /// Counts what waits, runs or is dead from indexes. Of those that are done, a great many, only the first are counted; beyond them the

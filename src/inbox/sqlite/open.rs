@@ -84,6 +84,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
         }
     }
     durably(&writer, path)?;
+    flush_what_is_there(&writer).map_err(failed)?;
     let reader = connect(&file, options).map_err(failed)?;
     durably(&reader, path)?;
     reader
@@ -140,6 +141,13 @@ fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
     // The file may come from anywhere: what its schema calls can't do more than what it holds.
     set(connection, "trusted_schema", 0).map_err(failed)?;
     Ok(())
+}
+
+/// A process may have been killed between its write and its flush. What it wrote is read like all else, and a copy of it would be answered as
+/// known without ever being flushed: so the log is copied into the file, which flushes it first.
+fn flush_what_is_there(connection: &Connection) -> rusqlite::Result<()> {
+    // Where another process has it open all along, its next write flushes all that was before.
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
 /// Sets it, and says what it is now.

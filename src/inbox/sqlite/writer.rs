@@ -114,8 +114,7 @@ impl<'c> Writer<'c> {
         if group.is_empty() {
             return;
         }
-        let now = self.now();
-        let fault = match self.commit(&group, true, now) {
+        let fault = match self.commit(&group, true) {
             Ok(answers) => return self.answer(group, answers),
             Err(fault) => fault,
         };
@@ -132,7 +131,7 @@ impl<'c> Writer<'c> {
                 command.refuse(&fault);
             }
         } else {
-            match self.commit(&others, false, now) {
+            match self.commit(&others, false) {
                 Ok(answers) => self.answer(others, answers),
                 Err(fault) => {
                     for command in others {
@@ -142,7 +141,7 @@ impl<'c> Writer<'c> {
             }
         }
         if !nothing_can {
-            self.tidy(now);
+            self.tidy();
         }
     }
 
@@ -151,17 +150,19 @@ impl<'c> Writer<'c> {
         &mut self,
         group: &[Command],
         upkeep: bool,
-        now: i64,
     ) -> std::result::Result<Vec<Answer>, Fault> {
-        let done = self.transaction(|writer| {
+        let (now, done) = self.transaction(|writer| {
+            // Others may have kept the file locked until now, and have written what was later than the time before.
+            let now = writer.now();
             if upkeep {
                 writer.upkeep.mend(now)?;
                 writer.upkeep.forget(now)?;
             }
-            group
+            let done = group
                 .iter()
                 .map(|command| writer.carry_out(command, now))
-                .collect::<Result<Vec<_>>>()
+                .collect::<Result<Vec<_>>>();
+            Ok((now, done?))
         })?;
         if upkeep {
             self.upkeep.seen(now);
@@ -252,13 +253,13 @@ impl<'c> Writer<'c> {
         let now = self.now();
         // What fails here fails again, and is told, when somebody asks.
         if self.upkeep.is_due(now).unwrap_or(false) {
-            self.tidy(now);
+            self.tidy();
         }
         self.shorten_log();
     }
 
-    fn tidy(&mut self, now: i64) {
-        if self.commit(&[], true, now).is_ok() {
+    fn tidy(&mut self) {
+        if self.commit(&[], true).is_ok() {
             self.shared.tell();
         }
     }

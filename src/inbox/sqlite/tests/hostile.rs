@@ -5,6 +5,54 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
+/// It may have been killed before it had flushed what it wrote: a copy of that would be answered as known.
+#[test]
+fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
+    let (folder, killed) = (Folder::new(), Folder::new());
+    let options = InboxOptions::default();
+    let engine = SqliteEngine::open(&folder.file(), &options).unwrap();
+    block_on(engine.accept(entry("evt_1", None), DAY)).unwrap();
+    // As a kill leaves it: file and log, and nobody who has them open.
+    let log = |folder: &Folder| PathBuf::from(format!("{}-wal", folder.file().display()));
+    for (from, to) in [(folder.file(), killed.file()), (log(&folder), log(&killed))] {
+        std::fs::copy(from, to).unwrap();
+    }
+    let _engine = SqliteEngine::open(&killed.file(), &options).unwrap();
+    let (pages, copied): (i64, i64) = outside(&killed)
+        .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+            Ok((row.get(1)?, row.get(2)?))
+        })
+        .unwrap();
+    // Copied into the file, for which SQLite flushes the log.
+    assert!(pages > 0);
+    assert_eq!(pages, copied);
+}
+
+/// A lease begins when its holder can have it, and not when it began to wait for the file.
+#[test]
+fn a_wait_for_the_file_shortens_no_lease() {
+    let (folder, clock) = (Folder::new(), manual());
+    let options = InboxOptions::default()
+        .clock(clock.clone())
+        .patience(Duration::from_secs(30));
+    let engine = Arc::new(SqliteEngine::open(&folder.file(), &options).unwrap());
+    block_on(engine.accept(entry("evt_1", None), DAY)).unwrap();
+    let other = outside(&folder);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let waiting = std::thread::spawn({
+        let engine = Arc::clone(&engine);
+        move || block_on(engine.lease(ask())).unwrap()
+    });
+    // Until it waits, and where it does so late the test shows less.
+    std::thread::sleep(Duration::from_millis(300));
+    clock.advance(10 * SECOND);
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(waiting.join().unwrap().jobs.len(), 1);
+    let listed = block_on(engine.list(Selection::all(), Page::first(1))).unwrap();
+    let lease = u64::try_from(ask().lease.as_millis()).unwrap();
+    assert_eq!(listed[0].until, Some(clock.unix_millis() + lease));
+}
+
 /// The file as somebody else sees it.
 fn outside(folder: &Folder) -> Connection {
     Connection::open(folder.file()).unwrap()

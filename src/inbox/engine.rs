@@ -238,9 +238,9 @@ pub enum EntryState {
 pub struct Listed {
     /// Its number.
     pub id: EntryId,
-    /// The event's id.
+    /// The event's id. `unreadable` where somebody else has written there what is none.
     pub event_id: EventId,
-    /// The event's type.
+    /// The event's type, or `unreadable`.
     pub event_type: EventType,
     /// The scope of the keys that proved it.
     pub scope: String,
@@ -257,6 +257,9 @@ pub struct Listed {
     /// Bytes of its body; of one that is done, zero.
     pub body_bytes: u64,
 }
+
+/// Under this name an entry is listed in which somebody else has written what is none: who looks for it must find it.
+pub(crate) const UNREADABLE_NAME: &str = "unreadable";
 
 /// An inbox in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -172,6 +172,10 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
         let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
         assert_eq!(ids, ["evt_1_3"]);
         assert_eq!(table.stats().await.unwrap().dead, 1);
+        // Who looks for it finds it.
+        let dead = Selection::all().state(EntryState::Dead);
+        let dead = table.list(dead, Page::first(9)).await.unwrap();
+        assert_eq!(dead[0].event_id.as_str(), "unreadable");
     }
 }
 

@@ -1,5 +1,7 @@
 //! A row of the tables as what the crate calls it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -8,7 +10,7 @@ use super::units::{narrow, state, unsigned};
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::engine::{EntryId, EntryState, Listed, UNREADABLE_NAME};
 use crate::inbox::entry::Entry;
 
 /// What [`listed`] reads, in its order, of `entries`.
@@ -18,26 +20,37 @@ pub(super) const LISTED: &str =
 pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
     let number: i64 = row.get(4)?;
     let state = state(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
-    let event_id: String = row.get(1)?;
-    let event_type: String = row.get(2)?;
+    let (event_id, event_type) = (text(row, 1)?, text(row, 2)?);
     let until: Option<i64> = row.get(7)?;
-    let last_error: Option<String> = row.get(8)?;
     Ok(Listed {
         id: EntryId(row.get(0)?),
-        event_id: EventId::parse(&event_id).map_err(|error| foreign(1, error))?,
-        event_type: EventType::parse(&event_type).map_err(|error| foreign(2, error))?,
-        scope: row.get(3)?,
+        event_id: EventId::parse(&event_id)
+            .or_else(|_| EventId::parse(UNREADABLE_NAME))
+            .map_err(|error| foreign(1, error))?,
+        event_type: EventType::parse(&event_type)
+            .or_else(|_| EventType::parse(UNREADABLE_NAME))
+            .map_err(|error| foreign(2, error))?,
+        scope: text(row, 3)?.into_owned(),
         state,
         tries: narrow(row.get(5)?),
         accepted_at: unsigned(row.get(6)?),
         until: until.filter(|_| state != EntryState::Dead).map(unsigned),
-        last_error,
+        last_error: row.get_ref(8)?.as_bytes_or_null()?.map(lossy),
         body_bytes: if state == EntryState::Done {
             0
         } else {
             unsigned(row.get(9)?)
         },
     })
+}
+
+/// Text that somebody else may have written.
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Cow<'r, str>> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?))
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// What [`entry`] reads, in its order, of `entries` and `bodies`.

@@ -164,7 +164,8 @@ fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
             "UPDATE entries SET key = x'00' WHERE event_id = 'evt_1';
              UPDATE entries SET timestamp = CAST(x'ff' AS TEXT) WHERE event_id = 'evt_2';
              UPDATE entries SET row = x'00' WHERE event_id = 'evt_3';
-             UPDATE entries SET event_id = '', state = 1, tries = 99, until = 1, token = x'00' WHERE event_id = 'evt_4';",
+             UPDATE entries SET event_id = '', event_type = '', scope = CAST(x'ff' AS TEXT), last_error = CAST(x'ff' AS TEXT),
+               state = 1, tries = 99, until = 1, token = x'00' WHERE event_id = 'evt_4';",
         )
         .unwrap();
     for serial_by_row in [true, false] {
@@ -179,4 +180,10 @@ fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
     }
     let now = stats(&engine);
     assert_eq!((now.queued, now.running, now.dead), (0, 1, 4));
+    // Who looks for it finds it.
+    let dead = Selection::all().state(EntryState::Dead);
+    let dead = block_on(engine.list(dead, Page::first(9))).unwrap();
+    let ids: Vec<_> = dead.iter().map(|listed| listed.event_id.as_str()).collect();
+    assert_eq!(ids, ["evt_1", "evt_2", "evt_3", "unreadable"]);
+    assert_eq!(dead[3].event_type.as_str(), "unreadable");
 }

@@ -16,8 +16,13 @@ async fn processes_that_migrate_at_once_do_not_meet() {
         return;
     };
     let mut clients = Vec::new();
-    for _ in 0..12 {
-        clients.push(client_at(&server.config()).await);
+    for number in 0..12 {
+        let client = client_at(&server.config()).await;
+        if number % 2 == 0 {
+            let stricter = "SET default_transaction_isolation = 'serializable'";
+            client.batch_execute(stricter).await.unwrap();
+        }
+        clients.push(client);
     }
     let migrating: Vec<_> = clients
         .into_iter()

@@ -120,9 +120,12 @@ async fn forget_now_and_then(database: Pool) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let database: tokio_postgres::Config = env::var("DATABASE_URL")
+    let mut database: tokio_postgres::Config = env::var("DATABASE_URL")
         .map_err(|error| format!("DATABASE_URL: {error}"))?
         .parse()?;
+    database
+        .options("-c statement_timeout=4s -c idle_in_transaction_session_timeout=30s")
+        .keepalives_idle(Duration::from_secs(10));
     let database = Pool::builder(Manager::new(database, NoTls))
         .max_size(8)
         // Below the layer's budget, so that a database that is down is answered 503.

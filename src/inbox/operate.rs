@@ -57,7 +57,8 @@ impl Inbox {
         self.engine.purge(which).await
     }
 
-    /// The inbox in numbers. Cheap enough to be asked every second: nothing is counted for it.
+    /// The inbox in numbers. On SQLite it is cheap enough to be asked every second: nothing is counted for it. On PostgreSQL what waits and what
+    /// is dead is counted in an index, which takes the longer the more there is, and is an error after 4 s: ask every 10 s or more seldom.
     ///
     /// # Errors
     /// The inbox could not be read.

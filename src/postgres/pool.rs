@@ -110,8 +110,9 @@ impl Postgres {
         self
     }
 
-    /// How long a call may take, with its wait for a connection. The default is 900 ms: a receiver waits a second for its store and no longer,
-    /// so that more is of use to a program that asks the store itself.
+    /// How long a call may take, with its wait for a connection. The default is 900 ms: a receiver waits a second for its store and no longer, and
+    /// an acceptor 4.5 s for its inbox, so that more than that is of use only to a program that asks the store itself. Workers wait for their
+    /// leases, and operators for their lists, for a time of their own.
     #[must_use]
     pub fn with_timeout(mut self, most: Duration) -> Self {
         self.patience = most;

@@ -4,14 +4,14 @@ use std::{env, error::Error, time::Duration};
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
 use axum::{Router, routing::post_service};
 use hookgate::{Accepted, Delivery, Receiver, Secret, Sink};
 use hookgate::{StoreError, StoreErrorKind, StoreFuture};
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
-const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate window of 48 h, no maximum age below, retention by limits, and discard new";
+const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate window of 48 h, no maximum age below, retention by limits, discard new, and be kept in files without a limit for each subject";
 
 #[derive(Debug)]
 struct JetStream(Context);
@@ -32,8 +32,8 @@ impl JetStream {
         let found = &stream.cached_info().config; // the server's own words
         let keeps = found.duplicate_window >= RETENTION
             && (found.max_age.is_zero() || found.max_age >= RETENTION)
-            && found.retention == RetentionPolicy::Limits
-            && found.discard == DiscardPolicy::New;
+            && (found.retention, found.discard) == (RetentionPolicy::Limits, DiscardPolicy::New)
+            && (found.storage, found.max_messages_per_subject) == (StorageType::File, -1);
         keeps.then_some(Self(context)).ok_or(FORGETS.into())
     }
 }

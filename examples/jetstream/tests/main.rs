@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stream};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use folder::Folder;
 use process::{Example, Reply};
 use server::{Server, free_port, program};
@@ -265,6 +265,14 @@ async fn a_stream_that_forgets_is_refused_at_start() {
         Config {
             max_age: DAYS_2 * 2 / 3,
             duplicate_window: DAYS_2 * 2 / 3,
+            ..sound.clone()
+        },
+        Config {
+            storage: StorageType::Memory,
+            ..sound.clone()
+        },
+        Config {
+            max_messages_per_subject: 100,
             ..sound
         },
     ] {

@@ -18,7 +18,7 @@ use hookgate::postgres::{ClaimValues, NotFresh};
 use hookgate::{Delivery, FailureReason, LocalStore, Receiver, Secret};
 use hookgate_sqlx::{claim_in, migrate};
 use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 /// As long as the receiver remembers by default.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
@@ -70,10 +70,15 @@ impl From<sqlx::Error> for NotHandled {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    let url = env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?;
+    let options = url.parse::<PgConnectOptions>()?.options([
+        ("statement_timeout", "4s"),
+        ("idle_in_transaction_session_timeout", "30s"),
+    ]);
     let database = PgPoolOptions::new()
         // Below the layer's budget, so that a database that is down is answered 503.
         .acquire_timeout(Duration::from_secs(2))
-        .connect(&env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?)
+        .connect_with(options)
         .await?;
     migrate(&database).await?;
     sqlx::query("CREATE TABLE IF NOT EXISTS orders (event_id text NOT NULL)")

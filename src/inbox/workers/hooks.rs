@@ -33,7 +33,7 @@ pub struct Tried {
     pub tries: u32,
     /// From the acceptance to the lease of this try.
     pub waited: Duration,
-    /// From that lease to the end of the handler.
+    /// From the beginning of the handler to its end.
     pub elapsed: Duration,
 }
 

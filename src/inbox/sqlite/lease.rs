@@ -20,12 +20,6 @@ const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome:
 
 type Row = [u8; 16];
 
-/// The row that an entry is of. What can't be one is none.
-fn row_at(row: &rusqlite::Row<'_>, column: usize) -> Result<Option<Row>> {
-    let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
-    Ok(blob.and_then(|blob| blob.try_into().ok()))
-}
-
 pub(super) struct Leasing<'c> {
     running: Statement<'c>,
     row_of: Statement<'c>,
@@ -149,11 +143,11 @@ impl<'c> Leasing<'c> {
         let mut busy = HashSet::new();
         let mut rows = self.running.query([now])?;
         while let Some(row) = rows.next()? {
-            busy.extend(row_at(row, 0)?);
+            busy.extend(row::of_row(row, 0)?);
         }
         drop(rows);
         for id in here {
-            let of_row = self.row_of.query_row([id], |row| row_at(row, 0));
+            let of_row = self.row_of.query_row([id], |row| row::of_row(row, 0));
             busy.extend(of_row.optional()?.flatten());
         }
         Ok(busy)
@@ -185,7 +179,7 @@ impl<'c> Leasing<'c> {
                 continue;
             }
             let of_row: Option<Row> = if ask.serial_by_row {
-                row_at(row, 1)?
+                row::of_row(row, 1)?
             } else {
                 None
             };
@@ -239,7 +233,7 @@ impl<'c> Leasing<'c> {
                 continue;
             }
             let of_row: Option<Row> = if ask.serial_by_row {
-                row_at(row, 1)?
+                row::of_row(row, 1)?
             } else {
                 None
             };
@@ -297,7 +291,7 @@ impl<'c> Leasing<'c> {
             }
             let next = self.next_row.query_row([self.after_row], |row| {
                 // One that is too short ends the search, which then begins anew.
-                let of_row = row_at(row, 1)?.unwrap_or([u8::MAX; 16]);
+                let of_row = row::of_row(row, 1)?.unwrap_or([u8::MAX; 16]);
                 Ok((row.get(0)?, of_row, row.get(2)?))
             });
             let Some((id, of_row, due)) = next.optional()? else {

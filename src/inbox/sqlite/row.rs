@@ -77,6 +77,12 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
     })
 }
 
+/// The row that an entry is of. What can't be one is none.
+pub(super) fn of_row(row: &Row<'_>, column: usize) -> Result<Option<[u8; 16]>> {
+    let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
+    Ok(blob.and_then(|blob| blob.try_into().ok()))
+}
+
 fn foreign(column: usize, error: crate::error::Malformed) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }

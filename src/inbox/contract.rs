@@ -181,6 +181,13 @@ impl Subject {
         ids
     }
 
+    /// Accepts events of these rows and names.
+    async fn with_rows(&self, entries: &[(&str, &str)]) {
+        for (row, name) in entries {
+            assert_eq!(self.accept(&entry_of(row, name)).await, Accepted::New);
+        }
+    }
+
     async fn lease(&self, ask: Ask) -> Batch {
         self.engine.lease(ask).await.unwrap()
     }

@@ -192,6 +192,16 @@ impl Selection {
         self.older_than = Some(age);
         self
     }
+
+    /// The same, a state after the other, of those that can be meant.
+    pub(crate) fn in_each(
+        &self,
+        states: &'static [EntryState],
+    ) -> impl Iterator<Item = (EntryState, Self)> {
+        let meant = |state: &EntryState| self.state.is_none_or(|meant| meant == *state);
+        let states = states.iter().copied().filter(meant);
+        states.map(|state| (state, self.clone().state(state)))
+    }
 }
 
 /// A part of a list, in the order in which entries were accepted.
@@ -232,6 +242,13 @@ pub enum EntryState {
     Dead,
 }
 
+/// Where entries stand that can be made due.
+pub(crate) const RETRIED: &[EntryState] = &[EntryState::Queued, EntryState::Dead];
+/// Where entries stand that can be made dead letters.
+pub(crate) const BURIED: &[EntryState] = &[EntryState::Queued];
+/// Where entries stand that can be deleted.
+pub(crate) const PURGED: &[EntryState] = &[EntryState::Dead, EntryState::Done];
+
 /// An entry as a list shows it: without the body.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -258,8 +275,13 @@ pub struct Listed {
     pub body_bytes: u64,
 }
 
-/// Under this name an entry is listed in which somebody else has written what is none: who looks for it must find it.
-pub(crate) const UNREADABLE_NAME: &str = "unreadable";
+/// What a name is read as. Where somebody else has written what is none, its entry is listed all the same: who looks for it must find it.
+pub(crate) fn readable<T>(
+    name: &str,
+    parse: impl Fn(&str) -> Result<T, Malformed>,
+) -> Result<T, Malformed> {
+    parse(name).or_else(|_| parse("unreadable"))
+}
 
 /// An inbox in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

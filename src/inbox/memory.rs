@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::engine::{
-    Ask, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, Page, Selection,
+    Ask, BURIED, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, PURGED, Page,
+    RETRIED, Selection,
 };
 use super::entry::Entry;
 use super::sink::Accepted;
@@ -254,7 +255,7 @@ impl Engine for MemoryEngine {
         self.call("retry", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
-                let may = matches!(row.state, EntryState::Queued | EntryState::Dead);
+                let may = RETRIED.contains(&row.state);
                 if may && row.is(*id, &which, now) {
                     row.state = EntryState::Queued;
                     row.until = now;
@@ -271,7 +272,7 @@ impl Engine for MemoryEngine {
         self.call("bury", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
-                if row.state == EntryState::Queued && row.is(*id, &which, now) {
+                if BURIED.contains(&row.state) && row.is(*id, &which, now) {
                     row.bury(&reason);
                     count += 1;
                 }
@@ -284,7 +285,7 @@ impl Engine for MemoryEngine {
         self.call("purge", move |rows, now| {
             let before = rows.len();
             rows.retain(|id, row| {
-                let may = matches!(row.state, EntryState::Done | EntryState::Dead);
+                let may = PURGED.contains(&row.state);
                 !(may && row.is(*id, &which, now))
             });
             (before - rows.len()) as u64

@@ -5,14 +5,6 @@ use std::sync::Mutex;
 
 use super::*;
 
-impl Subject {
-    pub(super) async fn with_rows(&self, entries: &[(&str, &str)]) {
-        for (row, name) in entries {
-            assert_eq!(self.accept(&entry_of(row, name)).await, Accepted::New);
-        }
-    }
-}
-
 pub(super) async fn one_of_a_row_at_a_time(subject: Subject) {
     let entries = [("a", "a_1"), ("a", "a_2"), ("b", "b_1"), ("a", "a_3")];
     subject.with_rows(&entries).await;

@@ -10,7 +10,9 @@ use super::row::{column, entry, listed, unsigned};
 use super::schema::{ENTRY, LISTED};
 use super::{at_most, seconds};
 use crate::error::StoreError;
-use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
+use crate::inbox::engine::{
+    BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
+};
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
 
@@ -113,14 +115,7 @@ pub(super) const RETRY: &str = "UPDATE hookgate_inbox i
 SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
 
 pub(super) async fn retry(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
-    in_chunks(
-        postgres,
-        &which,
-        &[EntryState::Queued, EntryState::Dead],
-        RETRY,
-        None,
-    )
-    .await
+    in_chunks(postgres, &which, RETRIED, RETRY, None).await
 }
 
 pub(super) async fn bury(
@@ -130,19 +125,12 @@ pub(super) async fn bury(
 ) -> Result<u64, StoreError> {
     const BURY: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, &[EntryState::Queued], BURY, Some(&why)).await
+    in_chunks(postgres, &which, BURIED, BURY, Some(&why)).await
 }
 
 pub(super) async fn purge(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
     const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
-    in_chunks(
-        postgres,
-        &which,
-        &[EntryState::Done, EntryState::Dead],
-        PURGE,
-        None,
-    )
-    .await
+    in_chunks(postgres, &which, PURGED, PURGE, None).await
 }
 
 /// Changes what is meant and is in one of these states, a state after the other and a chunk at a time, in the order of their numbers. What
@@ -150,7 +138,7 @@ pub(super) async fn purge(postgres: &Postgres, which: Selection) -> Result<u64, 
 async fn in_chunks(
     postgres: &Postgres,
     which: &Selection,
-    states: &[EntryState],
+    states: &'static [EntryState],
     change: &str,
     text: Option<&str>,
 ) -> Result<u64, StoreError> {
@@ -167,11 +155,7 @@ async fn in_chunks(
         return Ok(0);
     };
     let mut all = 0;
-    for &state in states {
-        if which.state.is_some_and(|meant| meant != state) {
-            continue;
-        }
-        let which = which.clone().state(state);
+    for (_, which) in which.in_each(states) {
         let statement = chunk(&which, change);
         let mut page = Page::first(CHUNK);
         loop {

@@ -8,7 +8,7 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, UNREADABLE_NAME};
+use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
 use crate::inbox::entry::Entry;
 
 /// Somebody else has written there, or the table is another one.
@@ -38,12 +38,8 @@ pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
     let until = unsigned(column(row, "until_ms")?);
     Ok(Listed {
         id: EntryId(column(row, "id")?),
-        event_id: EventId::parse(column::<&str>(row, "event_id")?)
-            .or_else(|_| EventId::parse(UNREADABLE_NAME))
-            .map_err(unreadable)?,
-        event_type: EventType::parse(column::<&str>(row, "event_type")?)
-            .or_else(|_| EventType::parse(UNREADABLE_NAME))
-            .map_err(unreadable)?,
+        event_id: readable(column(row, "event_id")?, EventId::parse).map_err(unreadable)?,
+        event_type: readable(column(row, "event_type")?, EventType::parse).map_err(unreadable)?,
         scope: column(row, "scope")?,
         state,
         tries: tries(row)?,

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::fault::Fault;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::inbox::engine::{Ask, Batch, End, EntryId, EntryState};
+use crate::inbox::engine::{Ask, BURIED, Batch, End, EntryId, EntryState, PURGED, RETRIED};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 
@@ -60,9 +60,9 @@ impl Deed {
     /// Where entries stand that it can be done to.
     pub(super) fn states(&self) -> &'static [EntryState] {
         match self {
-            Self::Retry => &[EntryState::Queued, EntryState::Dead],
-            Self::Bury { .. } => &[EntryState::Queued],
-            Self::Purge => &[EntryState::Dead, EntryState::Done],
+            Self::Retry => RETRIED,
+            Self::Bury { .. } => BURIED,
+            Self::Purge => PURGED,
         }
     }
 }

@@ -140,13 +140,10 @@ impl SqliteEngine {
         let deed = Arc::new(deed);
         let last = self.question(|reply| Question::Last { reply }).await?;
         let mut count = 0;
-        for &state in deed.states() {
-            if which.state.is_some_and(|meant| meant != state) {
-                continue;
-            }
+        for (state, which) in which.in_each(deed.states()) {
             let mut page = Page::first(CHUNK);
             loop {
-                let which = which.clone().state(state);
+                let which = which.clone();
                 let ids = self
                     .question(|reply| Question::Ids { which, page, reply })
                     .await?;

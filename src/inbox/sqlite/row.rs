@@ -1,7 +1,5 @@
 //! A row of the tables as what the crate calls it.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -10,7 +8,7 @@ use super::units::{narrow, state, unsigned};
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, UNREADABLE_NAME};
+use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
 use crate::inbox::entry::Entry;
 
 /// What [`listed`] reads, in its order, of `entries`.
@@ -20,17 +18,14 @@ pub(super) const LISTED: &str =
 pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
     let number: i64 = row.get(4)?;
     let state = state(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
-    let (event_id, event_type) = (text(row, 1)?, text(row, 2)?);
+    let event_id = lossy(row.get_ref(1)?.as_bytes()?);
+    let event_type = lossy(row.get_ref(2)?.as_bytes()?);
     let until: Option<i64> = row.get(7)?;
     Ok(Listed {
         id: EntryId(row.get(0)?),
-        event_id: EventId::parse(&event_id)
-            .or_else(|_| EventId::parse(UNREADABLE_NAME))
-            .map_err(|error| foreign(1, error))?,
-        event_type: EventType::parse(&event_type)
-            .or_else(|_| EventType::parse(UNREADABLE_NAME))
-            .map_err(|error| foreign(2, error))?,
-        scope: text(row, 3)?.into_owned(),
+        event_id: readable(&event_id, EventId::parse).map_err(|error| foreign(1, error))?,
+        event_type: readable(&event_type, EventType::parse).map_err(|error| foreign(2, error))?,
+        scope: lossy(row.get_ref(3)?.as_bytes()?),
         state,
         tries: narrow(row.get(5)?),
         accepted_at: unsigned(row.get(6)?),
@@ -45,10 +40,6 @@ pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
 }
 
 /// Text that somebody else may have written.
-fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Cow<'r, str>> {
-    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?))
-}
-
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -4,7 +4,7 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
 //! ```
 //!
-//! README.md shows how to deliver to it. The HTTP here is as small as an example allows: one request a connection, a body
+//! docs/try-it.md shows how to deliver to it. The HTTP here is as small as an example allows: one request a connection, a body
 //! with a length.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it

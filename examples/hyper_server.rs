@@ -4,7 +4,7 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example hyper_server
 //! ```
 //!
-//! README.md shows how to deliver to it.
+//! docs/try-it.md shows how to deliver to it.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it
 

@@ -5,7 +5,7 @@
 //! cargo run --example many_subscriptions
 //! ```
 //!
-//! Subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on. README.md shows how to deliver; add the header
+//! Subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on. docs/try-it.md shows how to deliver; add the header
 //! `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone, changes subscriptions while deliveries arrive:
 //!
 //! ```sh

@@ -6,7 +6,7 @@
 //!
 //! `/metrics` and `/ready` are on a port of their own, since what senders can reach is nobody else's business. `ADDR` and
 //! `OPERATIONS_ADDR` set the addresses, `STORE_CAPACITY` how many handled events are remembered. docs/operations.md says what to
-//! watch, and dashboards/ has the dashboard and the alerts that go with it. README.md shows how to deliver.
+//! watch, and dashboards/ has the dashboard and the alerts that go with it. docs/try-it.md shows how to deliver.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it
 

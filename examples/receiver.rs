@@ -4,7 +4,7 @@
 //! cargo run --example receiver
 //! ```
 //!
-//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address. README.md
+//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address. docs/try-it.md
 //! shows deliveries made with `openssl` and `curl`. Ctrl-C or SIGTERM ends it once the runs under way have ended.
 //!
 //! Built with feature `testing` it writes a delivery log where `RECORD` names a file, for `hookgate log` and for tests that replay it.

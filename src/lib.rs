@@ -77,8 +77,7 @@ pub mod event;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod extract;
-#[doc = include_str!("../docs/guarantees.md")]
-pub mod guarantees {}
+pub mod guide;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod inbox;
@@ -178,11 +177,6 @@ pub use verify::{
 };
 
 /// README's Rust, compiled. It uses the features that it needs.
-#[cfg(all(doctest, feature = "axum", feature = "moka", feature = "testing"))]
+#[cfg(all(doctest, feature = "axum", feature = "moka"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The same of docs/operations.md.
-#[cfg(all(doctest, feature = "axum", feature = "metrics", feature = "moka"))]
-#[doc = include_str!("../docs/operations.md")]
-struct Operations;

@@ -5,7 +5,7 @@
 //! cargo run --example custom_store
 //! ```
 //!
-//! README.md shows how to deliver to it: deliver, restart it, deliver the same event again, and see it answered as a replay.
+//! docs/try-it.md shows how to deliver to it: deliver, restart it, deliver the same event again, and see it answered as a replay.
 //! `tests/it/examples.rs` runs the conformance suite over the store, as a test of yours should.
 
 #![allow(clippy::print_stdout)] // an example talks to whoever runs it

@@ -4,7 +4,7 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example actix_web
 //! ```
 //!
-//! README.md shows how to deliver to it.
+//! docs/try-it.md shows how to deliver to it.
 //!
 //! **What holds:** every promise. The head is refused before the body is read, the body is hashed as it arrives, under its limit and
 //! deadline, though actix keeps it on the connection's thread. When the sender hangs up, actix drops this handler; the run goes

@@ -4,7 +4,7 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example poem
 //! ```
 //!
-//! README.md shows how to deliver to it.
+//! docs/try-it.md shows how to deliver to it.
 //!
 //! **What holds:** every promise, over HTTP/1 and HTTP/2. poem is built on hyper and tokio, and drops an endpoint's future when the
 //! sender hangs up; the run goes on. **What to mind:** keep it outside of poem's own body limits and time-outs, as any layer.

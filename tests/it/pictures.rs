@@ -1,4 +1,4 @@
-//! README's pictures: what a real terminal shows, drawn as SVG. Anybody can draw them again with `scripts/pictures`; the tests look
+//! The pictures of docs/command.md: what a real terminal shows, drawn as SVG. Anybody can draw them again with `scripts/pictures`; the tests look
 //! whether they still show what the command prints.
 
 mod svg;

@@ -1,4 +1,4 @@
-//! README's shell lines, run as they stand, and its printed answers, looked for as they stand.
+//! The shell lines of README and `docs/try-it.md`, run as they stand, and the printed answers, looked for as they stand.
 
 #![cfg(all(feature = "axum", feature = "moka"))]
 
@@ -8,27 +8,26 @@ use std::process::{Command, Stdio};
 use crate::process::{Example, tools_are_there};
 
 const README: &str = include_str!("../../README.md");
+const TRY_IT: &str = include_str!("../../docs/try-it.md");
 const FIRST: &str = "cargo run --example receiver\n";
 
-/// The fenced blocks of a language, in order.
-fn blocks(language: &str) -> Vec<&'static str> {
+/// The fenced blocks of a language in a page, in order.
+fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     let opening = format!("```{language}\n");
-    let blocks = README.split(opening.as_str()).skip(1);
+    let blocks = page.split(opening.as_str()).skip(1);
     blocks
         .map(|rest| rest.split("```").next().unwrap())
         .collect()
 }
 
 #[test]
-fn the_shell_lines_do_what_readme_says() {
-    if !tools_are_there(&["bash", "openssl", "curl"], "the shell lines of README") {
+fn the_shell_lines_do_as_the_docs_say() {
+    assert_eq!(blocks(README, "sh"), [FIRST, "./scripts/test\n"]);
+    if !tools_are_there(&["bash", "openssl", "curl"], "the shell lines of the docs") {
         return;
     }
-    let shell = blocks("sh");
-    let (first, rest) = shell.split_first().unwrap();
-    assert_eq!(*first, FIRST);
-    let (last, deliveries) = rest.split_last().unwrap();
-    assert_eq!(*last, "./scripts/test\n");
+    let deliveries = blocks(TRY_IT, "sh");
+    assert!(TRY_IT.contains(FIRST.trim_end()));
 
     // Without a secret of its own, as in the first line; on a port that is free.
     let mut receiver = Example::start("receiver", &[]);
@@ -56,7 +55,10 @@ fn the_shell_lines_do_what_readme_says() {
         .map(|(at, prefix)| &answers[at + prefix.len()..][..3])
         .collect();
     assert_eq!(statuses, ["204", "204", "204", "200", "401", "401"]);
-    for promised in blocks("text").iter().flat_map(|block| block.lines()) {
+    for promised in blocks(TRY_IT, "text")
+        .iter()
+        .flat_map(|block| block.lines())
+    {
         if !answers.contains(promised) {
             receiver.line_with(promised);
         }
@@ -84,9 +86,8 @@ fn the_workbench_lists_every_command() {
         .collect();
     there.sort_unstable();
 
-    let section = README.split("\n## Workbench\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let cells = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let page = include_str!("../../docs/command.md");
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = cells.filter_map(|line| line.split(" | ").next());
     let mut listed = Vec::new();
     for cell in cells {
@@ -99,4 +100,22 @@ fn the_workbench_lists_every_command() {
     }
     listed.sort_unstable();
     assert_eq!(listed, there);
+}
+
+#[test]
+fn readme_is_one_screen_and_its_links_lead_to_files() {
+    assert!(README.len() <= 9_216, "{} bytes", README.len());
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for page in ["README.md", "CONTRIBUTING.md", "examples/README.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let folder = root.join(page).parent().unwrap().to_owned();
+        let links = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            let file = link.split('#').next().unwrap();
+            assert!(folder.join(file).exists(), "{page} links to {link}");
+        }
+    }
 }

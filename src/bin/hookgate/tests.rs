@@ -125,7 +125,8 @@ fn what_takes_a_time_or_a_size_says_in_what() {
 /// The pieces of code of the documents that are command lines of ours.
 fn documented() -> Vec<&'static str> {
     let documents = [
-        include_str!("../../../README.md"),
+        include_str!("../../../docs/command.md"),
+        include_str!("../../../docs/try-it.md"),
         include_str!("../../../docs/operations.md"),
         include_str!("../../../docs/explain.md"),
     ];

@@ -175,6 +175,8 @@ impl Delivering {
             let mut request =
                 Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
             request.extensions_mut().insert(delivery.clone());
+            #[cfg(feature = "axum")]
+            crate::extract::lift_body_limit(&mut request, &delivery);
             let work = Work {
                 receiver: self.receiver.clone(),
                 delivery: delivery.clone(),

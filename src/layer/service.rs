@@ -327,7 +327,7 @@ impl Delivering {
     }
 
     fn tell(&self, answer: &Answer) {
-        self.trace.answered(answer);
+        self.trace.answered(&self.receiver, answer);
         self.meter.answered(answer);
         self.receiver.shared.layer.hooks.answered(answer);
         self.tape.answered(&self.receiver, answer);

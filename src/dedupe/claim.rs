@@ -1,12 +1,11 @@
 //! A claim in hand.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ClaimToken, DedupeStore, EventKey, Ownership};
+use super::{ClaimToken, EventKey, Ownership};
 use crate::error::StoreError;
-use crate::receiver::Permit;
+use crate::receiver::{Permit, Store};
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
@@ -29,7 +28,7 @@ pub struct Claim {
 
 /// Absent where deduplication was switched off.
 pub(crate) struct ClaimRecord {
-    pub(crate) store: Arc<dyn DedupeStore>,
+    pub(crate) store: Store,
     pub(crate) key: EventKey,
     pub(crate) token: ClaimToken,
     pub(crate) lease: Duration,

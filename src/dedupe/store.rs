@@ -31,6 +31,7 @@ use crate::error::StoreError;
 /// 5. **Running records are never evicted.** When the store is full it either forgets the done record whose retention ends
 ///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full).
 /// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
+///    So it is where the call panics.
 ///
 /// The conformance suite, `hookgate::testing::StoreConformance` (feature `testing`), checks any store against this table.
 pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {

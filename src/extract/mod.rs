@@ -2,7 +2,7 @@
 //!
 //! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] are taken from the request's extensions, where the layer
 //! has put the delivery; none of them reads the body. So they stand in any position, beside `State` and other extractors,
-//! and the body is still there for `Bytes` or `Json`.
+//! and the body is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
@@ -44,8 +44,9 @@ mod rejection;
 pub use rejection::{EventMisfit, EventRejection, LayerMissing};
 
 use axum_core::body::Body;
-use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
+use http::Request;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
@@ -85,6 +86,17 @@ impl<S: Sync> FromRequestParts<S> for Verified {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         delivery(parts).map(|delivery| delivery.verified().clone())
+    }
+}
+
+/// Bodies up to this are left alone: lifting a limit is an allocation, and an app with a limit below it is hardly one for webhooks.
+const HARDLY_LIMITED: usize = 4 << 10;
+
+/// Axum's own limit of bodies, 2 MiB unless it is set, holds no more for this delivery: its body has passed the receiver's, and would be
+/// refused behind it at each retry.
+pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) {
+    if delivery.body().len() > HARDLY_LIMITED {
+        DefaultBodyLimit::disable().apply(request);
     }
 }
 

@@ -81,6 +81,23 @@ impl fmt::Debug for VerifiedBody {
 
 pin_project_lite::pin_project! {
     /// The body of an answer: the inner service's own, or a short one of the receiver's.
+    ///
+    /// Its data are [`Bytes`], which axum and others ask for. The inner service's are handed on as they are where they are `Bytes`
+    /// too; data of any other kind become one piece, frame by frame, as their
+    /// [`copy_to_bytes`](bytes::Buf::copy_to_bytes) does it. Trailers, the hint of the size and the end pass through.
+    ///
+    /// The default is an empty one, whatever the inner service's is: layers outside that answer by themselves, as time-outs do, make it.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use hookgate::layer::ResponseBody;
+    /// use http_body::Body;
+    /// use http_body_util::Full;
+    ///
+    /// let empty = ResponseBody::<Full<Bytes>>::default();
+    /// assert!(empty.is_end_stream());
+    /// assert_eq!(empty.size_hint().exact(), Some(0));
+    /// ```
     pub struct ResponseBody<R> {
         #[pin]
         body: Either<R>,
@@ -111,6 +128,12 @@ impl<R> ResponseBody<R> {
     }
 }
 
+impl<R> Default for ResponseBody<R> {
+    fn default() -> Self {
+        Self::own(Bytes::new())
+    }
+}
+
 impl ResponseBody<Bytes> {
     /// The whole of it, where the inner one is in one piece.
     pub(super) fn into_bytes(self) -> Bytes {
@@ -121,7 +144,7 @@ impl ResponseBody<Bytes> {
     }
 }
 
-impl<R: Body<Data = Bytes>> Body for ResponseBody<R> {
+impl<R: Body> Body for ResponseBody<R> {
     type Data = Bytes;
     type Error = R::Error;
 
@@ -130,7 +153,10 @@ impl<R: Body<Data = Bytes>> Body for ResponseBody<R> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         match self.project().body.project() {
-            EitherProjected::Inner { body } => body.poll_frame(context),
+            // All of `Bytes` is those bytes themselves: nothing is copied.
+            EitherProjected::Inner { body } => body
+                .poll_frame(context)
+                .map_ok(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining()))),
             EitherProjected::Own { body } => Pin::new(body)
                 .poll_frame(context)
                 .map_err(|never| match never {}),

@@ -155,7 +155,7 @@ impl<R, E> Meeting<R, E> {
         self.lock().ended = Some(ended);
     }
 
-    /// How the run ended, once it has. Without a word only where the store panicked under it.
+    /// How the run ended, once it has. It has left no end only where something else than handler and store panicked in it, such as a clock.
     pub(super) fn take_end(&self) -> Ended<R, E> {
         let ended = self.lock().ended.take();
         ended.unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))

@@ -29,10 +29,22 @@
 //! paths that don't exist: a signed delivery to one is claimed, answered 404 and released.
 //!
 //! Concurrency limits and the like belong **outside**: inside, a slow body holds a permit. A time-out outside merely lets the run
-//! move; one inside drops the handler, which is a failed run. A body limit outside, such as axum's or tower-http's, should be
-//! no lower than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken bodies.
+//! move; one inside drops the handler, which is a failed run. A body limit outside, such as tower-http's, should be no lower
+//! than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken bodies.
+//!
+//! Axum's own `DefaultBodyLimit`, 2 MiB unless it is set, holds no more behind the layer, wherever outside it was set: the body has passed
+//! `max_body`, and an extractor that refused it would do so at each retry. (A limit below 4 KiB outside
+//! does hold, for bodies up to 4 KiB.) A `DefaultBodyLimit` inside, between the layer and the handler, holds.
 //!
 //! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
+//!
+//! # What is logged
+//!
+//! With the feature `tracing` a delivery is one span, and its answer one line in it. What was refused or has failed is told at WARN. Anybody can
+//! cause refusals of what is not authentic, so of those one line a second is at WARN, and one for each reason that had none within the last
+//! minute; the others are at DEBUG, and the next line at WARN says in `suppressed` how many they were. Failures of authentic
+//! deliveries are told each. A method that HTTP does not know is `_OTHER`, with its first 32 characters in
+//! `http.request.method_original`. Metrics and hooks are told of each delivery.
 //!
 //! # Without tower
 //!
@@ -121,6 +133,8 @@ mod supervise;
 mod trace;
 mod unhandled;
 mod waiting;
+#[cfg(feature = "tracing")]
+mod warnings;
 
 pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};

@@ -175,6 +175,8 @@ impl Delivering {
             let mut request =
                 Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
             request.extensions_mut().insert(delivery.clone());
+            #[cfg(feature = "axum")]
+            crate::extract::lift_body_limit(&mut request, &delivery);
             let work = Work {
                 receiver: self.receiver.clone(),
                 delivery: delivery.clone(),
@@ -325,7 +327,7 @@ impl Delivering {
     }
 
     fn tell(&self, answer: &Answer) {
-        self.trace.answered(answer);
+        self.trace.answered(&self.receiver, answer);
         self.meter.answered(answer);
         self.receiver.shared.layer.hooks.answered(answer);
         self.tape.answered(&self.receiver, answer);

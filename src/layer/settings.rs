@@ -11,6 +11,8 @@ use super::metrics::Metrics;
 use super::record::Recording;
 use super::response::OwnAnswer;
 use super::waiting::WaitingRoom;
+#[cfg(feature = "tracing")]
+use super::warnings::Warnings;
 use crate::dedupe::RetrySchedule;
 use crate::error::BuildError;
 use crate::receiver::{ReceiverBuilder, in_range};
@@ -29,6 +31,8 @@ pub(crate) struct LayerSettings {
     pub(super) metrics: Metrics,
     #[cfg_attr(not(feature = "testing"), allow(dead_code))] // as above
     pub(super) recording: Recording,
+    #[cfg(feature = "tracing")]
+    pub(super) warnings: Warnings,
 }
 
 impl Default for LayerSettings {
@@ -41,6 +45,8 @@ impl Default for LayerSettings {
             hooks: Hooks::default(),
             metrics: Metrics::default(),
             recording: Recording::default(),
+            #[cfg(feature = "tracing")]
+            warnings: Warnings::default(),
         }
     }
 }

@@ -143,10 +143,10 @@ pub(super) fn settle<'a, R, E>(
     meeting.settling(ended);
     async move {
         let outcome = if done {
-            match timeout(LATE_STORE_CALL, CatchUnwind::new(claim.record_done())).await {
-                Ok(Ok(Ok(Ownership::Held))) => outcome,
-                Ok(Ok(Ok(Ownership::Lost))) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-                Ok(Ok(Err(_)) | Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+            match timeout(LATE_STORE_CALL, claim.record_done()).await {
+                Ok(Ok(Ownership::Held)) => outcome,
+                Ok(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+                Ok(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
                 Err(_) => {
                     receiver.shared.gate.vitals.store_failed();
                     Outcome::HandledUnrecorded(Unrecorded::TooSlow)
@@ -154,7 +154,7 @@ pub(super) fn settle<'a, R, E>(
             }
         } else {
             // A release that fails costs time, not the event: the lease ends by itself.
-            let _ = timeout(LATE_STORE_CALL, CatchUnwind::new(claim.give_up())).await;
+            let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
             outcome
         };
         meeting.settled(outcome);

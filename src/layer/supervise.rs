@@ -89,10 +89,9 @@ impl<'a, R, E> Watch<'a, R, E> {
             // Never in a burst for the time that has passed already.
             next = next.max(Instant::now());
             sleep_until(next).await;
-            // A call that hangs must not outlive the next one. One that fails, or panics, says nothing: the next may succeed.
-            let renewed = CatchUnwind::new(self.claim.renew());
-            let renewed = timeout(every.max(Duration::from_millis(1)), renewed).await;
-            if let Ok(Ok(Ok(Ownership::Lost))) = renewed {
+            // A call that hangs must not outlive the next one. One that fails says nothing: the next may succeed.
+            let longest = every.max(Duration::from_millis(1));
+            if let Ok(Ok(Ownership::Lost)) = timeout(longest, self.claim.renew()).await {
                 // Nothing to keep any more. The effects under way can't be stopped; the commit will say what became of it.
                 pending::<()>().await;
             }

@@ -2,6 +2,8 @@
 //!
 //! Field names are OpenTelemetry's where it has one: `http.request.method`, `http.response.status_code`, `error.type`,
 //! `messaging.message.id`, `messaging.message.body.size`. The rest is under `hookgate.`.
+//!
+//! Nothing that a stranger writes stands here at any length, and no stranger writes a log full: see `warnings`.
 
 #[cfg(feature = "tracing")]
 pub(super) use on::{Trace, ended, in_this_span};
@@ -18,18 +20,25 @@ mod on {
 
     use crate::caught::caught;
     use crate::delivery::Delivery;
-    use crate::layer::hooks::{Answer, Chain, Settled};
-    use crate::outcome::Outcome;
+    use crate::layer::hooks::{Answer, Chain, Reason, Settled};
+    use crate::layer::warnings::Telling;
+    use crate::outcome::{Outcome, Refusal};
+    use crate::receiver::Receiver;
+
+    /// The most of a method that HTTP does not know, in characters. It is as long as a sender likes.
+    const LONGEST_METHOD: usize = 32;
 
     #[derive(Clone)]
     pub(crate) struct Trace(Span);
 
     impl Trace {
         pub(crate) fn begin(method: &http::Method) -> Self {
+            let (known, original) = shown(method.as_str());
             Self(tracing::info_span!(
                 "webhook delivery",
                 otel.kind = "consumer",
-                http.request.method = method.as_str(),
+                http.request.method = known,
+                http.request.method_original = original.as_deref(),
                 http.response.status_code = Empty,
                 error.r#type = Empty,
                 messaging.operation.r#type = "process",
@@ -51,7 +60,7 @@ mod on {
                 .record("hookgate.key.name", delivery.verified().key_name());
         }
 
-        pub(crate) fn answered(&self, answer: &Answer) {
+        pub(crate) fn answered(&self, receiver: &Receiver, answer: &Answer) {
             let name = answer.outcome.name();
             self.0
                 .record("http.response.status_code", answer.status)
@@ -71,11 +80,19 @@ mod on {
                     Some(reason) if answer.outcome == Outcome::Unhandled => {
                         tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
                     }
-                    Some(reason) => tracing::warn!(
-                        outcome = name,
-                        reason = %Chain(reason),
-                        "delivery not handled"
-                    ),
+                    Some(reason) => match telling(receiver, answer, reason) {
+                        Telling::Warning { suppressed } => tracing::warn!(
+                            outcome = name,
+                            reason = %Chain(reason),
+                            suppressed = (suppressed > 0).then_some(suppressed),
+                            "delivery not handled"
+                        ),
+                        Telling::Suppressed => tracing::debug!(
+                            outcome = name,
+                            reason = %Chain(reason),
+                            "delivery not handled"
+                        ),
+                    },
                     None if done => tracing::debug!(outcome = name, "delivery answered"),
                     None => tracing::warn!(outcome = name, "delivery answered"),
                 }
@@ -87,6 +104,35 @@ mod on {
             future: F,
         ) -> impl Future<Output = F::Output> + use<F> {
             future.instrument(self.0.clone())
+        }
+    }
+
+    /// A method as OpenTelemetry has it: one that HTTP knows, or `_OTHER` and the method's beginning.
+    fn shown(method: &str) -> (&str, Option<String>) {
+        if let "CONNECT" | "DELETE" | "GET" | "HEAD" | "OPTIONS" | "PATCH" | "POST" | "PUT"
+        | "TRACE" = method
+        {
+            return (method, None);
+        }
+        let original = match method.char_indices().nth(LONGEST_METHOD) {
+            Some((end, _)) => format!("{}…", &method[..end]),
+            None => method.to_owned(),
+        };
+        ("_OTHER", Some(original))
+    }
+
+    /// What is authentic is always told. Of the rest anybody can send any number.
+    fn telling(receiver: &Receiver, answer: &Answer, reason: &Reason) -> Telling {
+        match reason.downcast_ref::<Refusal>() {
+            Some(refusal) if answer.delivery.is_none() && refusal.authentic().is_none() => {
+                let name = match refusal.verify_error() {
+                    Some(error) => error.kind().name(),
+                    None => refusal.kind().name(),
+                };
+                let now = receiver.shared.clock.monotonic();
+                receiver.shared.layer.warnings.telling(name, now)
+            }
+            _ => Telling::Warning { suppressed: 0 },
         }
     }
 
@@ -124,6 +170,7 @@ mod on {
 mod off {
     use crate::delivery::Delivery;
     use crate::layer::hooks::{Answer, Settled};
+    use crate::receiver::Receiver;
 
     #[derive(Clone)]
     pub(crate) struct Trace;
@@ -136,7 +183,7 @@ mod off {
 
         pub(crate) fn recognised(&self, _: &Delivery) {}
 
-        pub(crate) fn answered(&self, _: &Answer) {}
+        pub(crate) fn answered(&self, _: &Receiver, _: &Answer) {}
 
         pub(crate) fn within<F>(&self, future: F) -> F {
             future

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[cfg(feature = "tower")]
 use super::accepting::NoClaims;
-use super::{Gate, Receiver, Shared, Vitals};
+use super::{Gate, Receiver, Shared, Store, Vitals};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
 use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
@@ -251,7 +251,7 @@ impl ReceiverBuilder {
             }
         };
         let store = match self.store.ok_or_else(|| BuildError::new(Kind::NoStore))? {
-            Dedupe::By(store) => Some(store),
+            Dedupe::By(store) => Some(Store::new(store)),
             Dedupe::Without => None,
         };
         let needed = self.schedule.minimum_retention(&self.window);

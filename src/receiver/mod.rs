@@ -44,6 +44,7 @@ mod gate;
 mod head;
 mod health;
 mod opening;
+mod store;
 mod vitals;
 
 pub use builder::{HeaderMismatch, ReceiverBuilder};
@@ -55,6 +56,7 @@ pub(crate) use builder::in_range;
 pub(crate) use gate::{Gate, Permit};
 #[cfg(feature = "tower")]
 pub(crate) use opening::{LookingUp, Opening};
+pub(crate) use store::Store;
 pub(crate) use vitals::Vitals;
 
 use std::fmt;
@@ -65,7 +67,7 @@ use std::time::Duration;
 use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
-use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, DedupeStore, RetrySchedule};
+use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, RetrySchedule};
 use crate::delivery::{Delivery, RecognisedBy};
 use crate::error::{StoreError, StoreErrorKind, VerifyError, VerifyErrorKind};
 use crate::event::EventHead;
@@ -86,7 +88,7 @@ pub(crate) struct Shared {
     verifier: Verifier,
     pub(crate) clock: Arc<dyn Clock>,
     /// Absent where deduplication was switched off.
-    store: Option<Arc<dyn DedupeStore>>,
+    store: Option<Store>,
     max_body: usize,
     header_mismatch: HeaderMismatch,
     pub(crate) lease: Duration,
@@ -227,7 +229,7 @@ impl Receiver {
         match claimed {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {
-                    store: Arc::clone(store),
+                    store: store.clone(),
                     key,
                     token,
                     lease: self.shared.lease,

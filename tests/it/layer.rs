@@ -1,5 +1,6 @@
 //! The outcomes table and promises 3, 4 and 8, in virtual time.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -705,7 +706,6 @@ enum Fault {
     /// Takes effect, and answers after so many milliseconds.
     Slow(u64),
     SlowlyFails(u64),
-    Panics,
 }
 
 impl Faulty {
@@ -762,7 +762,6 @@ impl Through for Faulty {
                     sleep(Duration::from_millis(millis)).await;
                     Err(lost())
                 }
-                Fault::Panics => panic!("made-up panic in the store"),
             }
         })
     }
@@ -923,20 +922,167 @@ async fn a_slow_release_does_not_keep_the_answer() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_store_that_panics_is_500_and_not_the_end_of_the_connection() {
-    let (harness, store) = with_faulty_store(|_| OK);
-    for fault in [&store.claim, &store.commit] {
-        *fault.lock().unwrap() = Fault::Panics;
-        let answer = harness.send(&Sent::event("evt_1")).await;
-        assert!(
-            matches!(answer.status().as_u16(), 500 | 204),
-            "{}",
-            answer.status()
-        );
-        *fault.lock().unwrap() = Fault::None;
+/// A store whose calls panic on demand: all of one kind, at once or when their future is polled.
+#[derive(Debug)]
+struct Panicking {
+    inner: LocalStore,
+    /// The kind of call, and whether it panics before there is a future.
+    panics: Mutex<Option<(Call, bool)>>,
+    times: AtomicUsize,
+}
+
+impl Through for Panicking {
+    fn pass<'a, T: Send + Unpin + 'static>(
+        &'a self,
+        call: Call,
+        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        let panics = *self.panics.lock().unwrap();
+        match panics {
+            Some((kind, at_once)) if kind == call => {
+                self.times.fetch_add(1, Ordering::SeqCst);
+                assert!(!at_once, "made-up panic of a store's call");
+                StoreFuture::boxed(async { panic!("made-up panic of a store's future") })
+            }
+            _ => really(&self.inner),
+        }
     }
-    assert_eq!(harness.receiver.runs(), 0);
+}
+
+passes_through!(Panicking);
+
+fn with_panicking_store<F>(
+    script: impl Fn(usize) -> F + Clone + Send + Sync + 'static,
+) -> (Harness, Arc<Panicking>)
+where
+    F: Future<Output = StatusCode> + Send + 'static,
+{
+    let mut store = None;
+    let harness = Harness::new(
+        |builder, clock| {
+            let panicking = Arc::new(Panicking {
+                inner: LocalStore::default().with_clock(clock.clone()),
+                panics: Mutex::new(None),
+                times: AtomicUsize::new(0),
+            });
+            store = Some(Arc::clone(&panicking));
+            builder.store(panicking)
+        },
+        move |_, run| script(run),
+    );
+    (harness, store.expect("made above"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_is_answered_like_one_that_fails() {
+    let unavailable = Outcome::Refused(RefusalKind::StoreUnavailable);
+    for at_once in [true, false] {
+        let (harness, store) = with_panicking_store(|_| async { OK });
+        *store.panics.lock().unwrap() = Some((Call::Claim, at_once));
+        // By the layer twice, and then as one call: three calls in a row that have failed.
+        for way in 0..3 {
+            let sent = Sent::event("evt_1");
+            let (parts, told) = if way < 2 {
+                let (mut parts, _) = harness.send(&sent).await.into_parts();
+                let told = parts.extensions.remove::<Answer>().expect("an answer");
+                (parts, told)
+            } else {
+                let request = sent.request(&harness.clock);
+                let never = async |_: Delivery| -> StatusCode { panic!("no claim") };
+                let answer = harness.receiver.handle(request, never).await;
+                let (mut parts, _) = answer.into_parts();
+                let told = parts.extensions.remove::<Answer>().expect("an answer");
+                (parts, told)
+            };
+            assert_eq!(
+                (parts.status, told.status),
+                (StatusCode::SERVICE_UNAVAILABLE, 503)
+            );
+            assert_eq!(parts.headers["retry-after"], "10");
+            assert_eq!(
+                told.to_string(),
+                "503 store_unavailable: delivery refused: the store could not answer: the store is unavailable: the store panicked"
+            );
+            assert_eq!(harness.receiver.health().is_ready(), way < 2);
+        }
+        assert_eq!(*harness.told.answers.lock().unwrap(), [unavailable; 3]);
+        let failed = harness.told.failed.lock().unwrap().clone();
+        let failed: Vec<_> = failed.iter().map(|failed| failed.outcome).collect();
+        assert_eq!(failed, [unavailable; 3]);
+        assert_eq!((harness.runs(), harness.receiver.runs()), (0, 0));
+        // It has come back.
+        *store.panics.lock().unwrap() = None;
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+        assert!(harness.receiver.health().is_ready());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_behind_a_run_leaves_its_answer_alone() {
+    for at_once in [true, false] {
+        let (harness, store) = with_panicking_store(|run| async move {
+            if run == 1 {
+                StatusCode::BAD_GATEWAY
+            } else {
+                OK
+            }
+        });
+        let panics = |call| *store.panics.lock().unwrap() = Some((call, at_once));
+        // A run that failed is not released: a copy finds it claimed until its lease ends.
+        panics(Call::Release);
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 502);
+        assert_eq!(
+            harness.told.settled(),
+            [Outcome::Failed(Failure::Status(502))]
+        );
+        pass(30_000).await;
+        // One that succeeded is answered so, and reported as not recorded.
+        panics(Call::Commit);
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
+        let lost = Outcome::HandledUnrecorded(Unrecorded::StoreFailed);
+        assert_eq!(harness.told.last_answer(), lost);
+        assert_eq!(harness.told.settled()[1..], [lost]);
+        assert_eq!(harness.receiver.runs(), 0);
+        // Two ends of runs, each asked for twice, are two failures of the store.
+        assert_eq!(store.times.load(Ordering::SeqCst), 4);
+        assert!(harness.receiver.health().is_ready());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
+    use hookgate::{Admission, RequestHead};
+
+    let (harness, store) = with_panicking_store(|_| async { OK });
+    let receiver = &harness.receiver;
+    let request = Sent::event("evt_1").request(&harness.clock);
+    let head = RequestHead::new("POST", request.headers());
+    let mut intake = receiver.open(&head).unwrap();
+    intake.push(Sent::event("evt_1").body.into()).unwrap();
+    let delivery = receiver.recognise(intake, &head).unwrap();
+    let fresh = async || match receiver.admit(&delivery).await.unwrap() {
+        Admission::Fresh(claim) => claim,
+        other => panic!("{other:?}"),
+    };
+    for at_once in [true, false] {
+        let panics = |call| *store.panics.lock().unwrap() = Some((call, at_once));
+        panics(Call::Claim);
+        let refusal = receiver.admit(&delivery).await.unwrap_err();
+        assert_eq!(refusal.kind(), RefusalKind::StoreUnavailable);
+        panics(Call::Renew);
+        let claim = fresh().await;
+        let renewed = claim.renew().await.unwrap_err();
+        panics(Call::Release);
+        let released = claim.release().await.unwrap_err();
+        pass(31_000).await;
+        panics(Call::Commit);
+        let committed = fresh().await.commit().await.unwrap_err();
+        for error in [renewed, released, committed] {
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        }
+        pass(31_000).await;
+        assert_eq!(receiver.runs(), 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -1416,34 +1562,17 @@ async fn a_stale_delivery_that_is_read_all_the_same_is_answered_no_differently()
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_in_a_renewal_does_not_end_the_run() {
-    #[derive(Debug)]
-    struct PanicsInRenew(LocalStore);
-    impl Through for PanicsInRenew {
-        fn pass<'a, T: Send + Unpin + 'static>(
-            &'a self,
-            call: Call,
-            really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
-        ) -> StoreFuture<'a, T> {
-            match call {
-                Call::Renew => StoreFuture::boxed(async { panic!("made-up panic in a renewal") }),
-                _ => really(&self.0),
-            }
-        }
-    }
-    passes_through!(PanicsInRenew);
-    let harness = Harness::new(
-        |builder, clock| {
-            let store = LocalStore::default().with_clock(clock.clone());
-            builder.store(PanicsInRenew(store))
-        },
-        |_, _| async {
+    for at_once in [true, false] {
+        let (harness, store) = with_panicking_store(|_| async {
             sleep(Duration::from_secs(20)).await;
             OK
-        },
-    );
-    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
-    pass(20_000).await;
-    assert_eq!(harness.told.settled(), [Outcome::Handled]);
+        });
+        *store.panics.lock().unwrap() = Some((Call::Renew, at_once));
+        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+        pass(20_000).await;
+        assert_eq!(store.times.load(Ordering::SeqCst), 1);
+        assert_eq!(harness.told.settled(), [Outcome::Handled]);
+    }
 }
 
 /// Panics when it is dropped, once it is armed.

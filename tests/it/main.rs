@@ -51,6 +51,8 @@ mod metrics;
 #[cfg(feature = "axum")]
 mod model;
 #[cfg(feature = "axum")]
+mod neighbours;
+#[cfg(feature = "axum")]
 mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;

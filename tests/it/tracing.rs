@@ -46,6 +46,7 @@ struct SpanSeen {
 
 #[derive(Clone, Debug)]
 struct Line {
+    level: tracing::Level,
     fields: Fields,
     /// The spans it lies in, by their number.
     within: Vec<usize>,
@@ -101,7 +102,14 @@ impl<S: tracing::Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
         event.record(&mut Writer(&mut fields));
         let scope = context.event_scope(event).into_iter().flatten();
         let within = scope.map(|span| number(&span)).collect();
-        LOG.with_borrow_mut(|log| log.lines.push(Line { fields, within }));
+        let level = *event.metadata().level();
+        LOG.with_borrow_mut(|log| {
+            log.lines.push(Line {
+                level,
+                fields,
+                within,
+            });
+        });
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
@@ -423,6 +431,147 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
     }
     inbox.close().await;
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+// ---- strangers
+
+const FORGER: &str = "whsec_made_up_by_somebody_else";
+
+/// The lines at WARN: outcome, and how many it says were not told before it.
+fn warnings() -> Vec<(String, Option<u64>)> {
+    let lines = lines().into_iter();
+    let warnings = lines.filter(|line| line.level == tracing::Level::WARN);
+    let told = warnings.map(|line| {
+        let suppressed = line
+            .fields
+            .get("suppressed")
+            .map(|suppressed| suppressed.parse());
+        (
+            line.fields["outcome"].clone(),
+            suppressed.transpose().unwrap(),
+        )
+    });
+    told.collect()
+}
+
+fn warning(outcome: &str, suppressed: Option<u64>) -> (String, Option<u64>) {
+    (outcome.to_owned(), suppressed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_forgeries_is_told_once_a_second_with_its_count() {
+    record();
+    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
+    let forged = Sent {
+        secret: FORGER,
+        ..Sent::event("evt_1")
+    };
+    // The first at once, whose line says why; the others of that second at DEBUG.
+    for _ in 0..1_000 {
+        harness.send(&forged).await;
+    }
+    assert_eq!(warnings(), [warning("not_authentic", None)]);
+    let lines = lines();
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.fields["reason"].contains("signature"))
+    );
+    assert_eq!(lines.len(), 1_000);
+    // The next second's first says how many were not.
+    for _ in 0..2 {
+        pass(1_000).await;
+        for _ in 0..10 {
+            harness.send(&forged).await;
+        }
+    }
+    assert_eq!(
+        warnings()[1..],
+        [
+            warning("not_authentic", Some(999)),
+            warning("not_authentic", Some(9)),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_reason_is_told_at_once_in_a_flood() {
+    record();
+    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
+    let forged = Sent {
+        secret: FORGER,
+        ..Sent::event("evt_1")
+    };
+    let ahead = Sent {
+        age: -301,
+        ..forged.clone()
+    };
+    let told = |reason: &str| {
+        let lines = lines().into_iter();
+        let warnings = lines.filter(|line| line.level == tracing::Level::WARN);
+        warnings
+            .filter(|line| line.fields["reason"].contains(reason))
+            .count()
+    };
+    let flood = async |seconds: usize| {
+        for _ in 0..seconds {
+            pass(1_000).await;
+            for _ in 0..5 {
+                harness.send(&forged).await;
+            }
+        }
+    };
+    flood(3).await;
+    harness.send(&ahead).await;
+    harness.send(&ahead).await;
+    assert_eq!((told("signature"), told("ahead of its time")), (3, 1));
+    // And so it is when it comes again after a minute without it.
+    flood(60).await;
+    harness.send(&ahead).await;
+    assert_eq!((told("signature"), told("ahead of its time")), (63, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_authentic_deliveries_are_told_each_in_a_flood_of_forgeries() {
+    record();
+    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
+    let forged = Sent {
+        secret: FORGER,
+        ..Sent::event("evt_1")
+    };
+    for _ in 0..5 {
+        harness.send(&forged).await;
+        harness.send(&Sent::event("evt_1")).await;
+    }
+    let failed = warning("handler_status", None);
+    let told = warnings();
+    assert_eq!(told[0], warning("not_authentic", None));
+    assert_eq!(told[1..], vec![failed; 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_that_a_stranger_makes_up_is_shown_in_part() {
+    record();
+    let harness = Harness::of(|_, _| async { OK });
+    let made_up = "M".repeat(300_000);
+    for (method, shown, original) in [
+        ("GET", "GET", None),
+        ("PROPFIND", "_OTHER", Some("PROPFIND".to_owned())),
+        (&made_up, "_OTHER", Some(format!("{}…", &made_up[..32]))),
+    ] {
+        let mut request = Sent::event("evt_1").request(&harness.clock);
+        *request.method_mut() = method.parse().unwrap();
+        let answer = harness.app.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), 405);
+        let fields = spans().pop().unwrap().fields;
+        assert_eq!(fields["http.request.method"], shown);
+        assert_eq!(
+            fields.get("http.request.method_original"),
+            original.as_ref()
+        );
+    }
+    let said = format!("{:?}{:?}", spans(), lines());
+    assert!(said.len() < 4_000, "{} bytes", said.len());
 }
 
 // ---- leaks

@@ -25,6 +25,15 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The text, or its beginning and a mark where it goes on. The longest that is shown whole is an id of an event.
+pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 256;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 /// The same of bytes that need not be UTF-8: those that are not are shown as `\xff`.
 pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
@@ -105,6 +114,13 @@ mod tests {
             assert_eq!(harmless_bytes(text.as_bytes()), shown);
         }
         assert!(matches!(harmless("plain"), Cow::Borrowed("plain")));
+    }
+
+    #[test]
+    fn a_long_text_is_shown_in_part() {
+        let id = "é".repeat(256);
+        assert!(matches!(beginning(&id), Cow::Borrowed(whole) if whole == id));
+        assert_eq!(beginning(&format!("{id}x")), format!("{id}…"));
     }
 
     #[test]

@@ -28,5 +28,7 @@ pub(super) fn request(delivery: &Delivery) -> Request<VerifiedBody> {
         }
     }
     request.extensions_mut().insert(delivery.clone());
+    #[cfg(feature = "axum")]
+    crate::extract::lift_body_limit(&mut request, delivery);
     request
 }

@@ -171,6 +171,24 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
 }
 
 #[test]
+fn what_a_stranger_writes_at_length_is_shown_in_part() {
+    let mut listening = Listening::start(&[]);
+    let long = "M".repeat(100_000);
+    let elsewhere = Reply::to(&listening.address, &long, "/", &[], "");
+    assert_eq!(elsewhere.status, 404);
+    let line = listening.line();
+    assert!(
+        line.len() < 1_000 && line.contains("MM… /: deliveries are taken at /webhooks"),
+        "{line}"
+    );
+    let mut headers = signed("whsec_made_up_and_another", "{}", 0);
+    headers.push(("X-Service-Event-Id", long));
+    assert_eq!(listening.send(&headers, "{}").status, 401);
+    let line = listening.line();
+    assert!(line.len() < 1_000 && line.contains("MM… "), "{line}");
+}
+
+#[test]
 fn json_lines_hold_what_a_delivery_log_would() {
     let mut listening = Listening::start(&["--json"]);
     let body = row_created("evt_1", r#"{"Total":12.50}"#);

@@ -3,7 +3,7 @@
 use hookgate::testing::{LoggedDelivery, iso8601};
 
 use crate::durations;
-use crate::harmless::harmless;
+use crate::harmless::{beginning, harmless};
 
 /// What became of a delivery, in as many ways as there are colours for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,9 @@ impl Item {
             .or(delivery.hung_up_after);
         let time = iso8601(delivery.received_at);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
-        let shown = |text: Option<String>| harmless(&text.unwrap_or_default()).into_owned();
+        // Where it is not authentic, they are as long as somebody likes.
+        let shown =
+            |text: Option<String>| harmless(&beginning(&text.unwrap_or_default())).into_owned();
         let event_id = shown(delivery.event_id());
         let event_type = shown(delivery.event_type());
         let mut item = Self {

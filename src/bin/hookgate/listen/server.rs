@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::answers::{Answers, empty};
 use super::reports::Reports;
 use crate::fault::{Class, Fault};
+use crate::harmless::beginning;
 
 pub(crate) struct Server {
     receiver: Receiver,
@@ -135,7 +136,9 @@ impl Shared {
         let mut answer = LoggedAnswer::new(404, "wrong_path");
         let reason = format!(
             "{} {}: deliveries are taken at {}",
-            delivery.method, delivery.target, self.path
+            beginning(&delivery.method),
+            beginning(&delivery.target),
+            self.path
         );
         answer.reason = Some(reason);
         delivery.answer = Some(answer);

@@ -1,0 +1,108 @@
+//! Which refusals of unauthenticated requests are told at WARN. Anybody can cause them, so they must not be able to fill a log.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Monotonic;
+
+/// The time from one line to the next.
+const BETWEEN_LINES: Duration = Duration::from_secs(1);
+/// A reason that has not been told for so long is told at once, however many others there are.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// What has been told of late, by one receiver.
+#[derive(Default)]
+pub(crate) struct Warnings(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    last: Option<Monotonic>,
+    /// No more entries than there are reasons.
+    by_reason: Vec<(&'static str, Monotonic)>,
+    suppressed: u64,
+}
+
+/// How a refusal is told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// At WARN, with the number of those that were not since the last one.
+    Warning { suppressed: u64 },
+    /// At DEBUG.
+    Suppressed,
+}
+
+impl Warnings {
+    /// How a refusal for this reason is told.
+    pub(super) fn telling(&self, reason: &'static str, now: Monotonic) -> Telling {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Told {
+            last,
+            by_reason,
+            suppressed,
+        } = &mut *told;
+        let within = |since: Monotonic, time| now.saturating_since(since) < time;
+        let known = by_reason.iter_mut().find(|(name, _)| *name == reason);
+        let lately = known
+            .as_ref()
+            .is_some_and(|(_, at)| within(*at, FORGOTTEN_AFTER));
+        if lately && last.is_some_and(|last| within(last, BETWEEN_LINES)) {
+            *suppressed = suppressed.saturating_add(1);
+            return Telling::Suppressed;
+        }
+        *last = Some(now);
+        match known {
+            Some((_, at)) => *at = now,
+            None => by_reason.push((reason, now)),
+        }
+        Telling::Warning {
+            suppressed: std::mem::take(suppressed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::new(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_flood_of_all_reasons_is_a_line_a_second_and_each_reason_once_a_minute() {
+        const REASONS: [&str; 5] = ["a", "b", "c", "d", "e"];
+        let warnings = Warnings::default();
+        let (mut lines, mut requests) = (0, 0);
+        for millis in (0..600_000).step_by(10) {
+            for reason in REASONS {
+                requests += 1;
+                if let Telling::Warning { suppressed } = warnings.telling(reason, at(millis)) {
+                    lines += 1;
+                    requests -= 1 + suppressed;
+                }
+            }
+        }
+        // Ten minutes, at most one line a second and one more for each reason a minute.
+        assert!((600..=600 + 10 * 5).contains(&lines), "{lines}");
+        // All are told or counted, but for those since the last line.
+        assert!(requests < 5 * 101, "{requests}");
+    }
+
+    #[test]
+    fn a_reason_that_was_not_told_for_a_minute_is_told_at_once() {
+        let warnings = Warnings::default();
+        let told = Telling::Warning { suppressed: 0 };
+        assert_eq!(warnings.telling("a", at(0)), told);
+        assert_eq!(warnings.telling("b", at(1)), told);
+        assert_eq!(warnings.telling("a", at(2)), Telling::Suppressed);
+        for second in 1..60 {
+            let suppressed = u64::from(second == 1);
+            let told = Telling::Warning { suppressed };
+            assert_eq!(warnings.telling("a", at(second * 1_000 + 1)), told);
+        }
+        assert_eq!(warnings.telling("b", at(60_000)), Telling::Suppressed);
+        let told = Telling::Warning { suppressed: 1 };
+        assert_eq!(warnings.telling("b", at(60_001)), told);
+        assert_eq!(warnings.telling("b", at(60_002)), Telling::Suppressed);
+    }
+}

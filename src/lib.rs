@@ -109,7 +109,7 @@ pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 pub use dedupe::MemoryStore;
 pub use dedupe::{
     Attempt, Capacity, Claim, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership,
-    RetrySchedule, StoreFuture, StoreStats, WhenFull,
+    RetrySchedule, ScopesInUse, StoreFuture, StoreStats, WhenFull,
 };
 pub use delivery::Delivery;
 pub use error::{

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hookgate::{
-    ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership, StoreError,
-    StoreErrorKind, StoreFuture,
+    ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership, ScopesInUse,
+    StoreError, StoreErrorKind, StoreFuture,
 };
 
 /// For **one** process at a time. A running claim is held in memory only: with its process it is gone, and the retry claims
@@ -19,6 +19,7 @@ pub(crate) struct FileStore {
     clock: Arc<dyn Clock>,
     /// One lock over map and file: each call is one indivisible step.
     state: Arc<Mutex<State>>,
+    scopes: ScopesInUse,
 }
 
 #[derive(Debug)]
@@ -60,6 +61,7 @@ impl FileStore {
         Ok(Self {
             clock: Arc::new(clock),
             state: Arc::new(Mutex::new(State { records, file })),
+            scopes: ScopesInUse::default(),
         })
     }
 
@@ -183,6 +185,10 @@ impl DedupeStore for FileStore {
             state.records.remove(&key);
             Ok(Ownership::Held)
         })
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(&self.scopes)
     }
 }
 

@@ -62,6 +62,9 @@ impl fmt::Debug for EventKey {
 ///
 /// Half of it is unique to the claim; the other half is a digest of the body it was made for, so that a done record
 /// can tell a redelivery from another body under the same id.
+///
+/// Replicas draw different tokens, and so do processes that were forked from one. A copy of a whole machine does not: after a
+/// snapshot of a virtual machine was started twice, both go on with the same tokens until their programs are started again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
@@ -71,11 +74,15 @@ impl ClaimToken {
     pub fn new(body: &[u8]) -> Self {
         static RANDOM: OnceLock<RandomState> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Keyed by the operating system's randomness once a process, so that replicas draw different tokens.
-        let mut unique = RANDOM.get_or_init(RandomState::new).build_hasher();
-        unique.write_u64(COUNT.fetch_add(1, Ordering::Relaxed));
+        // Keyed by the operating system's randomness once a program, so that replicas draw different tokens.
+        let random = RANDOM.get_or_init(RandomState::new);
+        let unique = unique(
+            random,
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed),
+        );
         let mut token = [0; 16];
-        token[..8].copy_from_slice(&unique.finish().to_le_bytes());
+        token[..8].copy_from_slice(&unique.to_le_bytes());
         token[8..].copy_from_slice(&body_digest(body).to_le_bytes());
         Self(token)
     }
@@ -103,6 +110,12 @@ impl fmt::Debug for ClaimToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ClaimToken({})", hex::encode(self.0))
     }
+}
+
+/// The half of a token that no other claim has. A process that was forked has its parent's keys and its parent's count, so the
+/// process counts too, and is asked for each time: a process can't see that it was forked.
+fn unique(random: &RandomState, process: u32, count: u64) -> u64 {
+    random.hash_one((process, count))
 }
 
 /// Tells bodies apart, the same in every process and build. Not cryptographic and need not be: the bodies are signed,
@@ -135,6 +148,8 @@ fn mixed(digest: u64, word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -210,6 +225,19 @@ mod tests {
         // Stores keep tokens: the digest must not change with a release. Computed with Python's integers.
         assert_eq!(body_digest(b"{}"), 0xef33_0372_41b9_62af);
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
+    }
+
+    /// After a fork, both processes go on with the same keys and the same count.
+    #[test]
+    fn forked_processes_draw_different_tokens() {
+        let keys = RandomState::new();
+        let drawn_in = |process| (0..1_000).map(move |count| (process, count));
+        let tokens: HashSet<u64> = [7, 8, 1_000_007]
+            .into_iter()
+            .flat_map(drawn_in)
+            .map(|(process, count)| unique(&keys, process, count))
+            .collect();
+        assert_eq!(tokens.len(), 3_000);
     }
 
     #[test]

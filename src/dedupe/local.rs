@@ -9,6 +9,7 @@ use super::capacity::{Capacity, StoreStats, WhenFull};
 use super::expiry::{BATCH, ExpiryQueue};
 use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
+use super::scopes::ScopesInUse;
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -66,6 +67,7 @@ pub struct LocalStore {
     clock: Arc<dyn Clock>,
     // A std mutex: it is held for a few map operations and never across an await.
     table: Arc<Mutex<Table>>,
+    scopes: ScopesInUse,
 }
 
 impl Default for LocalStore {
@@ -89,6 +91,7 @@ impl LocalStore {
             capacity,
             clock,
             table: Arc::default(),
+            scopes: ScopesInUse::default(),
         }
     }
 
@@ -213,6 +216,10 @@ impl DedupeStore for LocalStore {
     fn observe(&self) -> Option<StoreStats> {
         Some(self.stats())
     }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(&self.scopes)
+    }
 }
 
 #[derive(Default)]
@@ -309,11 +316,8 @@ impl Table {
                     let age = now.saturating_since(*committed);
                     self.stats.evicted += 1;
                     self.stats.last_evicted = Some(age);
-                    self.stats.youngest_evicted = Some(
-                        self.stats
-                            .youngest_evicted
-                            .map_or(age, |youngest| youngest.min(age)),
-                    );
+                    let youngest = self.stats.youngest_evicted.unwrap_or(age);
+                    self.stats.youngest_evicted = Some(youngest.min(age));
                 }
                 self.remove(&key);
                 return true;

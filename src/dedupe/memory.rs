@@ -16,6 +16,7 @@ use self::shard::Shard;
 use super::capacity::{Capacity, StoreStats, WhenFull};
 use super::expiry::BATCH;
 use super::key::{ClaimToken, EventKey};
+use super::scopes::ScopesInUse;
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
@@ -72,6 +73,7 @@ struct Inner {
     done: Done,
     /// Done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
+    scopes: ScopesInUse,
 }
 
 /// As many as there may be threads in the store before they wait for each other often.
@@ -100,6 +102,7 @@ impl MemoryStore {
             clock,
             shards: std::array::from_fn(|_| Mutex::default()),
             held: AtomicUsize::new(0),
+            scopes: ScopesInUse::default(),
         }))
     }
 
@@ -215,6 +218,10 @@ impl DedupeStore for MemoryStore {
 
     fn observe(&self) -> Option<StoreStats> {
         Some(self.stats())
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(&self.0.scopes)
     }
 }
 

@@ -58,6 +58,7 @@ mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
 mod schedule;
+mod scopes;
 mod store;
 
 pub use capacity::{Capacity, StoreStats, WhenFull};
@@ -68,8 +69,10 @@ pub use local::LocalStore;
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
+pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 pub(crate) use claim::ClaimRecord;
 #[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;
+pub(crate) use scopes::{ScopeHeld, ScopeTaken};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::capacity::StoreStats;
 use super::key::{ClaimToken, EventKey};
+use super::scopes::ScopesInUse;
 use crate::error::StoreError;
 
 /// Remembers which events are being handled and which are done.
@@ -67,6 +68,15 @@ pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
     /// `None`, the default, is the right answer of a store that would have to ask a server for it: this is called from
     /// where nothing may wait.
     fn observe(&self) -> Option<StoreStats> {
+        None
+    }
+
+    /// The receivers that remember here, so that one whose secret differs is refused when it is built: see [`ScopesInUse`]. No part
+    /// of the contract above.
+    ///
+    /// `None`, the default: nothing is compared, and the receivers of this store each need a scope of their own. A store in front of
+    /// another one hands out the other's.
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         None
     }
 }
@@ -172,6 +182,10 @@ impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
 
     fn observe(&self) -> Option<StoreStats> {
         (**self).observe()
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        (**self).scopes_in_use()
     }
 }
 

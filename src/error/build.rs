@@ -20,10 +20,18 @@ pub struct BuildError {
 pub enum BuildErrorKind {
     /// No secret was given.
     NoSecret,
-    /// The subscriptions were refused; the source says why.
+    /// The subscriptions, or the name of a scope, were refused; the source says why.
     Keys,
+    /// Another receiver, with other keys, remembers in this store under the same scope, which neither of them has named: each could
+    /// make events of the other look handled. See [`scope`](crate::ReceiverBuilder::scope).
+    ScopeTaken,
+    /// A scope was named for keys that have theirs: a ring that names it itself, those of a map or a provider, or keys that are
+    /// shared.
+    ScopeBesideKeys,
     /// Neither a store was given nor deduplication switched off.
     NoStore,
+    /// A store was given and deduplication switched off as well.
+    StoreWithoutDeduplication,
     /// A store was given, or deduplication switched off, beside the sink of `accept_into`, which is the memory itself.
     StoreBesideSink,
     /// Handled events would be forgotten while the sender still retries them or a copy can be replayed.
@@ -79,9 +87,18 @@ impl BuildErrorKind {
                 "no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)"
                     .into()
             }
-            Self::Keys => "the subscriptions' keys can't be used together".into(),
+            Self::Keys => "the keys can't be used as they were given".into(),
+            Self::ScopeTaken => {
+                "another receiver with other keys remembers in this store under the scope `default` too, so each could make the other's events look handled: name the scope of this one, such as .scope(\"ledger\"); during a rotation give both receivers a key in common".into()
+            }
+            Self::ScopeBesideKeys => {
+                ".scope(…) is for the ring of .secret(…) or .secrets(ring) that names no scope itself: elsewhere each ring names its own, by KeyRing::with_scope".into()
+            }
             Self::NoStore => {
                 "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself".into()
+            }
+            Self::StoreWithoutDeduplication => {
+                "a store that would not be asked: leave out .store(…), or .without_deduplication()".into()
             }
             Self::StoreBesideSink => {
                 "a store beside a sink: with .accept_into(sink) the sink remembers what came, so leave out .store(…) and .without_deduplication()".into()

@@ -108,7 +108,7 @@ mod tests {
         let error = BuildError::new(BuildErrorKind::Keys).caused_by(error);
         assert_eq!(
             format!("{error:?}"),
-            r#"BuildError(Keys): the subscriptions' keys can't be used together: two keys of one ring are named "a""#
+            r#"BuildError(Keys): the keys can't be used as they were given: two keys of one ring are named "a""#
         );
         let error = BuildError::new(BuildErrorKind::NoStore);
         assert!(format!("{error:?}").contains(".without_deduplication()"));

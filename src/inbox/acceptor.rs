@@ -122,7 +122,7 @@ impl ReceiverBuilder {
     /// ```
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, BuildError> {
         Ok(Acceptor {
-            receiver: self.build_to_accept()?,
+            receiver: self.build_to_accept(sink.scopes_in_use().cloned())?,
             sink: Arc::new(sink),
         })
     }

@@ -9,7 +9,7 @@ use super::engine::Engine;
 use super::entry::Entry;
 use super::sink::{Accepted, Sink};
 use super::sqlite::InboxOptions;
-use crate::dedupe::StoreFuture;
+use crate::dedupe::{ScopesInUse, StoreFuture};
 use crate::delivery::Delivery;
 use crate::error::InboxError;
 
@@ -91,6 +91,10 @@ impl Inbox {
 impl Sink for Inbox {
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted> {
         self.engine.accept(Entry::of(delivery), retain)
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(self.engine.scopes_in_use())
     }
 }
 

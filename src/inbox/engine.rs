@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::entry::Entry;
 use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::error::Malformed;
 use crate::event::{EventId, EventType};
 
@@ -82,6 +82,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
+
+    /// The acceptors of this process.
+    fn scopes_in_use(&self) -> &ScopesInUse;
 
     /// Ends when the engine is dropped and has given back what it held. At once where that is nothing.
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -18,7 +18,7 @@ use super::engine::{
 };
 use super::entry::Entry;
 use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::error::{StoreError, StoreErrorKind};
 use row::{Row, after, bounded};
 
@@ -43,6 +43,7 @@ pub(crate) struct MemoryEngine {
     started: Instant,
     rows: Mutex<BTreeMap<EntryId, Row>>,
     changed: Notify,
+    scopes: ScopesInUse,
     faults: Mutex<Arc<Faults>>,
     /// Each call with its time since the start.
     pub(crate) calls: Mutex<Vec<(&'static str, Duration)>>,
@@ -54,6 +55,7 @@ impl MemoryEngine {
             started: Instant::now(),
             rows: Mutex::default(),
             changed: Notify::new(),
+            scopes: ScopesInUse::default(),
             faults: Mutex::new(Arc::new(|_| Fault::None)),
             calls: Mutex::default(),
         })
@@ -103,6 +105,10 @@ fn forget(rows: &mut BTreeMap<EntryId, Row>, now: Duration) {
 }
 
 impl Engine for MemoryEngine {
+    fn scopes_in_use(&self) -> &ScopesInUse {
+        &self.scopes
+    }
+
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         self.call("accept", move |rows, now| {
             forget(rows, now);

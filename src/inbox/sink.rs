@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::dedupe::StoreFuture;
+use crate::dedupe::{ScopesInUse, StoreFuture};
 use crate::delivery::Delivery;
 
 /// Where verified deliveries are put before they are answered.
@@ -21,6 +21,12 @@ use crate::delivery::Delivery;
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;
+
+    /// The acceptors that store here, so that one whose secret differs is refused when it is built: see [`ScopesInUse`]. `None`, the
+    /// default: nothing is compared, and the acceptors of this sink each need a [scope](crate::ReceiverBuilder::scope) of their own.
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        None
+    }
 }
 
 /// What became of a delivery that was to be stored.
@@ -39,5 +45,9 @@ pub enum Accepted {
 impl<S: Sink + ?Sized> Sink for Arc<S> {
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted> {
         (**self).accept(delivery, retain)
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        (**self).scopes_in_use()
     }
 }

@@ -14,7 +14,9 @@ use super::micros;
 use super::migration::Migration;
 use super::pool::Postgres;
 use super::task::Task;
-use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::dedupe::{
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
+};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The table of claims. The index by time is for the deletion alone.
@@ -98,6 +100,9 @@ const CHUNKS: u32 = 8;
 /// Each call is one statement in one round trip and its own transaction. A claim and its commit are flushed before they are
 /// answered, as the server's `synchronous_commit` says; a duplicate only reads. Time is the server's. A call ends within 900 ms, also where the
 /// server is silent; what it meant to do may then have been done, as [`DedupeStore`] has it.
+///
+/// Receivers with other secrets share the table, also those of other applications: give each a [scope](crate::ReceiverBuilder::scope) of its own,
+/// or a schema of its own by the connection's `search_path`. In one process, and on one [`Postgres`], the receiver's `build` sees to it.
 ///
 /// What has ended is deleted in chunks, by a task of its own after every 256th claim, where a connection is free.
 ///
@@ -265,6 +270,10 @@ impl DedupeStore for PostgresStore {
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
         StoreFuture::boxed(self.ask(RELEASE, key, token, None))
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(self.postgres.scopes_in_use())
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::connect::{Connector, Listener, Shared};
 use super::failure;
+use crate::dedupe::ScopesInUse;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// How many connections there are, unless told otherwise.
@@ -51,6 +52,8 @@ pub struct Postgres {
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
     patience: Duration,
+    /// Of the claims in this database, whichever store they are asked of.
+    scopes: ScopesInUse,
 }
 
 impl Postgres {
@@ -82,6 +85,7 @@ impl Postgres {
                 pool,
                 connector: Some(connector),
                 patience: PATIENCE,
+                scopes: ScopesInUse::default(),
             },
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
@@ -97,6 +101,7 @@ impl Postgres {
             pool,
             connector: None,
             patience: PATIENCE,
+            scopes: ScopesInUse::default(),
         }
     }
 
@@ -117,6 +122,10 @@ impl Postgres {
     pub fn with_timeout(mut self, most: Duration) -> Self {
         self.patience = most;
         self
+    }
+
+    pub(super) fn scopes_in_use(&self) -> &ScopesInUse {
+        &self.scopes
     }
 
     /// How long a call may take.

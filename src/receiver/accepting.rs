@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Permit, Receiver};
-use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::dedupe::{
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
+};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
@@ -22,9 +24,16 @@ impl Receiver {
 /// The store of an acceptor's receiver: none. Whoever puts a handler behind that receiver would run it unclaimed, and on what the sink
 /// has accepted or will; so nothing is claimed there, and the operator is told why.
 #[derive(Debug)]
-pub(super) struct NoClaims;
+pub(super) struct NoClaims {
+    /// The list of what remembers in its place.
+    scopes: Option<ScopesInUse>,
+}
 
 impl NoClaims {
+    pub(super) fn beside(scopes: Option<ScopesInUse>) -> Self {
+        Self { scopes }
+    }
+
     fn refuses<T: Send + 'static>() -> StoreFuture<'static, T> {
         let below = "this receiver belongs to an Acceptor, which accepts deliveries and claims none: for handlers build another one, with .store(…) and .build()";
         StoreFuture::ready(Err(
@@ -63,5 +72,9 @@ impl DedupeStore for NoClaims {
 
     fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
         Self::refuses()
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        self.scopes.as_ref()
     }
 }

@@ -1,20 +1,21 @@
-//! The settings of a receiver, checked against each other.
+//! The settings of a receiver.
+
+mod build;
+
+#[cfg(feature = "tower")]
+pub(crate) use build::in_range;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-#[cfg(feature = "tower")]
-use super::accepting::NoClaims;
-use super::{Gate, Receiver, Shared, Store, Vitals};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
-use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
+use crate::error::KeysError;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
-use crate::lookup::{Capacities, Resolver, SecretProvider};
-use crate::verify::{KeyRing, Keys, Secret, Verifier, Window};
+use crate::lookup::{Capacities, SecretProvider};
+use crate::verify::{KeyRing, Keys, Secret, Window};
 
 /// What to do with a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum HeaderMismatch {
     Ignore,
 }
 
-/// The settings of a [`Receiver`].
+/// The settings of a [`Receiver`](crate::Receiver).
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,14 +53,17 @@ pub enum HeaderMismatch {
 #[must_use]
 pub struct ReceiverBuilder {
     keys: Option<KeySource>,
+    scope: Option<String>,
     lookup_cache: Capacities,
-    store: Option<Dedupe>,
+    store: Option<Arc<dyn DedupeStore>>,
+    without_deduplication: bool,
     window: Window,
     clock: Arc<dyn Clock>,
     max_body: usize,
     header_mismatch: HeaderMismatch,
     schedule: RetrySchedule,
-    lease: Duration,
+    /// Follows the schedule unless it is set.
+    lease: Option<Duration>,
     retention: Duration,
     max_runs: usize,
     /// What only the layer can keep: deadlines need timers, and hooks need somebody who answers.
@@ -68,27 +72,25 @@ pub struct ReceiverBuilder {
 }
 
 enum KeySource {
+    Ring(KeyRing),
     Keys(Result<Keys, KeysError>),
     Provider(Arc<dyn SecretProvider>),
-}
-
-enum Dedupe {
-    By(Arc<dyn DedupeStore>),
-    Without,
 }
 
 impl Default for ReceiverBuilder {
     fn default() -> Self {
         Self {
             keys: None,
+            scope: None,
             lookup_cache: Capacities::default(),
             store: None,
+            without_deduplication: false,
             window: Window::default(),
             clock: Arc::new(SystemClock),
             max_body: 1 << 20,
             header_mismatch: HeaderMismatch::default(),
             schedule: RetrySchedule::default(),
-            lease: Duration::from_secs(30),
+            lease: None,
             retention: Duration::from_secs(48 * 3_600),
             max_runs: 1_024,
             #[cfg(feature = "tower")]
@@ -104,8 +106,43 @@ impl ReceiverBuilder {
     }
 
     /// One ring of secrets for every delivery.
-    pub fn secrets(self, ring: KeyRing) -> Self {
-        self.keys(Keys::single(ring))
+    pub fn secrets(mut self, ring: KeyRing) -> Self {
+        self.keys = Some(KeySource::Ring(ring));
+        self
+    }
+
+    /// Names the scope of the one ring, under which its events are remembered: as [`KeyRing::with_scope`] does. Default: `default`.
+    ///
+    /// Two receivers with secrets of their own on one store each need a scope of their own, or the holder of one secret could
+    /// make events of the other look handled. So the second one that names none is an error of [`build`](Self::build), unless a
+    /// key of its ring is also a key of one that is there: a rotation, or the same subscription at two routes. This is compared
+    /// when a receiver is built, with the keys that are live then, among the receivers of this process and this store, or
+    /// its clones, that are not dropped; see [`ScopesInUse`](crate::ScopesInUse). Processes that share a store can't be
+    /// compared: name the scopes there, or give each application a prefix or a database of its own.
+    ///
+    /// A name that is given is taken at its word, also where another receiver has the same one. Changing it forgets what was
+    /// remembered under the old one.
+    ///
+    /// ```
+    /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
+    ///
+    /// let store = LocalStore::default();
+    /// let orders = Secret::new("whsec_made_up_for_orders")?;
+    /// let orders = Receiver::builder().secret(orders).store(store.clone()).build()?;
+    ///
+    /// let ledger = || Secret::new("whsec_made_up_for_the_ledger");
+    /// let refused = Receiver::builder().secret(ledger()?).store(store.clone()).build();
+    /// assert_eq!(refused.err().map(|error| error.kind()), Some(BuildErrorKind::ScopeTaken));
+    /// let ledger = Receiver::builder().secret(ledger()?).scope("ledger").store(store).build()?;
+    /// # let _ = (orders, ledger);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Security
+    /// Whoever holds a secret of one receiver can make events of every receiver of the same scope and store look handled.
+    pub fn scope(mut self, name: impl Into<String>) -> Self {
+        self.scope = Some(name.into());
+        self
     }
 
     /// A ring for each subscription id; see [`Keys::by_subscription`].
@@ -144,19 +181,19 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Where claims and handled events are remembered.
+    /// Where claims and handled events are remembered. The last call wins.
     pub fn store(mut self, store: impl DedupeStore) -> Self {
-        self.store = Some(Dedupe::By(Arc::new(store)));
+        self.store = Some(Arc::new(store));
         self
     }
 
-    /// Remembers nothing: **every** authentic copy of an event runs the handler.
+    /// Remembers nothing: **every** authentic copy of an event runs the handler. An error beside [`store`](Self::store).
     ///
     /// # Security
     /// The service delivers an event more than once (service specification, *Delivery and retry*, rule 1), and whoever has
     /// copied a delivery can replay it within the window. Right only where the handler deduplicates on the event's id itself.
     pub fn without_deduplication(mut self) -> Self {
-        self.store = Some(Dedupe::Without);
+        self.without_deduplication = true;
         self
     }
 
@@ -185,16 +222,21 @@ impl ReceiverBuilder {
     }
 
     /// The sender's waits between attempts. Default: the service's.
+    ///
+    /// Only the [`lease`](Self::lease) follows it. Where the default of another setting doesn't fit the schedule,
+    /// [`build`](Self::build) says so and the setting has to be given: [`retention`](Self::retention) for waits that add up to
+    /// more than about two days, `budget` for a sender that waits less than 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. Default: 30 s,
-    /// below the first retry at 1 min, and never beyond it; more than 100 ms. Renewed at a third. Counted from when the store is
-    /// asked, so it should be longer than the store ever takes to answer: see [`Receiver::admit`].
+    /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. More than 100 ms, and
+    /// never beyond the first wait of the [`schedule`](Self::schedule). Default: 30 s, or half of that wait where this is less.
+    /// Renewed at a third. Counted from when the store is asked, so it should be longer than the store ever takes to answer:
+    /// see [`Receiver::admit`](crate::Receiver::admit).
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.lease = Some(lease);
         self
     }
 
@@ -217,109 +259,22 @@ impl ReceiverBuilder {
         &mut self,
         wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
     ) -> bool {
-        self.store = match self.store.take() {
-            Some(Dedupe::By(store)) => Some(Dedupe::By(wrap(store))),
-            unwrapped => unwrapped,
-        };
-        !matches!(self.store, Some(Dedupe::Without))
+        self.store = self.store.take().map(wrap);
+        !self.without_deduplication
     }
 
-    /// For what accepts in place of claiming: no store may be set, and none is there.
-    #[cfg(feature = "tower")]
-    pub(crate) fn build_to_accept(mut self) -> Result<Receiver, BuildError> {
-        if self.store.is_some() {
-            return Err(BuildError::new(Kind::StoreBesideSink));
-        }
-        self.store = Some(Dedupe::By(Arc::new(NoClaims)));
-        self.build()
+    /// These keys in place of the user's, whose scope goes with them.
+    #[cfg(feature = "testing")]
+    pub(crate) fn with_keys_replaced(mut self, keys: Keys) -> Self {
+        self.scope = None;
+        self.keys(keys)
     }
-
-    /// Checks the settings against each other.
-    ///
-    /// # Errors
-    /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication); a retention that does not
-    /// cover the retry schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
-    /// [`BuildErrorKind`](crate::BuildErrorKind).
-    pub fn build(self) -> Result<Receiver, BuildError> {
-        let keys = match self.keys.ok_or_else(|| BuildError::new(Kind::NoSecret))? {
-            KeySource::Keys(keys) => {
-                keys.map_err(|error| BuildError::new(Kind::Keys).caused_by(error))?
-            }
-            KeySource::Provider(provider) => {
-                let clock = Arc::clone(&self.clock);
-                Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
-            }
-        };
-        let store = match self.store.ok_or_else(|| BuildError::new(Kind::NoStore))? {
-            Dedupe::By(store) => Some(Store::new(store)),
-            Dedupe::Without => None,
-        };
-        let needed = self.schedule.minimum_retention(&self.window);
-        if store.is_some() && self.retention < needed {
-            return Err(BuildError::new(Kind::RetentionTooShort {
-                needed,
-                given: self.retention,
-            }));
-        }
-        let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
-        if store.is_some() {
-            in_range("lease", self.lease, SHORTEST_LEASE, first_wait)?;
-        }
-        #[cfg(feature = "tower")]
-        self.layer.check(&self.schedule)?;
-        for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
-            if value == 0 {
-                return Err(BuildError::new(Kind::Zero { setting }));
-            }
-        }
-        let vitals = Vitals::new(Arc::clone(&self.clock));
-        Ok(Receiver {
-            shared: Arc::new(Shared {
-                verifier: Verifier::new(keys).with_window(self.window),
-                clock: self.clock,
-                store,
-                max_body: self.max_body,
-                header_mismatch: self.header_mismatch,
-                lease: self.lease,
-                retention: self.retention,
-                schedule: self.schedule,
-                gate: Arc::new(Gate::new(self.max_runs, vitals)),
-                #[cfg(feature = "tower")]
-                layer: self.layer,
-                stale_checked_in: AtomicU64::new(0),
-            }),
-        })
-    }
-}
-
-/// A lease must be longer than this: one that ends before a store has answered claims nothing.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-
-/// No deadline or lease is longer than this.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
-
-/// A duration longer than `least` and no longer than `most`.
-pub(crate) fn in_range(
-    setting: &'static str,
-    value: Duration,
-    least: Duration,
-    most: Duration,
-) -> Result<(), BuildError> {
-    // Far beyond any use, and far from where adding it to a reading of a clock would overflow.
-    let most = most.min(LONGEST);
-    if value <= least || value > most {
-        return Err(BuildError::new(Kind::OutOfRange {
-            setting,
-            least,
-            most,
-        }));
-    }
-    Ok(())
 }
 
 impl fmt::Debug for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ring(ring) => ring.fmt(f),
             Self::Keys(keys) => keys.fmt(f),
             Self::Provider(_) => f.write_str("Provider"),
         }
@@ -330,6 +285,7 @@ impl fmt::Debug for ReceiverBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceiverBuilder")
             .field("keys", &self.keys)
+            .field("scope", &self.scope)
             .field("lookup_cache", &self.lookup_cache)
             .field("window", &self.window)
             .field("retention", &self.retention)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Vitals;
+use crate::dedupe::ScopeHeld;
 #[cfg(feature = "tower")]
 use crate::layer::Bell;
 use crate::outcome::RefusalKind;
@@ -17,17 +18,20 @@ pub(crate) struct Gate {
     shut: AtomicBool,
     /// Here, because every permit leads here: a claim notes its own end.
     pub(crate) vitals: Vitals,
+    /// Here for the same reason: a run that outlives its receiver still remembers under its scope.
+    _scope: Option<ScopeHeld>,
     #[cfg(feature = "tower")]
     pub(crate) bell: Bell,
 }
 
 impl Gate {
-    pub(super) fn new(max_runs: usize, vitals: Vitals) -> Self {
+    pub(super) fn new(max_runs: usize, vitals: Vitals, scope: Option<ScopeHeld>) -> Self {
         Self {
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
             vitals,
+            _scope: scope,
             #[cfg(feature = "tower")]
             bell: Bell::default(),
         }
@@ -103,7 +107,7 @@ impl Drop for Permit {
 #[cfg(test)]
 fn gate(max_runs: usize) -> Arc<Gate> {
     let clock = Arc::new(crate::clock::SystemClock);
-    Arc::new(Gate::new(max_runs, Vitals::new(clock)))
+    Arc::new(Gate::new(max_runs, Vitals::new(clock), None))
 }
 
 #[cfg(all(test, shuttle))]

@@ -15,7 +15,9 @@ use super::failure::{broke, store_error};
 use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
 use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
-use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::dedupe::{
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
+};
 use crate::error::{RedisError, RedisErrorKind, StoreError, StoreErrorKind};
 
 /// What the layer gives a call is a second; with less, the call's own answer comes first.
@@ -64,6 +66,7 @@ pub struct RedisStore<C = Connection> {
     connection: C,
     prefix: Arc<str>,
     limit: Duration,
+    scopes: ScopesInUse,
 }
 
 impl RedisStore {
@@ -109,15 +112,18 @@ where
             connection,
             prefix: Arc::from(PREFIX),
             limit: CALL,
+            scopes: ScopesInUse::default(),
         }
     }
 
-    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records. On a cluster, braces in it
+    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records, so applications with
+    /// other secrets each need a prefix, or a [scope](crate::ReceiverBuilder::scope), of their own. On a cluster, braces in it
     /// would put all of them on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
         Self {
             prefix: Arc::from(prefix),
+            scopes: ScopesInUse::default(),
             ..self
         }
     }
@@ -290,6 +296,10 @@ where
             let running = value(RUNNING, token);
             self.change(&RELEASE, key, &[&running]).await
         })
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        Some(&self.scopes)
     }
 }
 

@@ -13,9 +13,11 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
-/// A ring has a **scope**, the name under which its events are remembered. Two rings remember apart unless they are given
-/// one scope on purpose, so whoever holds one subscription's secret can't make another's events look handled. The scope
-/// never follows from a key: rotation changes nothing about what is remembered.
+/// A ring has a **scope**, the name under which its events are remembered. Rings of different scopes remember apart, so that a
+/// holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
+/// subscriptions as scopes; every single ring has the scope `default` until one is named, by [`with_scope`](Self::with_scope) or
+/// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key: rotation changes nothing about
+/// what is remembered.
 ///
 /// ```
 /// use hookgate::{KeyRing, Secret};
@@ -74,6 +76,24 @@ impl KeyRing {
     /// Gives the ring a scope. Rings that share one remember together: an event that either handled is a duplicate to
     /// both. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
     ///
+    /// Also for a receiver that moves from one secret to a map of subscriptions: what it has remembered is found again only
+    /// under the scope that it had, so the ring that was there before names it.
+    ///
+    /// ```
+    /// use hookgate::{KeyRing, Keys, Secret};
+    ///
+    /// let before = KeyRing::new(Secret::new("whsec_made_up_for_orders")?);
+    /// let keys = Keys::by_subscription([
+    ///     ("wh_1", before.with_scope("default")?),
+    ///     ("wh_2", KeyRing::new(Secret::new("whsec_made_up_for_invoices")?)),
+    /// ])?;
+    /// # let _ = keys;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Security
+    /// Whoever holds the secret of one ring can make events of every ring in its scope look handled.
+    ///
     /// # Errors
     /// `UnusableName`.
     pub fn with_scope(mut self, scope: &str) -> Result<Self, KeysError> {
@@ -88,6 +108,11 @@ impl KeyRing {
     pub fn with_workspace(mut self, workspace_id: &str) -> Result<Self, KeysError> {
         self.workspace = Some(usable_name(workspace_id)?);
         Ok(self)
+    }
+
+    /// Whether a scope was named for it.
+    pub(crate) fn names_its_scope(&self) -> bool {
+        self.scope.is_some()
     }
 
     /// The names of the ring's keys.
@@ -116,6 +141,8 @@ pub(crate) struct Ring {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     pub(super) scope: Arc<str>,
+    /// Whether the scope is a name that was given to this ring or to its subscription, and not the default of single rings.
+    pub(super) has_own_scope: bool,
     pub(super) workspace: Option<Arc<str>>,
     pub(super) subscription: Option<Arc<str>>,
 }
@@ -128,6 +155,7 @@ impl Ring {
     ) -> Self {
         Self {
             keys: ring.keys,
+            has_own_scope: ring.scope.is_some() || subscription.is_some(),
             scope: ring.scope.unwrap_or(default_scope),
             workspace: ring.workspace,
             subscription,
@@ -139,9 +167,29 @@ impl Ring {
         Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 
+    /// Stands in for the ring of an unknown subscription.
+    pub(super) fn nobody() -> Self {
+        Self {
+            keys: vec![Key::nobody()],
+            scope: "".into(),
+            has_own_scope: true,
+            workspace: None,
+            subscription: None,
+        }
+    }
+
     pub(super) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
         ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
+        if self.has_own_scope {
+            ring.scope = ring.scope.or_else(|| Some(Arc::clone(&self.scope)));
+        }
         Self::new(ring, Arc::clone(&self.scope), self.subscription.clone())
+    }
+
+    /// Whether a key of one is a key of the other. Compares MACs, so that no secret is kept for it.
+    pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
+        let is_there = |key: &Key| other.keys.iter().any(|known| known.mac.same(&key.mac));
+        self.keys.iter().any(is_there)
     }
 }
 
@@ -160,7 +208,7 @@ impl Key {
         }
     }
 
-    pub(super) fn nobody() -> Self {
+    fn nobody() -> Self {
         Self {
             name: "".into(),
             mac: MacKey::nobody(),

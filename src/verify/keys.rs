@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::headers::WEBHOOK_ID;
-use super::keyring::{Key, KeyRing, Ring, usable_name};
+use super::keyring::{KeyRing, Ring, usable_name};
 use crate::error::{
     HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind, VerifyError, VerifyErrorKind,
 };
@@ -190,6 +190,17 @@ impl Keys {
         self.resolver().ok().map(|resolver| resolver.stats())
     }
 
+    /// The single ring, where it has the scope of all single rings for which none was named.
+    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<Ring>> {
+        let Rings::Held(table) = &self.0.rings else {
+            return None;
+        };
+        match &*table.read().unwrap_or_else(PoisonError::into_inner) {
+            Table::Single(ring) if !ring.has_own_scope => Some(Arc::clone(ring)),
+            Table::Single(_) | Table::BySubscription(_) => None,
+        }
+    }
+
     /// The ring that a delivery is to be checked with, without waiting. An unknown subscription gets the ring of nobody.
     #[inline]
     pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
@@ -265,12 +276,7 @@ impl Keys {
     fn with(rings: Rings) -> Self {
         Self(Arc::new(Shared {
             rings,
-            nobody: Arc::new(Ring {
-                keys: vec![Key::nobody()],
-                scope: "".into(),
-                workspace: None,
-                subscription: None,
-            }),
+            nobody: Arc::new(Ring::nobody()),
         }))
     }
 }

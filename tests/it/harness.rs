@@ -106,11 +106,28 @@ impl Harness {
         F: Future<Output = A> + Send + 'static,
         A: IntoResponse,
     {
+        Self::without_store(
+            |builder, clock| {
+                let store = LocalStore::default().with_clock(clock.clone());
+                settings(builder.store(store), clock)
+            },
+            script,
+        )
+    }
+
+    /// As [`new`](Self::new); the store, or that there is none, is left to `settings`.
+    pub fn without_store<F, A>(
+        settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
+        script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: IntoResponse,
+    {
         let clock = TokioClock::start();
         let told = Told::default();
         let builder = Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
-            .store(LocalStore::default().with_clock(clock.clone()))
             .clock(clock.clone());
         let builder = told.clone().listen(builder);
         let receiver = settings(builder, &clock).build().unwrap();

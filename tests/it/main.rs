@@ -71,6 +71,8 @@ mod refusals;
 mod replay;
 #[cfg(feature = "axum")]
 mod route;
+#[cfg(all(feature = "axum", feature = "moka"))]
+mod scopes;
 #[cfg(feature = "cli")]
 mod send;
 #[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]

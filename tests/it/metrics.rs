@@ -821,7 +821,7 @@ async fn a_store_that_does_not_say_is_not_guessed_at() {
             .keys()
             .any(|name| name.starts_with("hookgate_retention"))
     );
-    let forgets = Harness::new(
+    let forgets = Harness::without_store(
         |builder, _| builder.without_deduplication(),
         |_, _| async { OK },
     );

@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use hookgate::{Answer, Delivery, Event, Outcome, Properties, Verified};
+use hookgate::{Answer, Delivery, Event, Outcome, Properties, Receiver, Verified};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt;
@@ -161,7 +161,8 @@ async fn the_answers_reason_is_there_for_outer_layers() {
 
 #[tokio::test]
 async fn body_extractors_behind_the_event_get_the_exact_bytes() {
-    let receiver = receiver().without_deduplication().build().unwrap();
+    let receiver = Receiver::builder().secret(secret());
+    let receiver = receiver.without_deduplication().build().unwrap();
     let spaced = event("evt_1").replace("\":", "\" :\t");
     let length = spaced.len();
     let app: Router = Router::new()

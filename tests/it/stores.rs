@@ -25,6 +25,33 @@ fn clock() -> ManualClock {
     ManualClock::at(UnixSeconds::new(1_763_690_000))
 }
 
+/// Each process draws tokens that no other one draws. One that was forked is in `forked_processes_draw_different_tokens`.
+#[test]
+fn processes_draw_different_tokens() {
+    const ASKED: &str = "HOOKGATE_TEST_DRAWS_A_TOKEN";
+    let drawn = || format!("{:?}", ClaimToken::new(b"{}"));
+    if std::env::var_os(ASKED).is_some() {
+        println!("\n{}", drawn());
+        return;
+    }
+    let child = || {
+        let this = std::env::current_exe().unwrap();
+        let ran = std::process::Command::new(this)
+            .args(["--exact", "stores::processes_draw_different_tokens"])
+            .arg("--nocapture")
+            .env(ASKED, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ran.stdout).unwrap();
+        let token = said.lines().find(|line| line.starts_with("ClaimToken("));
+        token.expect(&said).to_owned()
+    };
+    let tokens = [drawn(), child(), child()];
+    assert_ne!(tokens[0], tokens[1]);
+    assert_ne!(tokens[0], tokens[2]);
+    assert_ne!(tokens[1], tokens[2]);
+}
+
 fn key(number: usize) -> EventKey {
     EventKey::new("default", &format!("evt_{number}"))
 }

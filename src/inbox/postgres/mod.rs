@@ -22,7 +22,7 @@ use super::durable::Inbox;
 use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::postgres::Postgres;
 
 pub(crate) use schema::MIGRATION;
@@ -96,6 +96,7 @@ struct Table {
     /// Between the processes that share the table.
     wire: Wire,
     cleaner: Cleaner,
+    scopes: ScopesInUse,
 }
 
 impl Table {
@@ -104,11 +105,16 @@ impl Table {
             wire: Wire::new(postgres.clone()),
             cleaner: Cleaner::new(postgres.clone()),
             postgres,
+            scopes: ScopesInUse::default(),
         }
     }
 }
 
 impl Engine for Table {
+    fn scopes_in_use(&self) -> &ScopesInUse {
+        &self.scopes
+    }
+
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
             let accepted = accept::accept(&self.postgres, &entry, retain).await?;

@@ -41,7 +41,7 @@ use self::writer::Writer;
 use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::error::{InboxError, InboxErrorKind, StoreError, StoreErrorKind};
 
 pub use options::InboxOptions;
@@ -65,6 +65,7 @@ struct Shared {
     changed: Notify,
     /// Deliveries that wait to be stored.
     waiting: Arc<AtomicUsize>,
+    scopes: ScopesInUse,
 }
 
 impl Shared {
@@ -200,6 +201,10 @@ fn start<O: Send + 'static>(
 }
 
 impl Engine for SqliteEngine {
+    fn scopes_in_use(&self) -> &ScopesInUse {
+        &self.shared.scopes
+    }
+
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
             let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {

@@ -81,7 +81,7 @@ impl Harness {
         let life = self.0.life.clone();
         let receiver = settings
             .clock(self.0.clock.clone())
-            .keys(self.0.keys.clone())
+            .with_keys_replaced(self.0.keys.clone())
             .tell_only_if(move || !life.is_over())
             .build()
             .map_err(|error| ReplayError::new(Kind::Settings).caused_by(error))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::harness::Process;
 use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture, StoreStats,
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture, StoreStats,
 };
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -93,6 +93,10 @@ impl DedupeStore for ProbedStore {
 
     fn observe(&self) -> Option<StoreStats> {
         self.inner.observe()
+    }
+
+    fn scopes_in_use(&self) -> Option<&ScopesInUse> {
+        self.inner.scopes_in_use()
     }
 }
 

@@ -381,6 +381,19 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let error = unset.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
     assert!(format!("{error:?}").contains("no store"), "{error:?}");
+    let store = LocalStore::default();
+    let other = Secret::new("whsec_made_up_for_another_route").unwrap();
+    let other = Receiver::builder().secret(other).store(store.clone());
+    let _other = other.build().unwrap();
+    let shared = replay().against(|harness: Harness| {
+        // The scope that a user names goes with the user's keys, which are not these.
+        let settings = Receiver::builder().scope("ledger").store(store.clone());
+        harness.receiver(settings)?;
+        forgetful(&harness, &effects)
+    });
+    let error = shared.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Settings);
+    assert!(format!("{error:?}").contains(".scope("), "{error:?}");
     let failed = replay().against(|_| Err::<Router, _>("no database"));
     let error = failed.await.unwrap_err();
     assert_eq!(error.kind(), Kind::App);

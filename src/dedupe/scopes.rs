@@ -1,0 +1,133 @@
+//! Which receivers remember in one store under the scope that none of them has named.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::verify::Keys;
+
+/// The receivers that remember in one store under the scope `default` because none was named.
+///
+/// The key of an event is its scope and its id, and whoever holds a receiver's secret chooses the ids. So two receivers with
+/// the same scope and different secrets can make each other's events look handled. A store that has this list lets
+/// [`build`](crate::ReceiverBuilder::build) refuse the second of them, until its scope is
+/// [named](crate::ReceiverBuilder::scope). A receiver leaves the list when it, its clones, its layers and its runs are gone.
+///
+/// A store of one's own keeps one for each set of records, shared by its clones, and hands it out by
+/// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and
+/// nothing derived from one: keys are compared when a receiver is built.
+#[derive(Clone, Default)]
+pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
+
+/// A receiver's place in the list, given back when it is dropped.
+pub(crate) struct ScopeHeld {
+    _keys: Arc<Keys>,
+}
+
+/// The list has receivers with other keys.
+#[derive(Debug)]
+pub(crate) struct ScopeTaken;
+
+impl ScopesInUse {
+    /// Enters a receiver with these keys. `None` where the list has no place for it: its scopes are named.
+    ///
+    /// One that shares a key with any receiver in the list is let in. All of them came in like this, so they are connected by
+    /// the keys they shared: a rotation, with the old receiver beside the new one.
+    pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeHeld>, ScopeTaken> {
+        let Some(ring) = keys.ring_of_default_scope() else {
+            return Ok(None);
+        };
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.retain(|held| held.strong_count() > 0);
+        // The rings that are live now, since they can be replaced while a receiver runs.
+        let mut others = list
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter_map(|keys| keys.ring_of_default_scope())
+            .peekable();
+        if others.peek().is_some() && !others.any(|other| ring.shares_a_key_with(&other)) {
+            return Err(ScopeTaken);
+        }
+        let keys = Arc::new(keys.clone());
+        list.push(Arc::downgrade(&keys));
+        Ok(Some(ScopeHeld { _keys: keys }))
+    }
+}
+
+impl fmt::Debug for ScopesInUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScopesInUse")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::{KeyRing, Secret};
+
+    fn secret(tail: &str) -> Secret {
+        Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap()
+    }
+
+    fn single(tail: &str) -> Keys {
+        Keys::single(secret(tail))
+    }
+
+    #[test]
+    fn receivers_without_a_key_in_common_are_kept_apart_until_one_is_gone() {
+        let list = ScopesInUse::default();
+        let held = list.enter(&single("1")).unwrap();
+        assert!(held.is_some());
+        let same = list.clone().enter(&single("1")).unwrap();
+        assert!(list.enter(&single("2")).is_err());
+        drop(held);
+        assert!(list.enter(&single("2")).is_err());
+        drop(same);
+        assert!(list.enter(&single("2")).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_rotation_goes_step_by_step_and_meets_no_fault() {
+        let list = ScopesInUse::default();
+        let both = KeyRing::named("new", secret("2")).unwrap();
+        let both = Keys::single(both.with_key("old", secret("1")).unwrap());
+        let _old = list.enter(&single("1")).unwrap();
+        let _both = list.enter(&both).unwrap();
+        // The oldest may still have a run to end.
+        let _new = list.enter(&single("2")).unwrap();
+        assert!(list.enter(&single("3")).is_err());
+    }
+
+    #[test]
+    fn keys_are_compared_as_they_are_when_a_receiver_is_built() {
+        let list = ScopesInUse::default();
+        let keys = single("1");
+        let _held = list.enter(&keys).unwrap();
+        keys.replace(secret("2")).unwrap();
+        assert!(list.enter(&single("1")).is_err());
+        assert!(list.enter(&single("2")).is_ok());
+        // One that has been given a name since is in nobody's way.
+        keys.replace(KeyRing::new(secret("2")).with_scope("named").unwrap())
+            .unwrap();
+        assert!(list.enter(&single("3")).unwrap().is_some());
+        // Its name stays when its ring is replaced once more by one without.
+        keys.replace(secret("4")).unwrap();
+        assert!(list.enter(&keys).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_scope_that_was_named_is_not_in_the_list_whatever_its_name() {
+        let list = ScopesInUse::default();
+        let _held = list.enter(&single("1")).unwrap();
+        let named = KeyRing::new(secret("2")).with_scope("default").unwrap();
+        assert!(list.enter(&Keys::single(named)).unwrap().is_none());
+        let map = Keys::by_subscription([("wh_1", secret("3"))]).unwrap();
+        assert!(list.enter(&map).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_list_shows_nothing_of_its_receivers() {
+        let list = ScopesInUse::default();
+        let _held = list.enter(&single("1")).unwrap();
+        assert_eq!(format!("{list:?}"), "ScopesInUse");
+    }
+}

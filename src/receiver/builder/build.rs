@@ -1,0 +1,143 @@
+//! The settings, checked against each other.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::{KeySource, ReceiverBuilder};
+#[cfg(feature = "tower")]
+use crate::dedupe::ScopesInUse;
+use crate::dedupe::{DedupeStore, RetrySchedule, ScopeTaken};
+use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
+use crate::lookup::Resolver;
+#[cfg(feature = "tower")]
+use crate::receiver::accepting::NoClaims;
+use crate::receiver::{Gate, Receiver, Shared, Store, Vitals};
+use crate::verify::{KeyRing, Keys, Verifier};
+
+impl ReceiverBuilder {
+    /// For what accepts in place of claiming: no store may be set, and none is there. The list is that of what it accepts into.
+    #[cfg(feature = "tower")]
+    pub(crate) fn build_to_accept(
+        mut self,
+        scopes: Option<ScopesInUse>,
+    ) -> Result<Receiver, BuildError> {
+        if self.store.is_some() || self.without_deduplication {
+            return Err(BuildError::new(Kind::StoreBesideSink));
+        }
+        self.store = Some(Arc::new(NoClaims::beside(scopes)));
+        self.build()
+    }
+
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or both; a
+    /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
+    /// schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
+    /// [`BuildErrorKind`](crate::BuildErrorKind).
+    pub fn build(self) -> Result<Receiver, BuildError> {
+        let keys = match (self.keys, self.scope) {
+            (None, _) => return Err(BuildError::new(Kind::NoSecret)),
+            (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
+            (Some(_), Some(_)) => return Err(BuildError::new(Kind::ScopeBesideKeys)),
+            (Some(KeySource::Keys(keys)), None) => keys.map_err(unusable)?,
+            (Some(KeySource::Provider(provider)), None) => {
+                let clock = Arc::clone(&self.clock);
+                Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
+            }
+        };
+        let store = match (self.store, self.without_deduplication) {
+            (None, false) => return Err(BuildError::new(Kind::NoStore)),
+            (Some(_), true) => return Err(BuildError::new(Kind::StoreWithoutDeduplication)),
+            (store, _) => store,
+        };
+        let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
+        if store.is_some() {
+            let needed = self.schedule.minimum_retention(&self.window);
+            if self.retention < needed {
+                return Err(BuildError::new(Kind::RetentionTooShort {
+                    needed,
+                    given: self.retention,
+                }));
+            }
+            let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
+            in_range("lease", lease, SHORTEST_LEASE, first_wait)?;
+        }
+        #[cfg(feature = "tower")]
+        self.layer.check(&self.schedule)?;
+        for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
+            if value == 0 {
+                return Err(BuildError::new(Kind::Zero { setting }));
+            }
+        }
+        let scope = match store.as_ref().and_then(|store| store.scopes_in_use()) {
+            Some(scopes) => scopes
+                .enter(&keys)
+                .map_err(|ScopeTaken| BuildError::new(Kind::ScopeTaken))?,
+            None => None,
+        };
+        let vitals = Vitals::new(Arc::clone(&self.clock));
+        Ok(Receiver {
+            shared: Arc::new(Shared {
+                verifier: Verifier::new(keys).with_window(self.window),
+                clock: self.clock,
+                store: store.map(Store::new),
+                max_body: self.max_body,
+                header_mismatch: self.header_mismatch,
+                lease,
+                retention: self.retention,
+                schedule: self.schedule,
+                gate: Arc::new(Gate::new(self.max_runs, vitals, scope)),
+                #[cfg(feature = "tower")]
+                layer: self.layer,
+                stale_checked_in: AtomicU64::new(0),
+            }),
+        })
+    }
+}
+
+/// The keys of one ring, with the scope that the builder names for it.
+fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, BuildError> {
+    let ring = match scope {
+        None => ring,
+        Some(_) if ring.names_its_scope() => return Err(BuildError::new(Kind::ScopeBesideKeys)),
+        Some(name) => ring.with_scope(&name).map_err(unusable)?,
+    };
+    Ok(Keys::single(ring))
+}
+
+fn unusable(error: KeysError) -> BuildError {
+    BuildError::new(Kind::Keys).caused_by(error)
+}
+
+/// Long enough for a store that answers slowly, and over when the first retry of an event comes whose process died.
+fn default_lease(schedule: &RetrySchedule) -> Duration {
+    let half = schedule.first_wait().map_or(Duration::MAX, |wait| wait / 2);
+    half.min(Duration::from_secs(30))
+}
+
+/// A lease must be longer than this: one that ends before a store has answered claims nothing.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+/// No deadline or lease is longer than this.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// A duration longer than `least` and no longer than `most`.
+pub(crate) fn in_range(
+    setting: &'static str,
+    value: Duration,
+    least: Duration,
+    most: Duration,
+) -> Result<(), BuildError> {
+    // Far beyond any use, and far from where adding it to a reading of a clock would overflow.
+    let most = most.min(LONGEST);
+    if value <= least || value > most {
+        return Err(BuildError::new(Kind::OutOfRange {
+            setting,
+            least,
+            most,
+        }));
+    }
+    Ok(())
+}

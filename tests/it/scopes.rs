@@ -1,0 +1,326 @@
+//! Scopes: which receivers of one store remember together, and which are refused because nobody has said whether they should.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookgate::{
+    Admission, BuildErrorKind, Claim, Delivery, KeyRing, Keys, LocalStore, MemoryStore, Receiver,
+    ReceiverBuilder, RequestHead, RetrySchedule, Secret, block_on, provider_fn,
+};
+use hookgate::{DedupeStore, SecretError};
+
+use crate::support::*;
+
+const LEDGER: &str = "whsec_made_up_for_the_ledger";
+const THIRD: &str = "whsec_made_up_for_a_third_route";
+
+fn key(secret: &str) -> Secret {
+    Secret::new(secret).unwrap()
+}
+
+fn with(secret: &str) -> ReceiverBuilder {
+    Receiver::builder().secret(key(secret)).clock(manual())
+}
+
+fn kind(builder: ReceiverBuilder) -> Result<(), BuildErrorKind> {
+    builder.build().map(drop).map_err(|error| error.kind())
+}
+
+const TAKEN: Result<(), BuildErrorKind> = Err(BuildErrorKind::ScopeTaken);
+
+/// Two routes of one app, with two subscriptions' secrets and one store.
+async fn two_routes_on(store: impl DedupeStore + Clone) {
+    let orders = with(SECRET).store(store.clone()).build().unwrap();
+    // Without a name for its scope, the holder of either secret could use up the other's ids.
+    let error = with(LEDGER).store(store.clone()).build().unwrap_err();
+    assert_eq!(error.kind(), BuildErrorKind::ScopeTaken);
+    assert!(error.to_string().contains(".scope("), "{error}");
+    assert!(!format!("{error:?}").contains("whsec_"), "{error:?}");
+
+    let ledger = with(LEDGER).scope("ledger").store(store).build().unwrap();
+    let (first, second) = (Probe::new(), Probe::new());
+    let [orders, ledger] = [app(&orders, &first), app(&ledger, &second)];
+    let id = event("evt_1");
+    let to_orders = Sent::at(NOW, id.clone());
+    let to_ledger = Sent::signed(LEDGER, NOW, id);
+    assert_eq!(ask(&orders, &to_orders).await.status, 204);
+    assert_eq!(ask(&ledger, &to_ledger).await.status, 204, "not silenced");
+    assert!(ask(&orders, &to_orders).await.is_replay());
+    assert!(ask(&ledger, &to_ledger).await.is_replay());
+    assert_eq!((first.started(), second.started()), (1, 1));
+}
+
+#[tokio::test]
+async fn two_secrets_on_one_store_need_a_name_for_their_scope() {
+    two_routes_on(MemoryStore::default()).await;
+    two_routes_on(LocalStore::default()).await;
+    two_routes_on(Arc::new(MemoryStore::default())).await;
+    let boxed: Arc<dyn DedupeStore> = Arc::new(LocalStore::default());
+    two_routes_on(boxed).await;
+}
+
+fn deliver(receiver: &Receiver, secret: &str, id: &str, webhook: Option<&str>) -> Delivery {
+    let sent = Sent::signed(secret, NOW, event(id));
+    let mut headers: Vec<(&str, &[u8])> = sent
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_slice()))
+        .collect();
+    if let Some(webhook) = webhook {
+        headers.push(("X-Service-Webhook-Id", webhook.as_bytes()));
+    }
+    let head = RequestHead::new("POST", headers);
+    let mut intake = receiver.open(&head).unwrap();
+    intake.push(sent.body.into()).unwrap();
+    receiver.recognise(intake, &head).unwrap()
+}
+
+fn claim(receiver: &Receiver, secret: &str) -> Claim {
+    let delivery = deliver(receiver, secret, "evt_1", None);
+    match block_on(receiver.admit(&delivery)).unwrap() {
+        Admission::Fresh(claim) => claim,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_scope_is_free_once_its_receiver_and_all_that_came_of_it_are_gone() {
+    let store = MemoryStore::default();
+    let ledger = || kind(with(LEDGER).store(store.clone()));
+    let orders = with(SECRET).store(store.clone()).build().unwrap();
+    let copy = orders.clone();
+    drop(orders);
+    assert_eq!(ledger(), TAKEN, "a clone lives");
+    let layer = copy.layer();
+    drop(copy);
+    assert_eq!(ledger(), TAKEN, "a layer lives");
+    drop(layer);
+    assert_eq!(ledger(), Ok(()));
+
+    let orders = with(SECRET).store(store.clone()).build().unwrap();
+    let run = claim(&orders, SECRET);
+    drop(orders);
+    assert_eq!(ledger(), TAKEN, "a run lives");
+    block_on(run.commit()).unwrap();
+    assert_eq!(ledger(), Ok(()));
+
+    // One that could not be built leaves nothing behind.
+    assert!(
+        with(SECRET)
+            .store(store.clone())
+            .max_runs(0)
+            .build()
+            .is_err()
+    );
+    assert_eq!(ledger(), Ok(()));
+}
+
+#[test]
+fn receivers_with_a_key_in_common_work_side_by_side() {
+    let store = MemoryStore::default();
+    let old = with(SECRET).store(store.clone()).build().unwrap();
+    let again = with(SECRET).store(store.clone()).build().unwrap();
+    let both = KeyRing::named("new", key(LEDGER)).unwrap();
+    let both = both.with_key("old", key(SECRET)).unwrap();
+    let rotating = with(SECRET).secrets(both).store(store.clone());
+    let rotating = rotating.build().unwrap();
+
+    block_on(claim(&old, SECRET).commit()).unwrap();
+    for (receiver, secret) in [(&again, SECRET), (&rotating, SECRET), (&rotating, LEDGER)] {
+        let copy = deliver(receiver, secret, "evt_1", None);
+        let found = block_on(receiver.admit(&copy)).unwrap();
+        assert!(matches!(found, Admission::Replayed { same_body: true }));
+    }
+    // The end of the rotation, with the receiver of its beginning still there.
+    let new = with(LEDGER).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(THIRD).store(store.clone())), TAKEN);
+
+    // Keys that two receivers share are the same whatever they are replaced by.
+    drop((old, again, rotating, new));
+    let keys = Keys::single(key(SECRET));
+    let shared = || Receiver::builder().keys(keys.clone()).store(store.clone());
+    let _first = shared().build().unwrap();
+    keys.replace(key(LEDGER)).unwrap();
+    assert_eq!(kind(shared()), Ok(()));
+    assert_eq!(kind(with(SECRET).store(store)), TAKEN);
+}
+
+#[test]
+fn names_are_taken_at_their_word() {
+    let store = MemoryStore::default();
+    let _orders = with(SECRET).store(store.clone()).build().unwrap();
+    let on = |builder: ReceiverBuilder| kind(builder.store(store.clone()));
+    assert_eq!(on(with(LEDGER).scope("default")), Ok(()));
+    let ring = KeyRing::new(key(LEDGER)).with_scope("default").unwrap();
+    assert_eq!(on(Receiver::builder().secrets(ring)), Ok(()));
+    // Those of a map are named by their subscriptions, those of a provider too.
+    let map = [("wh_1", key(LEDGER)), ("wh_2", key(THIRD))];
+    assert_eq!(on(Receiver::builder().subscriptions(map)), Ok(()));
+    let none = provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None));
+    assert_eq!(on(Receiver::builder().provider(none)), Ok(()));
+    // Another store, another memory. Without one there is none to share.
+    assert_eq!(kind(with(LEDGER).store(MemoryStore::default())), Ok(()));
+    assert_eq!(kind(with(LEDGER).without_deduplication()), Ok(()));
+    assert_eq!(on(with(LEDGER)), TAKEN);
+}
+
+#[test]
+fn a_scope_is_named_once_and_for_one_ring() {
+    let beside = Err(BuildErrorKind::ScopeBesideKeys);
+    let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(LocalStore::default()));
+    let named = KeyRing::new(key(LEDGER)).with_scope("books").unwrap();
+    assert_eq!(on(with(LEDGER)), Ok(()));
+    assert_eq!(on(Receiver::builder().secrets(named)), beside);
+    let map = [("wh_1", key(LEDGER))];
+    assert_eq!(on(Receiver::builder().subscriptions(map)), beside);
+    let keys = Keys::single(key(LEDGER));
+    assert_eq!(on(Receiver::builder().keys(keys)), beside);
+    let none = provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None));
+    assert_eq!(on(Receiver::builder().provider(none)), beside);
+    assert_eq!(on(Receiver::builder()), Err(BuildErrorKind::NoSecret));
+    let blank = with(LEDGER).scope(" ").store(LocalStore::default());
+    assert_eq!(kind(blank), Err(BuildErrorKind::Keys));
+}
+
+#[test]
+fn moving_from_one_secret_to_subscriptions_keeps_what_was_remembered() {
+    let store = MemoryStore::default();
+    let before = with(SECRET).store(store.clone()).build().unwrap();
+    block_on(claim(&before, SECRET).commit()).unwrap();
+
+    let map = |first: KeyRing| {
+        let rings = [("wh_1", first), ("wh_2", key(LEDGER).into())];
+        let builder = Receiver::builder().subscriptions(rings).clock(manual());
+        // Beside the old one, as in a deployment without a pause.
+        builder.store(store.clone()).build().unwrap()
+    };
+    let kept = map(KeyRing::new(key(SECRET)).with_scope("default").unwrap());
+    let copy = deliver(&kept, SECRET, "evt_1", Some("wh_1"));
+    let found = block_on(kept.admit(&copy)).unwrap();
+    assert!(matches!(found, Admission::Replayed { same_body: true }));
+    let others = deliver(&kept, LEDGER, "evt_1", Some("wh_2"));
+    let found = block_on(kept.admit(&others)).unwrap();
+    assert!(matches!(found, Admission::Fresh(_)), "apart from the first");
+
+    // Without the name it would have run once more.
+    let forgets = map(key(SECRET).into());
+    let copy = deliver(&forgets, SECRET, "evt_1", Some("wh_1"));
+    let found = block_on(forgets.admit(&copy)).unwrap();
+    assert!(matches!(found, Admission::Fresh(_)));
+}
+
+/// A store that keeps no list can't tell its receivers apart.
+#[test]
+fn a_store_without_a_list_compares_nothing() {
+    #[derive(Debug, Clone)]
+    struct Plain(LocalStore);
+    impl crate::through::Through for Plain {
+        fn pass<'a, T: Send + Unpin + 'static>(
+            &'a self,
+            _: crate::through::Call,
+            really: impl FnOnce(&'a LocalStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
+        ) -> hookgate::StoreFuture<'a, T> {
+            really(&self.0)
+        }
+    }
+    crate::through::passes_through!(Plain);
+
+    let store = Plain(LocalStore::default());
+    assert!(store.scopes_in_use().is_none());
+    let _orders = with(SECRET).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store)), Ok(()));
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn receivers_on_redis_are_compared_by_prefix() {
+    // Nothing connects before it is asked.
+    let store = hookgate::RedisStore::open("redis://127.0.0.1:1").unwrap();
+    let _orders = with(SECRET).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
+    assert_eq!(
+        kind(with(LEDGER).store(store.with_prefix("ledger:"))),
+        Ok(())
+    );
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn receivers_on_postgres_are_compared_by_database() {
+    use hookgate::PostgresStore;
+    use hookgate::postgres::Postgres;
+    use tokio_postgres::{Config, NoTls};
+
+    let postgres = Postgres::new(Config::new(), NoTls);
+    let store = || PostgresStore::new(&postgres);
+    let _orders = with(SECRET).store(store()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store())), TAKEN);
+    assert_eq!(kind(with(LEDGER).scope("ledger").store(store())), Ok(()));
+}
+
+#[cfg(feature = "inbox")]
+#[test]
+fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
+    let name = format!("hookgate-it-scopes-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let into = |builder: ReceiverBuilder| {
+        let accepting = builder.accept_into(inbox.clone());
+        accepting.map_err(|error| error.kind())
+    };
+    let orders = into(with(SECRET)).unwrap();
+    assert_eq!(into(with(LEDGER)).map(drop), TAKEN);
+    assert!(into(with(SECRET)).is_ok());
+    assert!(into(with(LEDGER).scope("ledger")).is_ok());
+    drop(orders);
+    assert!(into(with(LEDGER)).is_ok());
+    block_on(inbox.close());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_store_and_no_deduplication_are_an_error_in_either_order() {
+    let store = LocalStore::default;
+    for builder in [
+        with(SECRET).store(store()).without_deduplication(),
+        with(SECRET).without_deduplication().store(store()),
+    ] {
+        let error = builder.build().unwrap_err();
+        assert_eq!(error.kind(), BuildErrorKind::StoreWithoutDeduplication);
+        let said = error.to_string();
+        assert!(said.contains(".store("), "{said}");
+        assert!(said.contains(".without_deduplication()"), "{said}");
+    }
+}
+
+#[test]
+fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
+    let lease_of = |builder: ReceiverBuilder| {
+        let receiver = builder.clock(manual()).build().unwrap();
+        let _first = claim(&receiver, SECRET);
+        let copy = deliver(&receiver, SECRET, "evt_1", None);
+        match block_on(receiver.admit(&copy)).unwrap() {
+            Admission::Running { retry_after } => retry_after,
+            other => panic!("{other:?}"),
+        }
+    };
+    let seconds = Duration::from_secs;
+    let on = |waits: &[u64]| {
+        let waits: Vec<_> = waits.iter().copied().map(seconds).collect();
+        let store = LocalStore::default().with_clock(manual());
+        let builder = with(SECRET).store(store);
+        builder.schedule(RetrySchedule::new(waits))
+    };
+    assert_eq!(lease_of(on(&[10, 60])), seconds(5));
+    assert_eq!(lease_of(on(&[60])), seconds(30));
+    assert_eq!(lease_of(on(&[3_600])), seconds(30));
+    assert_eq!(lease_of(on(&[])), seconds(30));
+    // What is given is checked, and stays as it is.
+    assert_eq!(lease_of(on(&[10, 60]).lease(seconds(10))), seconds(10));
+    let long = kind(on(&[10, 60]).lease(seconds(30)));
+    assert!(
+        matches!(long, Err(BuildErrorKind::OutOfRange { setting: "lease", most, .. }) if most == seconds(10)),
+        "{long:?}"
+    );
+}

@@ -266,7 +266,7 @@ impl ReceiverBuilder {
             in_range("lease", self.lease, SHORTEST_LEASE, first_wait)?;
         }
         #[cfg(feature = "tower")]
-        self.layer.check(&self.schedule)?;
+        self.layer.check(&self.schedule, self.max_body)?;
         for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
             if value == 0 {
                 return Err(BuildError::new(Kind::Zero { setting }));

@@ -343,6 +343,140 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     assert!(as_an_arm <= on_the_route + pointer + 1);
 }
 
+/// A server's buffer is far larger than a small body, and is not kept alive by it. Through hyper itself, a connection a delivery.
+#[cfg(feature = "axum")]
+#[test]
+fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
+    use std::sync::{Arc, Mutex};
+
+    use axum::{Router, routing::post};
+    use hookgate::Delivery as Received;
+    use http::StatusCode;
+    use hyper_util::rt::TokioIo;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const DELIVERIES: usize = 1_000;
+    let kept: Arc<Mutex<Vec<Received>>> = Arc::new(Mutex::new(Vec::with_capacity(DELIVERIES + 10)));
+    let keeping = Arc::clone(&kept);
+    let receiver = Receiver::builder()
+        .secret(secret("first"))
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let handler = post(async move |delivery: Received| {
+        keeping.lock().unwrap().push(delivery);
+        StatusCode::NO_CONTENT
+    });
+    let app = Router::new().route("/", handler.layer(receiver.layer()));
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let deliver = async |number: usize| {
+        let mut body = format!(r#"{{"id":"evt_{number}","type":"row.created"}}"#);
+        body.push_str(&" ".repeat(105 - body.len()));
+        let timestamp = Timestamp::at(NOW).unwrap();
+        let signature = Signature::sign(&secret("first"), &timestamp, body.as_bytes());
+        let bytes = format!(
+            "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\
+             x-service-timestamp: {}\r\nx-service-signature: {}\r\n\r\n{body}",
+            body.len(),
+            timestamp.as_str(),
+            signature.to_header_value(),
+        );
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let service = TowerToHyperService::new(app.clone());
+        let serving = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(server), service);
+        client.write_all(bytes.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let (served, read) = tokio::join!(serving, client.read_to_end(&mut answer));
+        (served.unwrap(), read.unwrap());
+        assert!(answer.starts_with(b"HTTP/1.1 204"));
+    };
+    runtime.block_on(async {
+        for number in 0..10 {
+            deliver(number).await;
+        }
+        let before = live_bytes();
+        for number in 10..DELIVERIES + 10 {
+            deliver(number).await;
+        }
+        let each = (live_bytes() - before) / DELIVERIES;
+        println!("a kept delivery of 105 bytes holds {each} bytes");
+        assert!(each < 1_024, "{each}");
+    });
+    assert_eq!(kept.lock().unwrap().len(), DELIVERIES + 10);
+}
+
+/// What two hundred unfinished bodies make a receiver hold: the budget and a little for each request, not what they have sent.
+#[cfg(feature = "axum")]
+#[test]
+fn bodies_under_way_take_the_memory_of_their_budget() {
+    use axum::{Router, body::Body, body::Bytes, routing::post};
+    use http::{Request, StatusCode};
+    use tower::ServiceExt;
+
+    struct Fed(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+
+    impl http_body::Body for Fed {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+            let piece = self.0.poll_recv(context);
+            piece.map(|piece| piece.map(|bytes| Ok(http_body::Frame::data(bytes))))
+        }
+    }
+
+    const BUDGET: usize = 4 << 20;
+    const SENDERS: usize = 200;
+    let receiver = Receiver::builder()
+        .secret(secret("first"))
+        .clock(ManualClock::at(NOW))
+        .without_deduplication()
+        .body_budget(BUDGET)
+        .build()
+        .unwrap();
+    let handler = post(async |_: Bytes| StatusCode::NO_CONTENT);
+    let app = Router::new().route("/", handler.layer(receiver.layer()));
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let before = live_bytes();
+        let mut senders = Vec::new();
+        for _ in 0..SENDERS {
+            let timestamp = Timestamp::at(NOW).unwrap();
+            let signature = Signature::sign(&secret("second"), &timestamp, b"").to_header_value();
+            let (sender, fed) = tokio::sync::mpsc::unbounded_channel();
+            let request = Request::post("/")
+                .header("x-service-timestamp", timestamp.as_str())
+                .header("x-service-signature", signature)
+                .body(Body::new(Fed(fed)))
+                .unwrap();
+            let answer = tokio::spawn(app.clone().oneshot(request));
+            senders.push((sender, answer));
+        }
+        let mut most = 0;
+        // A piece of one byte pins a buffer of 16 KiB, as a server's may.
+        for size in [1, 16 << 10].into_iter().cycle().take(60) {
+            for (sender, _) in &senders {
+                let _ = sender.send(Bytes::from(vec![b'x'; 16 << 10]).slice(..size));
+                for _ in 0..5 {
+                    tokio::task::yield_now().await;
+                }
+                most = most.max(live_bytes() - before);
+            }
+        }
+        println!("{SENDERS} unfinished bodies hold {most} bytes at most");
+        assert!(most < BUDGET + SENDERS * 8_192, "{most}");
+        assert!(most > BUDGET / 2, "{most}");
+    });
+}
+
 #[test]
 fn the_count_sees_an_allocation() {
     let before = allocations();

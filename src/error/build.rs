@@ -50,6 +50,13 @@ pub enum BuildErrorKind {
         /// The longest that is accepted.
         most: Duration,
     },
+    /// The budget of all bodies that arrive has no room for one of the largest size that is accepted.
+    BodyBudgetTooSmall {
+        /// What one body of `max_body` bytes needs.
+        needed: usize,
+        /// What was set, or the default.
+        given: usize,
+    },
     /// A limit is zero: nothing could ever be handled.
     Zero {
         /// The builder's method.
@@ -116,6 +123,9 @@ impl BuildErrorKind {
                 "{setting} must be longer than {} ms and at most {} ms",
                 least.as_millis(),
                 most.as_millis()
+            ),
+            Self::BodyBudgetTooSmall { needed, given } => format!(
+                "a body_budget of {given} bytes has no room for one body of max_body bytes: call .body_budget({needed}) or more, or lower .max_body(…)"
             ),
             Self::Zero { setting } => format!("{setting} must be at least 1"),
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::text::Text;
 use crate::error::Malformed;
 
 /// The most bytes an id or a type may have.
@@ -23,11 +24,11 @@ pub(super) fn is_usable(text: &str) -> bool {
 }
 
 macro_rules! id {
-    ($(#[$meta:meta])* $name:ident) => {
+    ($(#[$meta:meta])* $name:ident($text:ty)) => {
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
-        pub struct $name(Box<str>);
+        pub struct $name($text);
 
         impl $name {
             /// The id's text.
@@ -93,7 +94,7 @@ macro_rules! free_id {
         id! {
             $(#[$meta])*
             #[derive(Deserialize)]
-            $name
+            $name(Box<str>)
         }
 
         impl From<&str> for $name {
@@ -124,7 +125,7 @@ id! {
     ///     assert!(EventId::parse(unusable).is_err());
     /// }
     /// ```
-    EventId
+    EventId(Text)
 }
 
 impl EventId {

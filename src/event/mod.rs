@@ -67,6 +67,7 @@ mod row;
 #[cfg(feature = "inbox")]
 mod row_key;
 mod scan;
+mod text;
 mod value;
 
 pub use changes::{Change, Changes};

@@ -1,46 +1,12 @@
-//! Bodies: read under a limit and a deadline, handed on as the bytes that were signed, and sent back.
+//! Bodies: handed on as the bytes that were signed, and sent back.
 
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tokio::time::Sleep;
-
-use crate::outcome::{Refusal, RefusalKind};
-use crate::verify::Intake;
-
-/// Reads a body to its end. The deadline is for the whole of it, not for a chunk, so a body that trickles ends too.
-/// Trailers are passed over: a header that is signed for can't hide in them.
-pub(super) async fn read<B: Body>(
-    body: B,
-    intake: &mut Intake,
-    deadline: Sleep,
-) -> Result<(), Refusal> {
-    let (mut body, mut deadline) = (pin!(body), pin!(deadline));
-    loop {
-        let frame = std::future::poll_fn(|context| match body.as_mut().poll_frame(context) {
-            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
-            Poll::Pending => deadline.as_mut().poll(context).map(Err),
-        });
-        let frame = match frame.await {
-            Ok(Some(Ok(frame))) => frame,
-            Ok(None) => return Ok(()),
-            Ok(Some(Err(_))) => return Err(Refusal::new(RefusalKind::BodyIncomplete)),
-            Err(()) => return Err(Refusal::new(RefusalKind::BodyTooSlow)),
-        };
-        if let Ok(mut data) = frame.into_data() {
-            intake.push(data.copy_to_bytes(data.remaining()))?;
-        }
-        // A body that is always ready, such as a flood of empty frames, must not keep its worker or outlast its deadline.
-        if deadline.is_elapsed() || tokio::time::Instant::now() >= deadline.deadline() {
-            return Err(Refusal::new(RefusalKind::BodyTooSlow));
-        }
-        tokio::task::consume_budget().await;
-    }
-}
 
 /// The body of a verified delivery: the exact bytes that were signed, in one frame.
 #[derive(Clone, Default)]

@@ -4,7 +4,9 @@
 //!
 //! 1. The head is looked at before a byte of the body is read. Keys that have to be [looked up](crate::lookup) get 1 s of the
 //!    budget for it, or half of it if that is less. Then the body is read, under its limit and deadline, and
-//!    hashed as it arrives.
+//!    hashed as it arrives. What bodies hold until they are whole is [bounded](crate::ReceiverBuilder::body_budget) for all of them
+//!    together. One that is too large is read on until its deadline, up to 16 MiB, and nothing of it is kept: a sender that writes
+//!    its whole body before it reads would not hear of the 413 otherwise. A sender that waits for `100 Continue` is answered at once.
 //! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
 //!    copy of one that is running waits for that run, within its own budget.
 //! 3. The inner service gets the request with the exact bytes that were signed as its body, and the
@@ -112,6 +114,7 @@
 mod accepting;
 mod already_handled;
 mod body;
+mod budget;
 mod catch;
 mod dead_letter;
 mod drain;
@@ -123,6 +126,7 @@ mod judge;
 mod looking;
 mod meeting;
 mod metrics;
+mod read;
 mod record;
 mod response;
 mod run;

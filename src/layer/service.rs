@@ -3,22 +3,23 @@
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::body::{self, ResponseBody, VerifiedBody};
+use super::body::{ResponseBody, VerifiedBody};
 use super::hooks::{Answer, Reason};
 use super::looking;
 use super::meeting::{End, Ended};
 use super::metrics::Meter;
+use super::read::{awaits_leave, discard, is_too_large, read};
 use super::record::Tape;
 use super::response::{self, Own};
 use super::run::{Attached, Work};
@@ -214,24 +215,22 @@ impl Delivering {
         parts: &Parts,
         body: B,
     ) -> Result<Delivery, Refusal> {
+        let mut body = pin!(body);
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
-        let times = &self.receiver.shared.layer;
-        let budget_ends = self.started + times.budget;
+        let layer = &self.receiver.shared.layer;
+        let budget_ends = self.started + layer.budget;
         // Nothing large is held by value across a wait but the intake itself, and that once: see `supervise` on frames.
-        let (mut intake, mut opened) = (None, self.started);
-        let looked_up = match self
-            .receiver
-            .opening(&head, |now| self.tape.judged_at(now))?
-        {
-            Opening::Open(here) => {
+        let (mut intake, mut opened, mut refused) = (None, self.started, None);
+        let looked_up = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
+            Ok(Opening::Open(here)) => {
                 intake = Some(here);
                 None
             }
-            Opening::LooksUp(looking_up, waiting) => {
+            Ok(Opening::LooksUp(looking_up, waiting)) => {
                 // The budget runs from `call`, and so it may be nearly over when the future is polled at last.
                 let left = budget_ends.saturating_duration_since(Instant::now());
-                let patience = looking::share_of(times.budget).min(left);
+                let patience = looking::share_of(layer.budget).min(left);
                 Some(Box::pin(looking::within(
                     patience,
                     &self.receiver,
@@ -239,22 +238,39 @@ impl Delivering {
                     waiting,
                 )))
             }
+            Err(refusal) if is_too_large(&refusal) && !awaits_leave(&parts.headers) => {
+                refused = Some(refusal);
+                None
+            }
+            Err(refusal) => return Err(refusal),
         };
         if let Some(looked_up) = looked_up {
             intake = Some(looked_up.await?);
             // The time that our own look-up takes is none that the sender was slow in.
             opened = Instant::now();
         }
-        let never = || Refusal::new(RefusalKind::OutOfTime); // one of the two ways has filled it
-        let reading = intake.as_mut().ok_or_else(never)?;
-        let deadline = sleep_until(budget_ends.min(opened + times.body_deadline));
-        if let Err(refusal) = body::read(body, reading, deadline).await {
-            self.tape.broke_off(reading);
-            // A stale delivery is read now and then all the same, and answered no differently for it.
-            return Err(reading.stale().map_or(refusal, Refusal::from));
+        let deadline = budget_ends.min(opened + layer.body_deadline);
+        if let Some(reading) = intake.as_mut() {
+            match read(body.as_mut(), reading, &layer.bodies, deadline).await {
+                Ok(()) => self.tape.whole(reading),
+                Err(refusal) => {
+                    self.tape.broke_off(reading);
+                    // A stale delivery is read now and then all the same, and answered no differently for it.
+                    let stale = reading.stale().map(Refusal::from);
+                    if !is_too_large(&refusal) {
+                        return Err(stale.unwrap_or(refusal));
+                    }
+                    refused = Some(stale.unwrap_or(refusal));
+                }
+            }
         }
-        self.tape.whole(reading);
-        let intake = intake.ok_or_else(never)?;
+        if let Some(refusal) = refused {
+            drop(intake); // what was kept of the body is free before the rest comes
+            discard(body, deadline).await;
+            return Err(refusal);
+        }
+        // One of the ways above has filled it.
+        let intake = intake.ok_or_else(|| Refusal::new(RefusalKind::OutOfTime))?;
         self.receiver.recognise(intake, &head)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::budget::BodyBudget;
 use super::hooks::{Answer, DeadLettered, Failed, HookError, Hooks, Settled};
 use super::metrics::Metrics;
 use super::record::Recording;
@@ -24,6 +25,7 @@ pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
 pub(crate) struct LayerSettings {
     pub(super) budget: Duration,
     pub(super) body_deadline: Duration,
+    pub(super) bodies: BodyBudget,
     pub(super) run_limit: Duration,
     pub(super) waiting: Arc<WaitingRoom>,
     pub(super) hooks: Hooks,
@@ -40,6 +42,7 @@ impl Default for LayerSettings {
         Self {
             budget: Duration::from_millis(4_500),
             body_deadline: Duration::from_secs(2),
+            bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingRoom::new(64, 4)),
             hooks: Hooks::default(),
@@ -52,7 +55,12 @@ impl Default for LayerSettings {
 }
 
 impl LayerSettings {
-    pub(crate) fn check(&self, schedule: &RetrySchedule) -> Result<(), BuildError> {
+    pub(crate) fn check(
+        &self,
+        schedule: &RetrySchedule,
+        max_body: usize,
+    ) -> Result<(), BuildError> {
+        self.bodies.check(max_body)?;
         in_range(
             "budget",
             self.budget,
@@ -118,6 +126,18 @@ impl ReceiverBuilder {
     /// set.
     pub fn body_deadline(mut self, deadline: Duration) -> Self {
         self.layer.body_deadline = deadline;
+        self
+    }
+
+    /// The most bytes that all bodies together hold while they arrive. Default: 64 MiB. A quarter of it is for bodies of up to 64 KiB
+    /// alone. At least a third more than [`max_body`](Self::max_body) where that is more than 64 KiB, and never less than it.
+    ///
+    /// Where the next bytes of a body would exceed it, the largest body under way is answered 503 with `Retry-After`, and what it held is
+    /// freed. A body that arrives in one piece, as small ones do, takes nothing of it; one that is whole and verified has given its part back.
+    /// What is counted is the memory of the buffers, at most twice the bytes that have arrived, and no length that was announced. What a
+    /// server buffers itself, such as the windows of HTTP/2, is its own to bound.
+    pub fn body_budget(mut self, bytes: usize) -> Self {
+        self.layer.bodies = BodyBudget::new(bytes);
         self
     }
 

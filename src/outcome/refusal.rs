@@ -34,7 +34,7 @@ pub enum RefusalKind {
     EncodingNotSupported,
     /// A `Content-Type` that is neither `application/json` nor `+json`: 415.
     TypeNotSupported,
-    /// The body, announced or actual, is over the limit: 413.
+    /// The body, announced or actual, is over the limit: 413. The layer first reads what else is sent, up to 16 MiB and the body's deadline.
     BodyTooLarge,
     /// Not authentic or not fresh: 401. The source, a [`VerifyError`], says in which way.
     NotAuthentic,
@@ -58,6 +58,9 @@ pub enum RefusalKind {
     /// [`Receiver::open`](crate::Receiver::open) does that, where rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
     NotLookedUp,
+    /// The bodies that are arriving held as many bytes as they may, and this one held the most: 503. See
+    /// `ReceiverBuilder::body_budget`.
+    BodyBudgetSpent,
     /// As many runs are under way as are allowed: 503.
     NoPermitFree,
     /// The receiver is draining: 503.
@@ -95,6 +98,7 @@ impl RefusalKind {
             | Self::SecretsTooSlow
             | Self::TooManyLookups
             | Self::NotLookedUp
+            | Self::BodyBudgetSpent
             | Self::NoPermitFree
             | Self::ShuttingDown
             | Self::StoreUnavailable
@@ -135,6 +139,7 @@ impl RefusalKind {
             | Self::SecretsTooSlow
             | Self::TooManyLookups
             | Self::NotLookedUp
+            | Self::BodyBudgetSpent
             | Self::NoPermitFree
             | Self::ShuttingDown
             | Self::StoreUnavailable
@@ -164,6 +169,7 @@ impl RefusalKind {
             Self::SecretsTooSlow => "secrets_too_slow",
             Self::TooManyLookups => "too_many_lookups",
             Self::NotLookedUp => "not_looked_up",
+            Self::BodyBudgetSpent => "body_budget_spent",
             Self::NoPermitFree => "no_permit_free",
             Self::ShuttingDown => "shutting_down",
             Self::StoreUnavailable => "store_unavailable",
@@ -187,6 +193,9 @@ impl RefusalKind {
             }
             Self::TooManyLookups => "as many deliveries wait for look-ups of keys as may",
             Self::NotLookedUp => "the subscription's keys have to be looked up first",
+            Self::BodyBudgetSpent => {
+                "the bodies that are arriving held as many bytes as they may, and this one held the most"
+            }
             Self::NoPermitFree => "as many runs are under way as are allowed",
             Self::ShuttingDown => "the receiver is shutting down",
             Self::StoreUnavailable => "the store could not answer",

@@ -2,25 +2,30 @@
 
 use std::fmt;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-use super::{Check, Verified};
-use crate::error::VerifyError;
+#[cfg(feature = "tower")]
+use super::gathered::room_for;
+use super::{Check, Gathered, Verified};
+use crate::error::{VerifyError, VerifyErrorKind};
 
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
 ///
 /// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
-/// of one chunk is never copied. Nothing is allocated from an announced length: a body costs what has arrived of it.
+/// of one chunk is copied only where it is authentic and no longer than 16 KiB: what is kept of it must not keep alive the buffer that a
+/// server has read it into. Nothing is allocated from an announced length: a body costs what has arrived of it.
 pub struct Intake {
     check: Check,
     kept: Kept,
+    /// How many bytes were taken so far.
+    taken: usize,
     limit: usize,
 }
 
 enum Kept {
     Nothing,
     One(Bytes),
-    Many(BytesMut),
+    Many(Gathered),
 }
 
 /// The body grew past the limit.
@@ -50,6 +55,7 @@ impl Intake {
         Self {
             check,
             kept: Kept::Nothing,
+            taken: 0,
             limit,
         }
     }
@@ -59,27 +65,41 @@ impl Intake {
     /// # Errors
     /// The body is longer than the limit. The chunk was not taken: drop the intake and stop reading.
     pub fn push(&mut self, chunk: Bytes) -> Result<(), BodyTooLarge> {
-        if chunk.len() > self.limit.saturating_sub(self.kept.len()) {
+        if chunk.len() > self.limit.saturating_sub(self.taken) {
             return Err(BodyTooLarge::new(self.limit));
         }
         if chunk.is_empty() {
             return Ok(());
         }
         self.check.update(&chunk);
-        self.kept = match std::mem::replace(&mut self.kept, Kept::Nothing) {
-            Kept::Nothing => Kept::One(chunk),
-            Kept::One(first) => {
-                let mut buffer = BytesMut::with_capacity(first.len() + chunk.len());
-                buffer.extend_from_slice(&first);
-                buffer.extend_from_slice(&chunk);
-                Kept::Many(buffer)
+        self.taken += chunk.len();
+        match &self.kept {
+            Kept::Nothing => self.kept = Kept::One(chunk),
+            Kept::One(_) => {
+                let gathered = Gathered::default();
+                self.gather_in(&gathered);
+                gathered.add(&chunk, self.limit);
             }
-            Kept::Many(mut buffer) => {
-                buffer.extend_from_slice(&chunk);
-                Kept::Many(buffer)
-            }
-        };
+            Kept::Many(gathered) => gathered.add(&chunk, self.limit),
+        }
         Ok(())
+    }
+
+    /// Keeps what was taken, and what is taken from now on, in this buffer, unless there is one already. The chunk that was taken no
+    /// longer holds the buffer that the server has read it into.
+    pub(crate) fn gather_in(&mut self, gathered: &Gathered) {
+        match &self.kept {
+            Kept::Nothing => {}
+            Kept::One(first) => gathered.add(first, self.limit),
+            Kept::Many(_) => return,
+        }
+        self.kept = Kept::Many(gathered.clone());
+    }
+
+    /// How much memory the buffer of the body takes with so many more bytes.
+    #[cfg(feature = "tower")]
+    pub(crate) fn room_with(&self, more: usize) -> usize {
+        room_for(self.taken.saturating_add(more).min(self.limit), self.limit)
     }
 
     /// What the intake will end in whatever comes, where it was begun on a stale delivery.
@@ -91,7 +111,11 @@ impl Intake {
     /// The bytes that were taken so far. The first call after the last chunk copies nothing, and neither does any other.
     #[cfg(feature = "testing")]
     pub(crate) fn bytes(&mut self) -> Bytes {
-        self.kept = Kept::One(std::mem::replace(&mut self.kept, Kept::Nothing).into_bytes());
+        if let Kept::Many(gathered) = &self.kept
+            && let Some(bytes) = gathered.take()
+        {
+            self.kept = Kept::One(bytes.into());
+        }
         match &self.kept {
             Kept::One(bytes) => bytes.clone(),
             Kept::Nothing | Kept::Many(_) => Bytes::new(),
@@ -99,9 +123,9 @@ impl Intake {
     }
 
     /// How many bytes were taken so far.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "tower")]
     pub(crate) fn taken(&self) -> usize {
-        self.kept.len()
+        self.taken
     }
 
     /// Compares, and hands out the bytes with their proof.
@@ -110,25 +134,16 @@ impl Intake {
     /// As [`Check::finish`].
     pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
         let proof = self.check.finish()?;
-        Ok(Verified::vouch(proof, self.kept.into_bytes()))
-    }
-}
-
-impl Kept {
-    fn into_bytes(self) -> Bytes {
-        match self {
-            Self::Nothing => Bytes::new(),
-            Self::One(only) => only,
-            Self::Many(buffer) => buffer.freeze(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Nothing => 0,
-            Self::One(only) => only.len(),
-            Self::Many(buffer) => buffer.len(),
-        }
+        let body = match self.kept {
+            Kept::Nothing => Bytes::new(),
+            Kept::One(only) => super::kept::by_itself(only),
+            // A buffer that was freed ends its reader, which does not come here. If it did, there are no bytes to vouch for.
+            Kept::Many(gathered) => match gathered.take() {
+                Some(bytes) => bytes.into(),
+                None => return Err(VerifyError::new(VerifyErrorKind::SignatureMismatch)),
+            },
+        };
+        Ok(Verified::vouch(proof, body))
     }
 }
 
@@ -137,7 +152,7 @@ impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake")
             .field("check", &self.check)
-            .field("body_bytes", &self.kept.len())
+            .field("body_bytes", &self.taken)
             .field("limit", &self.limit)
             .finish()
     }

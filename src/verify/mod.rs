@@ -25,8 +25,10 @@
 //! ```
 
 mod body;
+mod gathered;
 mod headers;
 mod intake;
+mod kept;
 mod keyring;
 mod keys;
 mod secret;
@@ -46,6 +48,7 @@ pub use timestamp::Timestamp;
 pub use verified::{Proof, Verified};
 pub use window::Window;
 
+pub(crate) use gathered::Gathered;
 pub(crate) use headers::Found;
 pub(crate) use keyring::Ring;
 pub(crate) use keys::{Finding, Selected};

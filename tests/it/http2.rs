@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::support::*;
 
-async fn connect(server: &Server) -> SendRequest<Bytes> {
+pub(crate) async fn connect(server: &Server) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (client, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(async move {
@@ -23,7 +23,7 @@ async fn connect(server: &Server) -> SendRequest<Bytes> {
     client.ready().await.unwrap()
 }
 
-fn head(sent: &Sent, server: &Server) -> Request<()> {
+pub(crate) fn head(sent: &Sent, server: &Server) -> Request<()> {
     let mut request = sent.request_with(());
     *request.version_mut() = http::Version::HTTP_2;
     *request.uri_mut() = format!("http://{}{}", server.address, sent.path)
@@ -32,7 +32,7 @@ fn head(sent: &Sent, server: &Server) -> Request<()> {
     request
 }
 
-async fn ask_h2(client: &mut SendRequest<Bytes>, sent: &Sent, server: &Server) -> Got {
+pub(crate) async fn ask_h2(client: &mut SendRequest<Bytes>, sent: &Sent, server: &Server) -> Got {
     let (answer, mut body) = client.send_request(head(sent, server), false).unwrap();
     // Refused by its head, the stream may be closed before the body is sent.
     let _ = body.send_data(sent.body.clone().into(), true);

@@ -30,6 +30,8 @@ mod handle;
 mod harness;
 #[cfg(feature = "axum")]
 mod health;
+#[cfg(all(feature = "axum", feature = "metrics"))]
+mod held;
 #[cfg(feature = "axum")]
 mod http2;
 #[cfg(feature = "cli")]
@@ -56,6 +58,8 @@ mod neighbours;
 mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
+#[cfg(feature = "axum")]
+mod oversized;
 mod parsers;
 #[cfg(all(unix, feature = "cli"))]
 mod pictures;

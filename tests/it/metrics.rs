@@ -739,6 +739,8 @@ async fn gauges_say_what_holds_when_they_are_asked_for() {
         ("active_runs", 0.0),
         ("active_runs_limit", 3.0),
         ("attempt_timeout_seconds", 5.0),
+        ("body_bytes", 0.0),
+        ("body_bytes_limit", 67_108_864.0),
         ("ready", 1.0),
         ("retention_needed_seconds", 96_390.0),
         ("retention_seconds", 172_800.0),

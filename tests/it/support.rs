@@ -364,6 +364,12 @@ impl Wire {
             .expect("room to write");
     }
 
+    /// As `send`, where the server has no reason to close.
+    pub(crate) async fn send_all(&mut self, bytes: &[u8]) {
+        let sent = timeout(PATIENCE, self.stream.write_all(bytes)).await;
+        sent.expect("room to write").expect("an open connection");
+    }
+
     /// The next answer; `None` where the server closes without one.
     pub(crate) async fn answer(&mut self) -> Option<Got> {
         timeout(PATIENCE, self.read_answer())

@@ -189,7 +189,8 @@ async fn memory_follows_what_has_arrived_and_not_what_was_announced() {
             / 1_024
     }
     let announced = 1_usize << 30;
-    let rig = rig_with(Probe::new(), receiver().max_body(announced)).await;
+    let builder = receiver().max_body(announced).body_budget(2 * announced);
+    let rig = rig_with(Probe::new(), builder).await;
     let before = reserved_mib();
     let mut wires = Vec::new();
     for number in 0..32 {

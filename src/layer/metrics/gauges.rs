@@ -54,6 +54,9 @@ impl Receiver {
             let (waiting, places) = self.shared.layer.waiting.taken();
             to.set(names::WAITING, number(waiting), []);
             to.set(names::WAITING_LIMIT, number(places), []);
+            let (held, most) = self.shared.layer.bodies.held();
+            to.set(names::BODY_BYTES, number(held), []);
+            to.set(names::BODY_BYTES_LIMIT, number(most), []);
             to.limits(self);
             if let Some(stats) = self.observe_store() {
                 to.store(&stats);

@@ -74,6 +74,10 @@ metrics! {
         "Copies that wait for another copy's run.";
     WAITING_LIMIT: Gauge, "hookgate_waiting_copies_limit", Count,
         "The most copies that may wait.";
+    BODY_BYTES: Gauge, "hookgate_body_bytes", Bytes,
+        "Bytes that bodies hold while they arrive.";
+    BODY_BYTES_LIMIT: Gauge, "hookgate_body_bytes_limit", Bytes,
+        "The most bytes that bodies may hold while they arrive.";
     LOOKUPS_ACTIVE: Gauge, "hookgate_lookups_active", Count,
         "Look-ups of secrets under way.";
     LOOKUPS_WAITING: Gauge, "hookgate_lookups_waiting", Count,

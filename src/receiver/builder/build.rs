@@ -65,7 +65,7 @@ impl ReceiverBuilder {
             in_range("lease", lease, SHORTEST_LEASE, first_wait)?;
         }
         #[cfg(feature = "tower")]
-        self.layer.check(&self.schedule)?;
+        self.layer.check(&self.schedule, self.max_body)?;
         for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
             if value == 0 {
                 return Err(BuildError::new(Kind::Zero { setting }));

@@ -1,0 +1,126 @@
+//! The text of an id, which needs no allocation where it is short.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+/// As long as any id of the service's samples, and more.
+const SHORT: usize = 46;
+
+/// A text that can't be changed.
+#[derive(Clone)]
+pub(super) enum Text {
+    Short { length: u8, bytes: [u8; SHORT] },
+    Long(Box<str>),
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        let mut bytes = [0; SHORT];
+        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(start), Ok(length)) => {
+                start.copy_from_slice(text.as_bytes());
+                Self::Short { length, bytes }
+            }
+            _ => Self::Long(text.into()),
+        }
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            // It was made of a text, so it is one.
+            Self::Short { length, bytes } => bytes
+                .get(..usize::from(*length))
+                .and_then(|bytes| std::str::from_utf8(bytes).ok())
+                .unwrap_or_default(),
+            Self::Long(text) => text,
+        }
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        match text {
+            Text::Short { .. } => (*text).to_owned(),
+            Text::Long(text) => text.into(),
+        }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Text {}
+
+impl PartialOrd for Text {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+/// As a `str`, since an id borrows as one.
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_text_of_any_length_is_what_it_was_made_of() {
+        let mut all = HashSet::new();
+        for length in 0..=300 {
+            for character in ["a", "é", "\u{3000}"] {
+                let text = character.repeat(length);
+                let kept = Text::from(&*text);
+                assert_eq!(*kept, *text);
+                assert_eq!(String::from(kept.clone()), text);
+                assert_eq!(matches!(kept, Text::Short { .. }), text.len() <= SHORT);
+                assert_eq!(kept, kept.clone());
+                assert_eq!(kept.cmp(&Text::from("aa")), (*text).cmp("aa"));
+                assert_eq!(format!("{kept} {kept:?}"), format!("{text} {text:?}"));
+                all.insert(kept);
+            }
+        }
+        assert_eq!(all.len(), 3 * 300 + 1);
+    }
+}

@@ -1,0 +1,354 @@
+//! How many bytes all bodies under way may hold. Until a body is whole, nobody knows whether it is authentic: a sender without the secret
+//! must not decide how much memory the receiver takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::PoisonError;
+use std::task::{Context, Poll};
+
+use crate::error::{BuildError, BuildErrorKind};
+use crate::sync::{Mutex, MutexGuard};
+use crate::verify::Gathered;
+
+/// Bodies that hold no more than this may use the whole budget, larger ones three quarters of it.
+const SMALL: usize = 64 << 10;
+
+/// The bytes that bodies under way hold, and the most that they may.
+///
+/// A body takes part once it is held across a wait. One that arrives in one piece, as the usual delivery does, never comes here. What is
+/// counted is the memory of the buffers, not the length of the bodies, and never a length that was announced.
+///
+/// Where there is no room for a buffer to grow, the largest buffer under way is freed, and its reader is woken.
+pub(crate) struct BodyBudget {
+    limit: usize,
+    bodies: Mutex<Bodies>,
+}
+
+#[derive(Default)]
+struct Bodies {
+    held: usize,
+    held_by_large: usize,
+    /// In the order of their sizes; the younger one of equals is the last.
+    under_way: BTreeMap<Held, Gathered>,
+    next: u64,
+}
+
+/// One body under way: how much its buffer holds, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    bytes: usize,
+    number: u64,
+}
+
+/// There was no room, and this body was the largest. Its buffer is freed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Spent;
+
+impl BodyBudget {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            bodies: Mutex::default(),
+        }
+    }
+
+    /// Whether there is room for one body of the largest size.
+    pub(super) fn check(&self, max_body: usize) -> Result<(), BuildError> {
+        let needed = if max_body > SMALL {
+            max_body.saturating_add(max_body / 3)
+        } else {
+            max_body
+        };
+        if self.limit < needed {
+            let given = self.limit;
+            let kind = BuildErrorKind::BodyBudgetTooSmall { needed, given };
+            return Err(BuildError::new(kind));
+        }
+        Ok(())
+    }
+
+    /// The bytes that are held, and the most that may be.
+    #[cfg(any(feature = "metrics", test))]
+    pub(in crate::layer) fn held(&self) -> (usize, usize) {
+        (self.lock().held, self.limit)
+    }
+
+    /// The share of a body that holds nothing yet.
+    pub(super) fn share(&self) -> Share<'_> {
+        Share {
+            budget: self,
+            body: None,
+        }
+    }
+
+    fn for_large(&self) -> usize {
+        self.limit - self.limit / 4
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bodies> {
+        self.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bodies {
+    fn add(&mut self, body: Held, buffer: Gathered) {
+        self.held += body.bytes;
+        self.held_by_large += large(body);
+        self.under_way.insert(body, buffer);
+    }
+
+    /// `None` where it was freed.
+    fn remove(&mut self, body: Held) -> Option<Gathered> {
+        let buffer = self.under_way.remove(&body)?;
+        self.held -= body.bytes;
+        self.held_by_large -= large(body);
+        Some(buffer)
+    }
+
+    fn remove_largest(&mut self) -> Option<Gathered> {
+        let (&largest, _) = self.under_way.last_key_value()?;
+        self.remove(largest)
+    }
+}
+
+fn large(body: Held) -> usize {
+    if body.bytes > SMALL { body.bytes } else { 0 }
+}
+
+/// What one body takes of the budget. Gives it back when it is dropped.
+pub(super) struct Share<'b> {
+    budget: &'b BodyBudget,
+    body: Option<(Held, Gathered)>,
+}
+
+impl Share<'_> {
+    /// The buffer, once it may hold this many bytes. Frees the largest buffers under way where there is no room for them.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<&Gathered, Spent> {
+        let (held, buffer) = self
+            .body
+            .get_or_insert_with(|| (Held::NOTHING, Gathered::default()));
+        if bytes <= held.bytes {
+            return Ok(buffer);
+        }
+        let mut freed = Vec::new();
+        let mut bodies = self.budget.lock();
+        if *held == Held::NOTHING {
+            held.number = bodies.next;
+            bodies.next += 1;
+        } else if bodies.remove(*held).is_none() {
+            return Err(Spent);
+        }
+        held.bytes = bytes;
+        bodies.add(*held, buffer.clone());
+        // All that is counted here is large, and so the largest of all is one of them.
+        while bodies.held > self.budget.limit || bodies.held_by_large > self.budget.for_large() {
+            match bodies.remove_largest() {
+                Some(largest) => freed.push(largest),
+                None => break,
+            }
+        }
+        let stays = bodies.under_way.contains_key(held);
+        drop(bodies);
+        // Outside of the lock: a waker is code of the runtime.
+        freed.iter().for_each(Gathered::free);
+        if stays { Ok(buffer) } else { Err(Spent) }
+    }
+
+    /// Ready once the buffer was freed to make room for others.
+    pub(super) fn poll_spent(&self, context: &Context<'_>) -> Poll<Spent> {
+        match &self.body {
+            Some((_, buffer)) => buffer.poll_freed(context).map(|()| Spent),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The body is whole: what it holds is given back, and can be freed no more.
+    pub(super) fn finish(mut self) -> Result<(), Spent> {
+        match self.body.take() {
+            None => Ok(()),
+            Some((held, _)) => match self.budget.lock().remove(held) {
+                Some(_) => Ok(()),
+                None => Err(Spent),
+            },
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        if let Some((held, _)) = self.body.take() {
+            let _buffer = self.budget.lock().remove(held);
+        }
+    }
+}
+
+impl Held {
+    const NOTHING: Self = Self {
+        bytes: 0,
+        number: 0,
+    };
+}
+
+impl fmt::Debug for BodyBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyBudget")
+            .field("held", &self.lock().held)
+            .field("limit", &self.limit)
+            .finish()
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod races {
+    use std::sync::Arc;
+
+    use shuttle::thread;
+
+    use super::*;
+
+    /// Whatever the order, the sum stays within the limit, a body that was told to end has no bytes, and one that was not has all of
+    /// them; and all is given back.
+    #[test]
+    fn a_body_has_all_its_bytes_or_none_and_the_budget_is_kept() {
+        crate::dedupe::races::explore(|| {
+            let budget = Arc::new(BodyBudget::new(6));
+            let readers: Vec<_> = (1..4)
+                .map(|step| {
+                    let budget = Arc::clone(&budget);
+                    thread::spawn(move || {
+                        let mut share = budget.share();
+                        let mut taken = 0;
+                        let mut buffer = None;
+                        for length in [step, 2 * step] {
+                            match share.hold(length) {
+                                Ok(here) => {
+                                    here.add(&vec![b'x'; length - taken], length);
+                                    taken = length;
+                                    buffer = Some(here.clone());
+                                }
+                                Err(Spent) => return,
+                            }
+                            assert!(budget.held().0 <= 6, "too much is held");
+                        }
+                        let finished = share.finish();
+                        let bytes = buffer.unwrap().take();
+                        if finished.is_ok() {
+                            assert_eq!(bytes.map(|bytes| bytes.len()), Some(taken));
+                        }
+                    })
+                })
+                .collect();
+            readers
+                .into_iter()
+                .for_each(|reader| reader.join().unwrap());
+            assert_eq!(budget.held().0, 0, "not all was given back");
+        });
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_body_that_gives_way_is_woken_and_freed_at_once() {
+        let budget = BodyBudget::new(10);
+        let (mut large, mut small) = (budget.share(), budget.share());
+        let buffer = large.hold(6).unwrap().clone();
+        buffer.add(b"abcdef", 6);
+        let woken = Arc::new(Woken(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let context = Context::from_waker(&waker);
+        assert!(large.poll_spent(&context).is_pending());
+        assert!(small.hold(4).is_ok());
+        assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+        assert!(small.hold(5).is_ok());
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        assert_eq!(large.poll_spent(&context), Poll::Ready(Spent));
+        assert_eq!(buffer.take(), None);
+        assert!(large.hold(7).is_err());
+        assert_eq!(large.finish(), Err(Spent));
+        assert_eq!(budget.held(), (5, 10));
+        assert_eq!(small.finish(), Ok(()));
+        assert_eq!(budget.held(), (0, 10));
+    }
+
+    /// Against a second, slow bookkeeping: who is ended is always the largest that counts for what is exhausted.
+    #[test]
+    fn the_budget_does_what_a_slow_and_obvious_one_does() {
+        const LIMIT: usize = 4 * SMALL;
+        let mut random = 1_u64;
+        let mut below = move |end: usize| {
+            // xorshift64
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            usize::try_from(random >> 33).unwrap() % end
+        };
+        for _ in 0..300 {
+            let budget = BodyBudget::new(LIMIT);
+            // A body's share, what it holds, and in which order it came: `None` once it was ended.
+            let mut bodies: Vec<(Share<'_>, Option<(usize, usize)>)> = Vec::new();
+            let mut came = 0;
+            for _ in 0..100 {
+                if bodies.is_empty() || below(4) == 0 {
+                    bodies.push((budget.share(), Some((0, usize::MAX))));
+                }
+                let at = below(bodies.len());
+                if below(6) == 0 {
+                    let (share, expected) = bodies.swap_remove(at);
+                    match below(2) {
+                        0 => assert_eq!(share.finish().is_ok(), expected.is_some()),
+                        _ => drop(share),
+                    }
+                } else {
+                    let more = 1 + below(2 * SMALL);
+                    let Some((held, number)) = bodies[at].1 else {
+                        // Nothing larger is given to what was ended.
+                        assert!(bodies[at].0.hold(usize::MAX).is_err());
+                        continue;
+                    };
+                    let number = if held == 0 { came } else { number };
+                    came += usize::from(held == 0);
+                    bodies[at].1 = Some((held + more, number));
+                    let asked = bodies[at].0.hold(held + more).is_ok();
+                    loop {
+                        let live = || bodies.iter().filter_map(|(_, body)| *body);
+                        let all: usize = live().map(|(held, _)| held).sum();
+                        let large = live().map(|(held, _)| held).filter(|held| *held > SMALL);
+                        if all <= LIMIT && large.sum::<usize>() <= LIMIT / 4 * 3 {
+                            break;
+                        }
+                        let largest = live().filter(|(held, _)| *held > 0).max();
+                        for (_, body) in &mut bodies {
+                            if *body == largest {
+                                *body = None;
+                            }
+                        }
+                    }
+                    assert_eq!(asked, bodies[at].1.is_some());
+                }
+                let held = bodies.iter().filter_map(|(_, body)| *body);
+                let held: usize = held.map(|(held, _)| held).sum();
+                assert_eq!(budget.held(), (held, LIMIT));
+                assert!(held <= LIMIT);
+            }
+            drop(bodies);
+            assert_eq!(budget.held(), (0, LIMIT));
+            assert_eq!(budget.lock().held_by_large, 0);
+            assert!(budget.lock().under_way.is_empty());
+        }
+    }
+}

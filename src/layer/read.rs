@@ -1,0 +1,132 @@
+//! Reading a body, under a limit, a deadline and the budget of all bodies under way; or reading on and keeping nothing.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Buf;
+use http::{HeaderMap, header};
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::budget::{BodyBudget, Share, Spent};
+use crate::outcome::{Refusal, RefusalKind};
+use crate::verify::Intake;
+
+/// The most that is read of a body that is too large already.
+const MOST_DISCARDED: u64 = 16 << 20;
+
+/// Reads a body to its end. The deadline is for the whole of it, not for a chunk, so a body that trickles ends too.
+/// Trailers are passed over: a header that is signed for can't hide in them.
+pub(super) async fn read<B: Body>(
+    mut body: Pin<&mut B>,
+    intake: &mut Intake,
+    budget: &BodyBudget,
+    deadline: Instant,
+) -> Result<(), Refusal> {
+    let mut deadline = pin!(sleep_until(deadline));
+    let mut share = budget.share();
+    loop {
+        let waits = |context: &mut Context<'_>| waits(intake, &mut share, context);
+        let Some(frame) = next(body.as_mut(), deadline.as_mut(), waits).await? else {
+            return share.finish().map_err(Refusal::from);
+        };
+        if let Ok(mut data) = frame.into_data() {
+            let more = data.remaining();
+            if intake.taken() > 0 {
+                gather(intake, &mut share, more)?;
+            }
+            intake.push(data.copy_to_bytes(more))?;
+        }
+        goes_on(&deadline).await?;
+    }
+}
+
+/// Reads on and drops what comes, so that a sender that writes its whole body before it reads hears why it was refused: closed at once,
+/// the connection would be reset under it. Ends with the body, at the deadline, or where the sender has too much to send.
+pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
+    if body.size_hint().lower() > MOST_DISCARDED {
+        return;
+    }
+    let mut deadline = pin!(sleep_until(deadline));
+    let mut discarded = 0_u64;
+    while discarded <= MOST_DISCARDED {
+        match next(body.as_mut(), deadline.as_mut(), |_| Ok(())).await {
+            Ok(Some(frame)) => {
+                let data = frame.into_data();
+                let bytes = data.map_or(0, |data| data.remaining() as u64);
+                discarded = discarded.saturating_add(bytes);
+            }
+            Ok(None) | Err(_) => return,
+        }
+        if goes_on(&deadline).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether the refusal is one whose sender may be writing still, and has to be read on for it to hear of it.
+pub(super) fn is_too_large(refusal: &Refusal) -> bool {
+    refusal.kind() == RefusalKind::BodyTooLarge
+}
+
+/// Whether the sender has not begun with the body and waits for leave to: it reads the answer first.
+pub(super) fn awaits_leave(headers: &HeaderMap) -> bool {
+    let mut expected = headers.get_all(header::EXPECT).iter();
+    expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The next frame, or the end of patience. What is to be done before a wait is done by `waits`.
+async fn next<B: Body>(
+    mut body: Pin<&mut B>,
+    mut deadline: Pin<&mut Sleep>,
+    mut waits: impl FnMut(&mut Context<'_>) -> Result<(), Refusal>,
+) -> Result<Option<Frame<B::Data>>, Refusal> {
+    poll_fn(|context| {
+        if let Poll::Ready(frame) = body.as_mut().poll_frame(context) {
+            let frame = frame.transpose();
+            return Poll::Ready(frame.map_err(|_| Refusal::new(RefusalKind::BodyIncomplete)));
+        }
+        if let Err(refusal) = waits(context) {
+            return Poll::Ready(Err(refusal));
+        }
+        let over = deadline.as_mut().poll(context);
+        over.map(|()| Err(Refusal::new(RefusalKind::BodyTooSlow)))
+    })
+    .await
+}
+
+/// A body that is always ready, such as a flood of empty frames, must not keep its worker or outlast its deadline.
+async fn goes_on(deadline: &Sleep) -> Result<(), Refusal> {
+    if deadline.is_elapsed() || Instant::now() >= deadline.deadline() {
+        return Err(Refusal::new(RefusalKind::BodyTooSlow));
+    }
+    tokio::task::consume_budget().await;
+    Ok(())
+}
+
+/// What is held while the sender is waited for is counted, and can be freed.
+fn waits(intake: &mut Intake, share: &mut Share<'_>, context: &Context<'_>) -> Result<(), Refusal> {
+    if intake.taken() == 0 {
+        return Ok(());
+    }
+    gather(intake, share, 0)?;
+    match share.poll_spent(context) {
+        Poll::Ready(spent) => Err(spent.into()),
+        Poll::Pending => Ok(()),
+    }
+}
+
+/// Has the body gathered in a buffer that is counted, with room for so many more bytes. The piece that came first no longer holds the
+/// buffer that the server has read it into, which may be far larger than the piece.
+fn gather(intake: &mut Intake, share: &mut Share<'_>, more: usize) -> Result<(), Refusal> {
+    let buffer = share.hold(intake.room_with(more))?;
+    intake.gather_in(buffer);
+    Ok(())
+}
+
+impl From<Spent> for Refusal {
+    fn from(_: Spent) -> Self {
+        Self::new(RefusalKind::BodyBudgetSpent)
+    }
+}

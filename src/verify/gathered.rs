@@ -1,0 +1,90 @@
+//! The bytes of a body that arrives in more than one piece, in a buffer that a budget can free.
+
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::{Mutex, MutexGuard};
+
+/// The buffer of one body, shared by its reader and, in the layer, by the budget that bounds all bodies under way.
+///
+/// It holds every byte that was added, or none: once it was [freed](Self::free), no bytes come out of it, so a proof never stands for a
+/// part of a body.
+#[derive(Clone, Default)]
+pub(crate) struct Gathered(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    freed: bool,
+    /// Of the reader, while it waits for the next piece.
+    waker: Option<Waker>,
+}
+
+/// How much a buffer that takes `length` bytes holds, for a body of at most `limit`. Powers of two, so that a body in many pieces is moved
+/// seldom, and no more than the limit.
+pub(crate) fn room_for(length: usize, limit: usize) -> usize {
+    let room = length.checked_next_power_of_two().unwrap_or(limit);
+    room.max(LEAST_ROOM).min(limit).max(length)
+}
+
+const LEAST_ROOM: usize = 1 << 10;
+
+impl Gathered {
+    /// Adds a piece. Does nothing once the buffer was freed.
+    pub(crate) fn add(&self, piece: &[u8], limit: usize) {
+        let mut state = self.lock();
+        if state.freed {
+            return;
+        }
+        let (length, taken) = (state.bytes.len() + piece.len(), state.bytes.len());
+        if length > state.bytes.capacity() {
+            let room = room_for(length, limit);
+            state.bytes.reserve_exact(room - taken);
+        }
+        state.bytes.extend_from_slice(piece);
+    }
+
+    /// The bytes, in an allocation of their length. `None` once the buffer was freed.
+    pub(crate) fn take(&self) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        if state.freed {
+            return None;
+        }
+        state.freed = true;
+        let mut bytes = std::mem::take(&mut state.bytes);
+        drop(state);
+        bytes.shrink_to_fit();
+        Some(bytes)
+    }
+
+    /// Frees the bytes at once and wakes the reader.
+    #[cfg(feature = "tower")]
+    pub(crate) fn free(&self) {
+        let mut state = self.lock();
+        state.freed = true;
+        let (bytes, waker) = (std::mem::take(&mut state.bytes), state.waker.take());
+        drop(state);
+        drop(bytes);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ready once the buffer was freed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn poll_freed(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.freed {
+            return Poll::Ready(());
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

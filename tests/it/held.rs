@@ -1,0 +1,306 @@
+//! How much bodies under way hold: never more than the budget, whoever sends them; the largest one gives way, and small ones go on.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body as AxumBody;
+use bytes::Bytes;
+use hookgate::{BuildErrorKind, Receiver};
+use http_body::{Body, Frame};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, yield_now};
+use tower::ServiceExt;
+
+use crate::http2::{ask_h2, connect, head};
+use crate::support::*;
+
+const MIB: usize = 1 << 20;
+
+/// The bytes that bodies hold, as the receiver tells them.
+fn held(receiver: &Receiver) -> usize {
+    let recorder: PrometheusRecorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || receiver.record_metrics());
+    let text = recorder.handle().render();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("hookgate_body_bytes{"))
+        .unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// A body that is handed over piece by piece.
+struct Fed(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Fed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(context);
+        piece.map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// A delivery whose body is under way.
+struct Sending {
+    pieces: Option<mpsc::UnboundedSender<Bytes>>,
+    body: Bytes,
+    sent: usize,
+    answer: JoinHandle<Got>,
+}
+
+impl Sending {
+    fn begin(app: &Router, id: &str, length: usize) -> Self {
+        let mut body = event(id);
+        body.push_str(&" ".repeat(length.saturating_sub(body.len())));
+        let sent = Sent::at(NOW, body);
+        let (pieces, fed) = mpsc::unbounded_channel();
+        let request = sent.request_with(AxumBody::new(Fed(fed)));
+        let app = app.clone();
+        Self {
+            pieces: Some(pieces),
+            body: sent.body.into(),
+            sent: 0,
+            answer: tokio::spawn(async move { Got::of(app.oneshot(request).await.unwrap()).await }),
+        }
+    }
+
+    /// Sends so many more bytes. The test's runtime has one thread, so they are read before this is over.
+    async fn send(&mut self, bytes: usize) {
+        let end = (self.sent + bytes).min(self.body.len());
+        let piece = self.body.slice(self.sent..end);
+        let _ = self.pieces.as_ref().unwrap().send(piece);
+        self.sent = end;
+        settle().await;
+    }
+
+    async fn finish(mut self) -> Got {
+        self.send(usize::MAX / 2).await;
+        self.pieces = None;
+        self.answer.await.unwrap()
+    }
+
+    fn is_ended(&self) -> bool {
+        self.answer.is_finished()
+    }
+}
+
+/// Lets all that can go on do so.
+async fn settle() {
+    for _ in 0..20 {
+        yield_now().await;
+    }
+}
+
+fn with_budget(bytes: usize) -> (Receiver, Router) {
+    let receiver = receiver().clock(manual()).body_budget(bytes);
+    let receiver = receiver.build().unwrap();
+    let app = app(&receiver, &Probe::new());
+    (receiver, app)
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_unfinished_mebibytes_hold_no_more_than_the_budget() {
+    let (receiver, app) = with_budget(8 * MIB);
+    let mut sending: Vec<_> = (0..200)
+        .map(|number| Sending::begin(&app, &format!("evt_{number}"), MIB))
+        .collect();
+    let mut most = 0;
+    for round in 0..15 {
+        for (number, body) in sending.iter_mut().enumerate() {
+            body.send(64 << 10).await;
+            most = most.max(held(&receiver));
+            assert!(held(&receiver) <= 8 * MIB, "{} bytes", held(&receiver));
+            if number % 50 == 0 {
+                let small = Sending::begin(&app, &format!("evt_small_{round}_{number}"), 300);
+                assert_eq!(small.finish().await.status, 204);
+            }
+        }
+    }
+    assert!(most > 5 * MIB, "only {most} bytes were used");
+    let ended = sending.iter().filter(|body| body.is_ended()).count();
+    assert!((190..200).contains(&ended), "{ended}");
+    for body in sending {
+        if body.is_ended() {
+            let answer = body.answer.await.unwrap();
+            assert_eq!(answer.status, 503);
+            assert!(answer.headers.contains_key("retry-after"));
+        } else {
+            assert_eq!(body.finish().await.status, 204);
+        }
+    }
+    assert_eq!(held(&receiver), 0);
+}
+
+#[tokio::test]
+async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
+    let receiver = receiver().body_budget(8 * MIB).build().unwrap();
+    let server = Server::start(app(&receiver, &Probe::new())).await;
+    let mut client = connect(&server).await;
+    let unfinished = Bytes::from(vec![b'x'; MIB - 1]);
+    let mut streams = Vec::new();
+    // As many as the server takes at a time, but for one.
+    for number in 1..200 {
+        let sent = Sent::new(event(&format!("evt_{number}")));
+        client = client.ready().await.unwrap();
+        let (answer, mut body) = client.send_request(head(&sent, &server), false).unwrap();
+        body.send_data(unfinished.clone(), false).unwrap();
+        streams.push((answer, body));
+        assert!(held(&receiver) <= 8 * MIB);
+    }
+    let small = Sent::new(event("evt_small"));
+    assert_eq!(ask_h2(&mut client, &small, &server).await.status, 204);
+    let mut ended = 0;
+    for (answer, _body) in streams {
+        let status = answer.await.unwrap().status().as_u16();
+        assert!(held(&receiver) <= 8 * MIB);
+        assert!([408, 503].contains(&status), "{status}");
+        ended += usize::from(status == 503);
+    }
+    assert!(ended > 0);
+    eventually("all is given back", || held(&receiver) == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_largest_body_under_way_gives_way() {
+    let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
+    let mut first = Sending::begin(&app, "evt_1", 800_000);
+    first.send(700_000).await;
+    let mut second = Sending::begin(&app, "evt_2", 400_000);
+    second.send(300_000).await;
+    assert_eq!(held(&receiver), MIB + (512 << 10));
+    let mut third = Sending::begin(&app, "evt_3", 100_000);
+    third.send(90_000).await;
+    assert!(first.is_ended() && !second.is_ended() && !third.is_ended());
+    let answer = first.answer.await.unwrap();
+    assert_eq!(answer.status, 503);
+    assert_eq!(held(&receiver), (512 << 10) + (128 << 10));
+    // The one that asks may be the largest itself.
+    let mut fourth = Sending::begin(&app, "evt_4", 1_000_000);
+    fourth.send(800_000).await;
+    assert!(fourth.is_ended() && !second.is_ended());
+    assert_eq!(fourth.answer.await.unwrap().status, 503);
+    for body in [second, third] {
+        assert_eq!(body.finish().await.status, 204);
+    }
+    assert_eq!(held(&receiver), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_bodies_have_a_quarter_that_large_ones_never_take() {
+    let (receiver, app) = with_budget(2 * MIB);
+    let mut large = Vec::new();
+    for number in 0..12 {
+        let mut body = Sending::begin(&app, &format!("evt_large_{number}"), 300_000);
+        body.send(120_000).await;
+        large.push(body);
+    }
+    assert_eq!(held(&receiver), MIB + (512 << 10));
+    let mut small = Vec::new();
+    for number in 0..8 {
+        let mut body = Sending::begin(&app, &format!("evt_small_{number}"), 64 << 10);
+        body.send(60_000).await;
+        small.push(body);
+    }
+    assert_eq!(held(&receiver), 2 * MIB);
+    assert!(large.iter().all(|body| !body.is_ended()));
+    // Beyond their quarter, small ones take from the large.
+    let mut one_more = Sending::begin(&app, "evt_small", 64 << 10);
+    one_more.send(60_000).await;
+    assert_eq!(large.iter().filter(|body| body.is_ended()).count(), 1);
+    assert!(held(&receiver) <= 2 * MIB);
+    for body in small {
+        assert_eq!(body.finish().await.status, 204);
+    }
+    assert_eq!(one_more.finish().await.status, 204);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_body_holds_is_given_back_however_it_ends() {
+    let (receiver, app) = with_budget(2 * MIB);
+    for (finishes, drops) in [(true, false), (false, true), (false, false)] {
+        let mut body = Sending::begin(&app, &format!("evt_{finishes}_{drops}"), 5_000);
+        body.send(1_000).await;
+        assert_eq!(held(&receiver), 1_024);
+        body.send(1_000).await;
+        assert_eq!(held(&receiver), 2_048, "the memory, not the length");
+        if finishes {
+            assert_eq!(body.finish().await.status, 204);
+        } else if drops {
+            body.answer.abort();
+            settle().await;
+        } else {
+            assert_eq!(body.answer.await.unwrap().status, 408);
+        }
+        assert_eq!(held(&receiver), 0);
+    }
+    // What comes in one piece holds nothing while it waits for its end.
+    let mut tiny = Sending::begin(&app, "evt_tiny", 300);
+    settle().await;
+    assert_eq!(held(&receiver), 0);
+    tiny.send(1).await;
+    assert_eq!(held(&receiver), 1_024, "one byte, in a buffer of its own");
+    assert_eq!(tiny.finish().await.status, 204);
+    assert_eq!(held(&receiver), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_for_want_of_budget_has_a_name_of_its_own() {
+    let outcomes = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = std::sync::Arc::clone(&outcomes);
+    let receiver = receiver()
+        .clock(manual())
+        .max_body(100)
+        .body_budget(100)
+        .on_answer(move |answer| told.lock().unwrap().push(answer.outcome.name()))
+        .build()
+        .unwrap();
+    let app = app(&receiver, &Probe::new());
+    let mut first = Sending::begin(&app, "evt_1", 90);
+    first.send(50).await;
+    let mut second = Sending::begin(&app, "evt_2", 90);
+    second.send(50).await;
+    assert_eq!(second.answer.await.unwrap().status, 503);
+    assert_eq!(*outcomes.lock().unwrap(), ["body_budget_spent"]);
+    assert!(
+        receiver.health().is_ready(),
+        "a sender makes nothing unready"
+    );
+}
+
+#[test]
+fn a_budget_without_room_for_one_body_is_refused() {
+    let built = |max_body: usize, budget: usize| {
+        let builder = receiver().max_body(max_body).body_budget(budget);
+        builder.build().map(drop).map_err(|error| {
+            let BuildErrorKind::BodyBudgetTooSmall { needed, given } = error.kind() else {
+                panic!("{error}");
+            };
+            assert_eq!(given, budget);
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!(".body_budget({needed})"))
+            );
+            needed
+        })
+    };
+    assert_eq!(built(64 << 10, 64 << 10), Ok(()));
+    assert_eq!(built(64 << 10, (64 << 10) - 1), Err(64 << 10));
+    for max_body in [(64 << 10) + 1, MIB, MIB + 1, MIB + 2, 1 << 40] {
+        let needed = built(max_body, max_body).unwrap_err();
+        assert_eq!(built(max_body, needed), Ok(()));
+        assert_eq!(built(max_body, needed - 1), Err(needed));
+        // The part for large bodies is as large as one of them.
+        assert!(needed - needed / 4 >= max_body);
+    }
+    assert_eq!(built(usize::MAX, usize::MAX), Ok(()));
+    assert!(receiver().max_body(48 * MIB).build().is_ok());
+    assert!(receiver().max_body(48 * MIB + 1).build().is_err());
+}

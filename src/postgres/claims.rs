@@ -139,7 +139,10 @@ impl PostgresStore {
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
         values.extend(time.as_ref().map(|time| time as &(dyn ToSql + Sync)));
         let types = &[Type::BYTEA, Type::BYTEA, Type::INT8][..values.len()];
-        let rows = self.postgres.query(statement, types, &values).await?;
+        let rows = self
+            .postgres
+            .query_for_lease(statement, types, &values)
+            .await?;
         Ok(if rows.is_empty() {
             Ownership::Lost
         } else {

@@ -120,14 +120,17 @@
 //! - Ids are stored as digests and bodies not at all; neither can be read from these two tables.
 //! - TLS is the connector's: see [`Postgres`].
 
+mod ask;
 mod claimed;
 mod claims;
 mod connect;
 mod effects;
 mod failure;
 mod forget;
+mod lent;
 mod migration;
 mod pool;
+mod spare;
 mod task;
 
 use std::time::Duration;

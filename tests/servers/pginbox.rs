@@ -2,6 +2,7 @@
 
 mod faults;
 mod processes;
+mod shared;
 mod word;
 
 use std::str::FromStr;

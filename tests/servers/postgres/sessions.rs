@@ -80,6 +80,11 @@ async fn statements_that_were_deallocated_are_prepared_again() {
     let pool = own_pool(&server.config(), 1);
     let store = PostgresStore::new(&Postgres::with_pool(pool.clone()).with_timeout(LEASE));
     assert_eq!(claim(&store, "before").await.unwrap(), Claimed::Fresh);
+    // The first two connections are kept apart for renewals. The one after them stays in the pool.
+    for _ in 0..2 {
+        let found = claim(&store, "before").await.unwrap();
+        assert!(matches!(found, Claimed::Running { .. }));
+    }
     for statement in ["DEALLOCATE ALL", "DISCARD ALL"] {
         let client = pool.get().await.unwrap();
         client.batch_execute(statement).await.unwrap();

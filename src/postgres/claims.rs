@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::failure;
 use super::micros;
 use super::migration::Migration;
+use super::namespace::Namespace;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
@@ -89,7 +90,7 @@ const CHUNKS: u32 = 8;
 ///
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::from_env("WEBHOOK_SECRET")?)
-///     .store(PostgresStore::new(&Postgres::new(config, NoTls)))
+///     .store(PostgresStore::new(&Postgres::new(config, NoTls), "orders"))
 ///     .build()?;
 /// # Ok(())
 /// # }
@@ -107,6 +108,7 @@ const CHUNKS: u32 = 8;
 #[derive(Clone)]
 pub struct PostgresStore {
     postgres: Postgres,
+    namespace: Namespace,
     sweeping: Arc<Sweeping>,
 }
 
@@ -118,11 +120,16 @@ struct Sweeping {
 }
 
 impl PostgresStore {
-    /// Claims in this database, whose tables [`migrate`](super::migrate) has made.
+    /// Claims in this database, whose tables [`migrate`](super::migrate) has made, under the name of the program.
+    ///
+    /// Replicas of a program have one name, and share their claims. A program of another name in the same tables handles the
+    /// same id for itself. Any text is a name. The program keeps it: under another name every event is new. Claims that were
+    /// written without a name are those of `default`.
     #[must_use]
-    pub fn new(postgres: &Postgres) -> Self {
+    pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {
             postgres: postgres.clone(),
+            namespace: Namespace::new(name),
             sweeping: Arc::default(),
         }
     }
@@ -134,6 +141,7 @@ impl PostgresStore {
         token: ClaimToken,
         time: Option<Duration>,
     ) -> Result<Ownership, StoreError> {
+        let key = self.namespace.key(key);
         let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
         let time = time.map(micros);
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
@@ -156,6 +164,7 @@ impl PostgresStore {
         token: ClaimToken,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
+        let key = self.namespace.key(key);
         let rows = self
             .postgres
             .query(

@@ -37,7 +37,9 @@ pub const MIGRATIONS: &[Migration] = &[
     super::claims::MIGRATION,
     super::effects::MIGRATION,
     #[cfg(feature = "inbox")]
-    crate::inbox::POSTGRES_MIGRATION,
+    crate::inbox::POSTGRES_MIGRATIONS[0],
+    #[cfg(feature = "inbox")]
+    crate::inbox::POSTGRES_MIGRATIONS[1],
 ];
 
 /// Where the steps that were run are written down.

@@ -53,7 +53,7 @@ async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
     let runs = Runs::default();
     let workers = [(); 2].map(|()| {
         let pool = pool(&server.config());
-        let inbox = Inbox::on_postgres(&Postgres::with_pool(pool.clone()));
+        let inbox = Inbox::on_postgres(&Postgres::with_pool(pool.clone()), "test").unwrap();
         work(&inbox, pool, &runs)
     });
     until_done(&filling, EVENTS as u64).await;
@@ -75,7 +75,7 @@ async fn a_connection_that_is_kept_for_renewals_is_replaced_when_it_breaks() {
     };
     let client = client_at(&server.config()).await;
     let pool = pool(&server.config());
-    let mine = Inbox::on_postgres(&Postgres::with_pool(pool.clone()));
+    let mine = Inbox::on_postgres(&Postgres::with_pool(pool.clone()), "test").unwrap();
     accept(&mine, "evt_1").await.unwrap();
     let (begun, go_on) = (
         Arc::new(tokio::sync::Notify::new()),

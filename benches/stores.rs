@@ -144,7 +144,7 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
                 DURABLE,
                 Arc::new(RedisStore::connect(&durable.url()).await.unwrap()),
             ),
-            (POSTGRES, Arc::new(PostgresStore::new(&database))),
+            (POSTGRES, Arc::new(PostgresStore::new(&database, "bench"))),
         ];
         (pinged, (Arc::new(asked), ping), stores)
     });
@@ -235,7 +235,10 @@ fn inboxes(runtime: &Runtime) -> Vec<Case> {
                 Inbox::open(folder.path().join("inbox.db")).unwrap(),
             ),
             (ALONE, alone.open(folder.path().join("alone.db")).unwrap()),
-            (POSTGRES_INBOX, Inbox::on_postgres(&database)),
+            (
+                POSTGRES_INBOX,
+                Inbox::on_postgres(&database, "bench").unwrap(),
+            ),
         ]
     });
     let mut cases = Vec::new();

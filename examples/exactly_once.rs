@@ -41,7 +41,9 @@ async fn on_event(
 ) -> Result<StatusCode, NotHandled> {
     let mut client = database.get().await?;
     let transaction = client.transaction().await?;
-    claim_in(&transaction, &delivery, RETAIN).await?.fresh()?;
+    claim_in(&transaction, "orders", &delivery, RETAIN)
+        .await?
+        .fresh()?;
     if let EventData::RowCreated(row) = delivery.event::<Order>()?.data {
         let order = "INSERT INTO orders (event_id, row_id, customer) VALUES ($1, $2, $3)";
         let customer = &row.properties.customer;

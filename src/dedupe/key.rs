@@ -34,7 +34,7 @@ impl EventKey {
     }
 
     /// From the 16 bytes that a store has kept.
-    #[cfg(feature = "inbox")]
+    #[cfg(any(feature = "inbox", feature = "postgres"))]
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

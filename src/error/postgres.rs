@@ -23,6 +23,10 @@ pub enum PostgresErrorKind {
     NoSchema,
     /// The role may not do this.
     Denied,
+    /// The database's encoding is not UTF8, or a text holds U+0000, which PostgreSQL can't store.
+    Encoding,
+    /// The name of an inbox is empty, longer than 63 bytes, or holds more than letters of ASCII, digits, `.`, `_` and `-`.
+    Name,
     /// The transaction had failed before, and takes nothing more.
     Aborted,
     /// A lock was not free in time, or a statement took too long.
@@ -69,6 +73,12 @@ impl PostgresErrorKind {
             Self::NoSchema => "no schema of the search_path exists: create it first",
             Self::Denied => {
                 "the role may not do this: migrate with one that may create tables, and grant this one SELECT, INSERT, UPDATE and DELETE on them"
+            }
+            Self::Encoding => {
+                "a text can't be stored: it holds U+0000, or the database is not in UTF8; create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+            }
+            Self::Name => {
+                "the name of an inbox is 1 to 63 letters of ASCII, digits, '.', '_' or '-': take that of the program"
             }
             Self::Aborted => "the transaction had failed before: roll it back",
             Self::TimedOut => "PostgreSQL did not answer in time",

@@ -19,6 +19,9 @@ pub enum StoreErrorKind {
     TimedOut,
     /// It is full and was told to refuse.
     Full,
+    /// It takes everything else, and will never take this: a text outside of its encoding, or one that breaks a rule of its own. To
+    /// ask again changes nothing.
+    Refused,
 }
 
 impl StoreError {
@@ -51,6 +54,7 @@ impl StoreErrorKind {
             Self::Unavailable => "the store is unavailable",
             Self::TimedOut => "the store did not answer in time",
             Self::Full => "the store is full and refuses new events",
+            Self::Refused => "the store refuses this for good: to ask again changes nothing",
         }
     }
 }

@@ -148,6 +148,31 @@ pub(crate) enum End {
     Return,
 }
 
+impl End {
+    /// What is kept with the entry of why the try failed.
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            Self::Retry { error, .. } | Self::Dead { error } => Some(error),
+            Self::Done | Self::Return => None,
+        }
+    }
+
+    /// Puts a plainer text in the place of its error: the same in ASCII, with a `?` for each other letter, or where it is that already, one
+    /// that says nothing of the failure. False where there is none.
+    pub(crate) fn make_plain(&mut self) -> bool {
+        let (Self::Retry { error, .. } | Self::Dead { error }) = self else {
+            return false;
+        };
+        *error = if error.is_ascii() {
+            "the store refused the reason of this failure".to_owned()
+        } else {
+            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
+            error.chars().map(plain).collect()
+        };
+        true
+    }
+}
+
 /// Selection entries an operator means: all of them, but for what is asked besides.
 ///
 /// ```

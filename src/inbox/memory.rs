@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     None,
     /// It fails, and nothing was done.
     Fails,
+    /// It refuses what it is asked for good.
+    Refuses,
     /// It fails, although all was done.
     LosesReply,
     /// It works after this time.
@@ -89,6 +91,9 @@ impl MemoryEngine {
             let down = Err(StoreError::new(StoreErrorKind::Unavailable));
             if fault == Fault::Fails {
                 return down;
+            }
+            if fault == Fault::Refuses {
+                return Err(StoreError::new(StoreErrorKind::Refused));
             }
             let done = act(&mut self.rows.lock().unwrap(), self.now());
             if fault == Fault::LosesReply {

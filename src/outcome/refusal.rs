@@ -65,7 +65,8 @@ pub enum RefusalKind {
     NoPermitFree,
     /// The receiver is draining: 503.
     ShuttingDown,
-    /// The store of claims, or the sink of an `Acceptor`, could not answer: 503. The source is a [`StoreError`].
+    /// The store of claims, or the sink of an `Acceptor`, could not answer, or refuses this delivery for good: 503, since a mended store can
+    /// still take the retry. The source is a [`StoreError`], whose kind tells.
     StoreUnavailable,
     /// The store of claims did not answer in its share of the budget, or not before the lease that it granted had ended: 503. Or a
     /// sink said that it was too slow, or was given up.
@@ -327,7 +328,7 @@ impl From<StoreError> for Refusal {
         let kind = match error.kind() {
             StoreErrorKind::Full => RefusalKind::StoreFull,
             StoreErrorKind::TimedOut => RefusalKind::StoreTooSlow,
-            StoreErrorKind::Unavailable => RefusalKind::StoreUnavailable,
+            StoreErrorKind::Unavailable | StoreErrorKind::Refused => RefusalKind::StoreUnavailable,
         };
         Self::new(kind).caused_by(error)
     }

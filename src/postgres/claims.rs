@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::failure;
 use super::micros;
 use super::migration::Migration;
+use super::namespace::Namespace;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
@@ -91,7 +92,7 @@ const CHUNKS: u32 = 8;
 ///
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::from_env("WEBHOOK_SECRET")?)
-///     .store(PostgresStore::new(&Postgres::new(config, NoTls)))
+///     .store(PostgresStore::new(&Postgres::new(config, NoTls), "orders"))
 ///     .build()?;
 /// # Ok(())
 /// # }
@@ -112,6 +113,7 @@ const CHUNKS: u32 = 8;
 #[derive(Clone)]
 pub struct PostgresStore {
     postgres: Postgres,
+    namespace: Namespace,
     sweeping: Arc<Sweeping>,
 }
 
@@ -123,11 +125,16 @@ struct Sweeping {
 }
 
 impl PostgresStore {
-    /// Claims in this database, whose tables [`migrate`](super::migrate) has made.
+    /// Claims in this database, whose tables [`migrate`](super::migrate) has made, under the name of the program.
+    ///
+    /// Replicas of a program have one name, and share their claims. A program of another name in the same tables handles the
+    /// same id for itself. Any text is a name. The program keeps it: under another name every event is new. Claims that were
+    /// written without a name are those of `default`.
     #[must_use]
-    pub fn new(postgres: &Postgres) -> Self {
+    pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {
             postgres: postgres.clone(),
+            namespace: Namespace::new(name),
             sweeping: Arc::default(),
         }
     }
@@ -139,12 +146,16 @@ impl PostgresStore {
         token: ClaimToken,
         time: Option<Duration>,
     ) -> Result<Ownership, StoreError> {
+        let key = self.namespace.key(key);
         let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
         let time = time.map(micros);
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
         values.extend(time.as_ref().map(|time| time as &(dyn ToSql + Sync)));
         let types = &[Type::BYTEA, Type::BYTEA, Type::INT8][..values.len()];
-        let rows = self.postgres.query(statement, types, &values).await?;
+        let rows = self
+            .postgres
+            .query_for_lease(statement, types, &values)
+            .await?;
         Ok(if rows.is_empty() {
             Ownership::Lost
         } else {
@@ -158,6 +169,7 @@ impl PostgresStore {
         token: ClaimToken,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
+        let key = self.namespace.key(key);
         let rows = self
             .postgres
             .query(

@@ -81,20 +81,22 @@ impl Connector {
         }
         Ok((client, driven))
     }
+
+    /// A connection whose task is the caller's to end.
+    pub(super) async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
+        let (client, mut driven) = self.open(drop).await?;
+        let driven = driven.0.take().unwrap_or_else(|| tokio::spawn(async {}));
+        Ok((client, driven))
+    }
 }
 
-/// For the pool.
+/// For the pool, which ends the task with its connection.
 pub(super) struct Shared(pub(super) Arc<Connector>);
 
 impl Connect for Shared {
     /// By the configuration that the pool was made of, which is the one that this was.
     fn connect(&self, _: &Config) -> Boxed<'_, Result<(Client, JoinHandle<()>), Error>> {
-        Box::pin(async move {
-            let (client, mut driven) = self.0.open(drop).await?;
-            // The pool ends the task with its connection from here on.
-            let driven = driven.0.take().unwrap_or_else(|| tokio::spawn(async {}));
-            Ok((client, driven))
-        })
+        Box::pin(self.0.connect())
     }
 }
 

@@ -7,6 +7,7 @@ use ::tokio_postgres::{Error, Transaction};
 
 use super::claimed::ClaimedIn;
 use super::migration::Migration;
+use super::namespace::Namespace;
 use super::{failure, micros};
 use crate::Delivery;
 use crate::dedupe::{EventKey, body_digest};
@@ -29,7 +30,7 @@ CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
 ///
 /// | parameter | type | is |
 /// |---|---|---|
-/// | `$1` | `bytea` | [`key`](ClaimValues::key): scope and id, as 16 bytes |
+/// | `$1` | `bytea` | [`key`](ClaimValues::key): the program's name, scope and id, as 16 bytes |
 /// | `$2` | `bigint` | [`body`](ClaimValues::body): tells another body under the same id |
 /// | `$3` | `bigint` | [`retain_micros`](ClaimValues::retain_micros): how long the event is remembered, in microseconds |
 ///
@@ -74,6 +75,9 @@ pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
 
 /// Claims the event inside your own transaction: what the transaction does and the memory of it are committed together, or neither is.
 ///
+/// `name` is that of the program, as [`PostgresStore::new`](super::PostgresStore::new) has it: replicas have one, and another program in the same
+/// schema has another, so that the effects of one are no duplicate to the other.
+///
 /// One statement, one round trip, without a prepared one, and it never waits for another transaction. `retain` is how long the event is
 /// remembered; take the receiver's own retention, or longer. The claim goes with the transaction, also with a savepoint that is rolled back.
 ///
@@ -89,10 +93,11 @@ pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
 /// - [`TimedOut`](crate::PostgresErrorKind::TimedOut), [`Failed`](crate::PostgresErrorKind::Failed): see there.
 pub async fn claim_in(
     transaction: &Transaction<'_>,
+    name: &str,
     delivery: &Delivery,
     retain: Duration,
 ) -> Result<ClaimedIn, PostgresError> {
-    claim_values_in(transaction, &ClaimValues::of(delivery, retain)).await
+    claim_values_in(transaction, &ClaimValues::of(name, delivery, retain)).await
 }
 
 /// As [`claim_in`], for an event that came another way.
@@ -146,10 +151,10 @@ pub struct ClaimValues {
 }
 
 impl ClaimValues {
-    /// Of a delivery, remembered for `retain`.
+    /// Of a delivery to the program of this name, remembered for `retain`.
     #[must_use]
-    pub fn of(delivery: &Delivery, retain: Duration) -> Self {
-        Self::new(*delivery.key(), delivery.body(), retain)
+    pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Self {
+        Self::new(name, *delivery.key(), delivery.body(), retain)
     }
 
     /// Of any event, with the body that was signed.
@@ -160,14 +165,15 @@ impl ClaimValues {
     /// use hookgate::postgres::ClaimValues;
     ///
     /// let key = EventKey::new("default", "evt_1");
-    /// let values = ClaimValues::new(key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
-    /// assert_eq!(values.key(), key.as_bytes());
+    /// let values = ClaimValues::new("orders", key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
+    /// assert_eq!(values.key().len(), 16);
+    /// assert_ne!(values.key(), ClaimValues::new("members", key, b"{}", Duration::ZERO).key());
     /// assert_eq!(values.retain_micros(), 172_800_000_000);
     /// ```
     #[must_use]
-    pub fn new(key: EventKey, body: &[u8], retain: Duration) -> Self {
+    pub fn new(name: &str, key: EventKey, body: &[u8], retain: Duration) -> Self {
         Self {
-            key,
+            key: Namespace::new(name).key(&key),
             body: body_digest(body).cast_signed(),
             retain_micros: micros(retain),
         }

@@ -39,6 +39,7 @@ pub(crate) fn store(error: Error) -> StoreError {
     let kind = match error.code() {
         Some(code) if is_full(code) => StoreErrorKind::Full,
         Some(code) if is_late(code) => StoreErrorKind::TimedOut,
+        Some(code) if is_for_good(code) => StoreErrorKind::Refused,
         _ => StoreErrorKind::Unavailable,
     };
     StoreError::new(kind).caused_by(direct(error))
@@ -53,6 +54,9 @@ pub(super) fn direct(error: Error) -> PostgresError {
             &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN => PostgresErrorKind::NoTables,
             &SqlState::INVALID_SCHEMA_NAME => PostgresErrorKind::NoSchema,
             &SqlState::INSUFFICIENT_PRIVILEGE => PostgresErrorKind::Denied,
+            &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
+                PostgresErrorKind::Encoding
+            }
             &SqlState::IN_FAILED_SQL_TRANSACTION => PostgresErrorKind::Aborted,
             _ => PostgresErrorKind::Failed,
         },
@@ -67,6 +71,20 @@ fn is_conflict(code: &SqlState) -> bool {
 
 fn is_full(code: &SqlState) -> bool {
     [SqlState::DISK_FULL, SqlState::OUT_OF_MEMORY].contains(code)
+}
+
+/// The fault lies in what was asked, so that asking again fails again: a text that the encoding has no room for, a constraint, a limit of
+/// the server, a statement that does not fit the tables. A table or a right that is missing is not among them: an operator adds
+/// it while programs wait.
+fn is_for_good(code: &SqlState) -> bool {
+    const CLASSES: [&str; 4] = ["22", "23", "42", "54"];
+    let mended = [
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    let class = code.code().get(..2).unwrap_or_default();
+    CLASSES.contains(&class) && !mended.contains(code)
 }
 
 fn is_late(code: &SqlState) -> bool {

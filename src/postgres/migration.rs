@@ -17,12 +17,29 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
+/// Makes nothing, and fails where a text that is no ASCII could not be stored. Such a database takes most events, and refuses the rest for as long
+/// as their sender tries. `SQL_ASCII` would take them, but checks nothing, so that one entry that another program has written there
+/// could not be read.
+const ENCODING: Migration = Migration {
+    name: "encoding-1",
+    sql: "DO $$ BEGIN
+  IF current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION USING ERRCODE = 'character_not_in_repertoire',
+      MESSAGE = 'the encoding of this database is ' || current_setting('server_encoding') || ', and hookgate needs UTF8',
+      HINT = 'CREATE DATABASE name ENCODING ''UTF8'' TEMPLATE template0';
+  END IF;
+END $$",
+};
+
 /// All steps, in their order. With feature `inbox` also those of its table.
 pub const MIGRATIONS: &[Migration] = &[
+    ENCODING,
     super::claims::MIGRATION,
     super::effects::MIGRATION,
     #[cfg(feature = "inbox")]
-    crate::inbox::POSTGRES_MIGRATION,
+    crate::inbox::POSTGRES_MIGRATIONS[0],
+    #[cfg(feature = "inbox")]
+    crate::inbox::POSTGRES_MIGRATIONS[1],
 ];
 
 /// Where the steps that were run are written down.
@@ -52,6 +69,7 @@ const LOCK: i64 = 0x686f_6f6b_6761_7465;
 ///
 /// # Errors
 /// - [`Denied`](crate::PostgresErrorKind::Denied): a table is missing, and the role may not create it.
+/// - [`Encoding`](crate::PostgresErrorKind::Encoding): the database is in another encoding than UTF8, also in `SQL_ASCII`.
 /// - [`NoSchema`](crate::PostgresErrorKind::NoSchema): no schema of the `search_path` exists.
 /// - [`TimedOut`](crate::PostgresErrorKind::TimedOut): another process migrates for longer than the connection's time-outs.
 /// - [`Aborted`](crate::PostgresErrorKind::Aborted): `client` is a transaction that had failed before, or one that is stricter than `READ COMMITTED`

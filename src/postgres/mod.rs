@@ -34,7 +34,7 @@
 //! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, Response> {
 //!     let mut client = pool.get().await.map_err(|error| FailureReason::new(error).into_response())?;
 //!     let transaction = client.transaction().await.map_err(PostgresError::from).map_err(IntoResponse::into_response)?;
-//!     let claimed = claim_in(&transaction, &delivery, RETAIN).await.map_err(IntoResponse::into_response)?;
+//!     let claimed = claim_in(&transaction, "orders", &delivery, RETAIN).await.map_err(IntoResponse::into_response)?;
 //!     claimed.fresh().map_err(NotFresh::into_response)?; // 200 for a duplicate, 503 for one that another transaction holds
 //!
 //!     let order = "INSERT INTO orders (event_id) VALUES ($1)";
@@ -103,6 +103,33 @@
 //! An id takes up to 300 bytes in the store and 200 in a transaction's table, indexes included, on disk (measured, PostgreSQL 15): at 10 events a second and 48 h of
 //! retention 0.5 GB and 0.35 GB. What has ended is deleted 512 ids at a time, and its room is used again once `autovacuum` has been there.
 //!
+//! # Connections
+//!
+//! | made with | connections of a process, at most |
+//! |---|---|
+//! | [`Postgres::new`] | [`with_connections`](Postgres::with_connections) (8), two that keep and end leases, and one that listens, with workers |
+//! | [`Postgres::with_pool`] | the pool's `max_size`, and two that keep and end leases |
+//!
+//! Renewals, settlements, commits and releases do not wait for those who hold the other connections: a handler that shares the pool may
+//! hold one for as long as it likes, and no lease ends for want of another. Claims, leases and accepted deliveries do wait, and are
+//! answered 503 where the wait is too long. Clones of a [`Postgres`] share all of its connections.
+//!
+//! # Encoding
+//!
+//! The database is in `UTF8`: [`migrate`] and the first of the [`MIGRATIONS`] refuse any other, `SQL_ASCII` included, and say how to create one:
+//! `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0`. In another encoding an id that it has no room for would be refused for as
+//! long as its sender tries. What PostgreSQL refuses for good all the same (SQLSTATE classes 22, 23, 42 and 54, but for a table, a column or a
+//! right that is missing) is a [`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused): a delivery is answered 503 at once, and a settlement is
+//! told once more with a plainer reason, and then given up.
+//!
+//! # Names
+//!
+//! Two programs can use one schema, as where both connect with the defaults. Each gives its own name to [`PostgresStore::new`], [`claim_in`]
+//! and `Inbox::on_postgres`: claims, effects and entries of one name are nothing to another. There is no default, since two programs
+//! without a name would silence each other's events and run each other's entries without a word. Replicas of a program have the same name, and share.
+//! The name is part of the key of a claim, so that the statements for sqlx and diesel are the same for all names; in the inbox's table
+//! it is a column. What was kept before there were names is `default`'s.
+//!
 //! # Schema and rights
 //!
 //! [`migrate`] makes the tables, or your own tool does from [`MIGRATIONS`], or both. Statements name no schema: what counts is the `search_path` of the
@@ -120,14 +147,18 @@
 //! - Ids are stored as digests and bodies not at all; neither can be read from these two tables.
 //! - TLS is the connector's: see [`Postgres`].
 
+mod ask;
 mod claimed;
 mod claims;
 mod connect;
 mod effects;
 mod failure;
 mod forget;
+mod lent;
 mod migration;
+mod namespace;
 mod pool;
+mod spare;
 mod task;
 
 use std::time::Duration;

@@ -1,21 +1,21 @@
 //! Connections: a few, made when they are needed, and thrown away when nobody can tell how they stand.
 
 use std::fmt;
-use std::ops::Deref;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use ::tokio_postgres::types::{ToSql, Type};
-use ::tokio_postgres::{Config, Row, Socket};
+use ::tokio_postgres::{Config, Socket};
 use deadpool_postgres::{
-    ClientWrapper, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
-    Timeouts,
+    Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::timeout;
 
 use super::connect::{Connector, Listener, Shared};
 use super::failure;
+use super::lent::{Held, Lent, NoneFree};
+use super::spare::{Spares, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -24,9 +24,6 @@ const CONNECTIONS: usize = 8;
 /// No call takes longer, with its wait for a connection: a little less than the second that a store's call gets, so that it
 /// ends here, with a reason.
 const PATIENCE: Duration = Duration::from_millis(900);
-/// How often a statement is asked that had no luck: as often as there are connections, any of which may be the stale one.
-const ASKED: u32 = 8;
-
 /// A PostgreSQL database. Clones share its connections.
 ///
 /// Nothing connects before it is asked, so that a program starts while its database is down. A connection that breaks is replaced
@@ -51,6 +48,7 @@ pub struct Postgres {
     /// Absent where the pool is the user's own, which can't be asked how it connects.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
+    spares: Arc<Spares>,
     patience: Duration,
     /// Of the claims in this database, whichever store they are asked of.
     scopes: ScopesInUse,
@@ -83,6 +81,7 @@ impl Postgres {
         match pool {
             Ok(pool) => Self {
                 pool,
+                spares: Arc::new(Spares::new(Some(Arc::clone(&connector)))),
                 connector: Some(connector),
                 patience: PATIENCE,
                 scopes: ScopesInUse::default(),
@@ -93,12 +92,19 @@ impl Postgres {
 
     /// Shares the connections of your own pool, with the settings that it makes them with.
     ///
+    /// Handlers that hold all of them delay claims, accepted deliveries and leases: what can't be asked in time is answered 503. They do
+    /// not delay what keeps a lease. The first two connections on which a call from here has succeeded are taken out of the pool, and
+    /// kept for renewals, settlements, commits and releases; the pool makes others in their place. One of the two that breaks is
+    /// replaced by the next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from
+    /// the pool that is no clone of another, against the server's `max_connections`.
+    ///
     /// Its `RecyclingMethod::Fast` keeps a call one round trip. An inbox on it polls, since a connection that listens can't be
     /// had from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
         Self {
             pool,
+            spares: Arc::new(Spares::new(None)),
             connector: None,
             patience: PATIENCE,
             scopes: ScopesInUse::default(),
@@ -107,8 +113,9 @@ impl Postgres {
 
     /// Makes at most so many connections, and at least one. The default is 8.
     ///
-    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Count them for every
-    /// process against the server's `max_connections`.
+    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a renewal, a
+    /// settlement, a commit or a release has waited 100 ms for one of them, up to two more are opened and kept for these calls alone.
+    /// Workers open one more, which listens. So count `most + 3` for every process against the server's `max_connections`.
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {
         self.pool.resize(most.max(1));
@@ -133,93 +140,6 @@ impl Postgres {
         self.patience
     }
 
-    /// One statement, prepared once a connection, in one round trip. It may be asked more than once.
-    pub(crate) async fn query(
-        &self,
-        statement: &str,
-        types: &[Type],
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
-        self.query_within(self.patience, statement, types, values)
-            .await
-    }
-
-    /// The same, for what may take longer than a store's call.
-    pub(crate) async fn query_within(
-        &self,
-        patience: Duration,
-        statement: &str,
-        types: &[Type],
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
-        let asked = async {
-            // Every statement here may be repeated.
-            let mut left = ASKED;
-            loop {
-                left -= 1;
-                match self.asked_once(patience, statement, types, values).await {
-                    Err(Asked::InVain(_)) if left > 0 => {}
-                    Err(Asked::InVain(error) | Asked::Failed(error)) => return Err(error),
-                    Ok(rows) => return Ok(rows),
-                }
-            }
-        };
-        match timeout(patience, asked).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.drop_silent(patience);
-                Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-        }
-    }
-
-    async fn asked_once(
-        &self,
-        patience: Duration,
-        statement: &str,
-        types: &[Type],
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Asked> {
-        let client = self.client_within(patience).await.map_err(Asked::Failed)?;
-        let lain_idle = client.lain_idle();
-        let asked = async {
-            let statement = client.prepare_typed_cached(statement, types).await?;
-            client.query(&statement, values).await
-        };
-        match asked.await {
-            Ok(rows) => {
-                client.keep();
-                Ok(rows)
-            }
-            // The server was started anew, or what lies between has forgotten the connection, and nobody noticed as it lay idle.
-            Err(error) if lain_idle && failure::is_broken(&error) => {
-                self.drop_idle();
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // Kept, it would fail each call that comes after.
-            Err(error) if lain_idle && failure::is_stale(&error) => {
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // The isolation level is the role's or the pool's, which may be stricter than the statements need.
-            Err(error) if failure::is_beaten(&error) => {
-                client.keep();
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // Those that lie idle lead to the same server.
-            Err(error) if failure::is_read_only(&error) => {
-                self.drop_idle();
-                Err(Asked::Failed(failure::store(error)))
-            }
-            Err(error) => {
-                // The server has answered, so the connection stands.
-                if !failure::is_broken(&error) {
-                    client.keep();
-                }
-                Err(Asked::Failed(failure::store(error)))
-            }
-        }
-    }
-
     /// A connection, also for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
     pub(crate) async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
         // Waits are bounded here and not by the pool, which may be the user's own.
@@ -229,11 +149,54 @@ impl Postgres {
             recycle: None,
         };
         match timeout(patience, self.pool.timeout_get(&patient)).await {
-            Ok(Ok(object)) => Ok(Lent(Some(object))),
+            Ok(Ok(object)) => Ok(self.lent(Held::Pooled(object))),
             Ok(Err(PoolError::Backend(error))) => Err(failure::store(error)),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
         }
+    }
+
+    /// A spare connection, or one of the pool, whichever is free first.
+    pub(super) async fn spare_within(&self, patience: Duration) -> Result<Lent, StoreError> {
+        if let Some(spare) = self.spares.idle() {
+            return Ok(self.lent(Held::Spare(spare)));
+        }
+        self.spares.refill(&self.pool);
+        let (mut unopened, mut failed) = (None, None);
+        let spare = async {
+            match self.spares.wait().await {
+                Ok(spare) => self.lent(Held::Spare(spare)),
+                // The pool may give one all the same.
+                Err(error) => {
+                    unopened = Some(error);
+                    pending().await
+                }
+            }
+        };
+        let pool = async {
+            match self.client_within(patience).await {
+                // One that is in use now is put back soon.
+                Err(error) if self.spares.count() > 0 => {
+                    failed = Some(error);
+                    pending().await
+                }
+                lent => lent,
+            }
+        };
+        // A little less than the whole call gets, so that it ends with a reason.
+        match timeout(patience / 8 * 7, first_of(spare, pool)).await {
+            Ok(Ok(lent)) => Ok(lent),
+            Ok(Err(lent)) => lent,
+            Err(_) => {
+                let source = unopened.map(failure::store).or(failed);
+                let kind = StoreErrorKind::TimedOut;
+                Err(StoreError::new(kind).caused_by(NoneFree { source }))
+            }
+        }
+    }
+
+    fn lent(&self, held: Held) -> Lent {
+        Lent::new(held, Arc::clone(&self.spares))
     }
 
     /// A connection of its own that listens on a channel, where connections can be made.
@@ -257,8 +220,9 @@ impl Postgres {
         status.waiting > 0 || (status.available == 0 && status.size >= status.max_size)
     }
 
-    fn drop_idle(&self) {
+    pub(super) fn drop_idle(&self) {
         self.pool.retain(|_, _| false);
+        self.spares.drop_idle(Duration::ZERO);
     }
 
     /// After a silence, drops what lies idle and has not answered since it began: a connection whose other end is gone without a word
@@ -266,13 +230,8 @@ impl Postgres {
     /// asked to make all of them anew.
     pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
+        self.spares.drop_idle(silence);
     }
-}
-
-enum Asked {
-    /// To be asked again.
-    InVain(StoreError),
-    Failed(StoreError),
 }
 
 impl fmt::Debug for Postgres {
@@ -282,53 +241,6 @@ impl fmt::Debug for Postgres {
             .field("connections", &status.size)
             .field("at_most", &status.max_size)
             .finish_non_exhaustive()
-    }
-}
-
-/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was given up, by a timeout
-/// or with its future, may still be under way, and the next user would wait for it.
-pub(crate) struct Lent(Option<Object>);
-
-impl Lent {
-    /// Nothing is under way on it: the next call may have it.
-    pub(crate) fn keep(mut self) {
-        drop(self.0.take());
-    }
-
-    fn lain_idle(&self) -> bool {
-        Object::metrics(self.object()).recycle_count > 0
-    }
-
-    fn object(&self) -> &Object {
-        match &self.0 {
-            Some(object) => object,
-            None => unreachable!("a connection is taken out where it is given away"),
-        }
-    }
-}
-
-impl Deref for Lent {
-    type Target = ClientWrapper;
-
-    fn deref(&self) -> &ClientWrapper {
-        self.object()
-    }
-}
-
-impl std::ops::DerefMut for Lent {
-    fn deref_mut(&mut self) -> &mut ClientWrapper {
-        match &mut self.0 {
-            Some(object) => object,
-            None => unreachable!("a connection is taken out where it is given away"),
-        }
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(object) = self.0.take() {
-            drop(Object::take(object));
-        }
     }
 }
 

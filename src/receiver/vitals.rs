@@ -63,8 +63,12 @@ impl Vitals {
     /// What a call of the store came to.
     pub(crate) fn store_said<T>(&self, answer: &Result<T, StoreError>) {
         match answer {
-            // One that says that it is full does answer.
-            Err(error) if error.kind() != StoreErrorKind::Full => self.store_failed(),
+            // One that says that it is full, or that it refuses this delivery, does answer.
+            Err(error)
+                if !matches!(error.kind(), StoreErrorKind::Full | StoreErrorKind::Refused) =>
+            {
+                self.store_failed();
+            }
             // Looked at before it is written: the counter is shared by all threads, and hardly ever anything but zero.
             _ if self.store_failures.load(Ordering::Relaxed) != 0 => {
                 self.store_failures.store(0, Ordering::Relaxed);

@@ -268,6 +268,7 @@ async fn a_sink_that_fails_is_503_by_its_kind_and_the_retry_is_accepted() {
         (StoreErrorKind::Unavailable, RefusalKind::StoreUnavailable),
         (StoreErrorKind::TimedOut, RefusalKind::StoreTooSlow),
         (StoreErrorKind::Full, RefusalKind::StoreFull),
+        (StoreErrorKind::Refused, RefusalKind::StoreUnavailable),
     ] {
         let rig = Rig::of(move |_, call| async move {
             if call == 1 {

@@ -320,6 +320,39 @@ async fn a_full_store_is_no_failing_one() {
     assert!(harness.receiver.health().is_ready());
 }
 
+/// A store that refuses each claim for good, as a database does with a text that its encoding has no room for.
+#[derive(Debug)]
+struct Refusing(LocalStore);
+
+impl Through for Refusing {
+    fn pass<'a, T: Send + Unpin + 'static>(
+        &'a self,
+        _: Call,
+        _: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Refused)))
+    }
+}
+
+passes_through!(Refusing);
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
+    let harness = Harness::new(
+        |builder, _: &TokioClock| builder.store(Refusing(LocalStore::default())),
+        |_, _| async { OK },
+    );
+    for number in 0..9 {
+        let sent = Sent::event(&format!("evt_{number}"));
+        assert_eq!(harness.send(&sent).await.status(), 503);
+    }
+    assert_eq!(
+        harness.told.last_answer(),
+        Outcome::Refused(RefusalKind::StoreUnavailable)
+    );
+    assert!(harness.receiver.health().is_ready());
+}
+
 /// A `LocalStore` behind a slow wire: its claims come after so many milliseconds, and hold.
 #[derive(Debug)]
 struct Slow(LocalStore, u64);

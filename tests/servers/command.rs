@@ -300,7 +300,7 @@ async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
     let Some(server) = migrated(&[]).await else {
         return;
     };
-    let inbox = Inbox::on_postgres(&database(&server));
+    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
     let place = Place {
         options: vec!["--database-url-env".into(), "INBOX_URL".into()],
         url: Some(url(&server, "")),

@@ -1,7 +1,10 @@
 //! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its ways, word of what is new.
 
 mod faults;
+mod names;
 mod processes;
+mod refused;
+mod shared;
 mod word;
 
 use std::str::FromStr;
@@ -18,7 +21,11 @@ const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn inbox(config: &str) -> Inbox {
-    Inbox::on_postgres(&Postgres::new(Config::from_str(config).unwrap(), NoTls))
+    Inbox::on_postgres(
+        &Postgres::new(Config::from_str(config).unwrap(), NoTls),
+        "test",
+    )
+    .unwrap()
 }
 
 /// Of a row of its own, or of this one.

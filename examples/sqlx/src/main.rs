@@ -28,7 +28,7 @@ async fn on_event(
     delivery: Delivery,
 ) -> Result<StatusCode, NotHandled> {
     let mut transaction = database.begin().await?;
-    let values = ClaimValues::of(&delivery, RETAIN);
+    let values = ClaimValues::of("orders", &delivery, RETAIN);
     claim_in(&mut transaction, &values).await?.fresh()?;
     sqlx::query("INSERT INTO orders (event_id) VALUES ($1)")
         .bind(delivery.event_id())

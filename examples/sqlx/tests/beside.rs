@@ -21,7 +21,7 @@ use sqlx::{Connection, PgPool, Row};
 
 fn event(id: &str) -> ClaimValues {
     let key = EventKey::new("default", id);
-    ClaimValues::new(key, b"{}", Duration::from_secs(60))
+    ClaimValues::new("test", key, b"{}", Duration::from_secs(60))
 }
 
 async fn orders(pool: &PgPool) -> i64 {

@@ -18,19 +18,19 @@ const ACCEPT: &str = concat!(
     durable!(),
     ", stored AS (
   INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
-    subscription, workspace, body, accepted_at, due_at, forget_at)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second'
+    subscription, workspace, body, accepted_at, due_at, forget_at, namespace)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second', $14
   FROM durable, (SELECT clock_timestamp() AS now) AS clock
   WHERE durable.setting <> 'off'
-  ON CONFLICT (key) DO NOTHING
+  ON CONFLICT (namespace, key) DO NOTHING
   RETURNING id
 )
 SELECT true AS is_new, true AS same_body FROM stored
 UNION ALL
-SELECT false, digest = $3 FROM hookgate_inbox WHERE key = $1"
+SELECT false, digest = $3 FROM hookgate_inbox WHERE namespace = $14 AND key = $1"
 );
 
-const ACCEPT_TYPES: [Type; 13] = [
+const ACCEPT_TYPES: [Type; 14] = [
     Type::BYTEA,
     Type::BYTEA,
     Type::INT8,
@@ -44,6 +44,7 @@ const ACCEPT_TYPES: [Type; 13] = [
     Type::TEXT,
     Type::BYTEA,
     Type::FLOAT8,
+    Type::TEXT,
 ];
 
 /// How often an id is asked for anew that others take and give up in the same moment.
@@ -51,6 +52,7 @@ const ATTEMPTS: usize = 3;
 
 pub(super) async fn accept(
     postgres: &Postgres,
+    name: &str,
     entry: &Entry,
     retain: Duration,
 ) -> Result<Accepted, StoreError> {
@@ -74,6 +76,7 @@ pub(super) async fn accept(
                     &entry.workspace,
                     &entry.body.as_ref(),
                     &seconds(retain),
+                    &name,
                 ],
             )
             .await?;

@@ -1,6 +1,6 @@
 //! Forgets what was handled and whose retention is over: a little at a time, beside the work.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
@@ -18,19 +18,21 @@ const CHUNK: i64 = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 
 const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
-  SELECT id FROM hookgate_inbox WHERE state = 2 AND forget_at <= statement_timestamp()
+  SELECT id FROM hookgate_inbox WHERE namespace = $2 AND state = 2 AND forget_at <= statement_timestamp()
   ORDER BY forget_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1";
 
 pub(super) struct Cleaner {
     postgres: Postgres,
+    name: Arc<str>,
     last: Mutex<Option<Monotonic>>,
     task: Task,
 }
 
 impl Cleaner {
-    pub(super) fn new(postgres: Postgres) -> Self {
+    pub(super) fn new(postgres: Postgres, name: Arc<str>) -> Self {
         Self {
             postgres,
+            name,
             last: Mutex::new(None),
             task: Task::default(),
         }
@@ -42,10 +44,10 @@ impl Cleaner {
             return;
         }
         self.task.run(|| {
-            let postgres = self.postgres.clone();
+            let (postgres, name) = (self.postgres.clone(), Arc::clone(&self.name));
             async move {
                 // An error ends it: the next time is soon enough.
-                while !postgres.is_busy() && forget(&postgres).await.is_ok_and(|all| !all) {
+                while !postgres.is_busy() && forget(&postgres, &name).await.is_ok_and(|all| !all) {
                     sleep(PAUSE).await;
                 }
             }
@@ -64,7 +66,9 @@ impl Cleaner {
 }
 
 /// Forgets a chunk, and says whether it was the last.
-async fn forget(postgres: &Postgres) -> Result<bool, StoreError> {
-    let forgotten = postgres.query(FORGET, &[Type::INT8], &[&CHUNK]).await?;
+async fn forget(postgres: &Postgres, name: &str) -> Result<bool, StoreError> {
+    let forgotten = postgres
+        .query(FORGET, &[Type::INT8, Type::TEXT], &[&CHUNK, &name])
+        .await?;
     Ok(forgotten.len() < usize::try_from(CHUNK).unwrap_or_default())
 }

@@ -24,20 +24,20 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn due(besides: &str) -> String {
     format!(
         "SELECT i.id, i.due_at, i.row_key, i.state = 1 AND i.tries >= $3 AS is_last FROM hookgate_inbox i
-  WHERE i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2) {besides}
+  WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2) {besides}
   ORDER BY i.due_at, i.id LIMIT $1 FOR UPDATE OF i SKIP LOCKED"
     )
 }
 
 /// What a lease does with the entries of `due`: an entry whose last try's lease has ended becomes a dead letter.
 ///
-/// Parameters 4 and 5 are the token and the lease.
+/// Parameters 5 and 6 are the token and the lease.
 pub(super) const TAKEN: &str =
 "UPDATE hookgate_inbox i SET
   state = CASE WHEN due.is_last THEN 3 ELSE 1 END,
   tries = CASE WHEN due.is_last THEN i.tries ELSE i.tries + 1 END,
-  token = CASE WHEN due.is_last THEN NULL ELSE $4 END,
-  due_at = CASE WHEN due.is_last THEN i.due_at ELSE clock_timestamp() + $5 * interval '1 second' END,
+  token = CASE WHEN due.is_last THEN NULL ELSE $5 END,
+  due_at = CASE WHEN due.is_last THEN i.due_at ELSE clock_timestamp() + $6 * interval '1 second' END,
   last_error = CASE WHEN due.is_last
     THEN concat_ws(' Before: ', 'The lease of the last try ended without a result.', left(i.last_error, 4000))
     ELSE i.last_error END
@@ -52,13 +52,14 @@ pub(super) fn columns() -> String {
 
 /// Until the next one is due of those that nobody can take now.
 pub(super) const NEXT: &str = "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 AS next_in FROM hookgate_inbox
-  WHERE state < 2 AND due_at > statement_timestamp() AND id <> ALL ($2)";
+  WHERE namespace = $4 AND state < 2 AND due_at > statement_timestamp() AND id <> ALL ($2)";
 
 /// Of what the statements of a lease are asked with.
-pub(super) const TYPES: [Type; 5] = [
+pub(super) const TYPES: [Type; 6] = [
     Type::INT8,
     Type::INT8_ARRAY,
     Type::INT4,
+    Type::TEXT,
     Type::BYTEA,
     Type::FLOAT8,
 ];
@@ -73,7 +74,7 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
 });
 
 /// One statement, and so one round trip.
-pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
+pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
     let rows = postgres
         .query_within(
@@ -84,6 +85,7 @@ pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, Store
                 &asked.most,
                 &asked.except,
                 &asked.max_tries,
+                &name,
                 &asked.token.as_bytes().as_slice(),
                 &asked.lease,
             ],

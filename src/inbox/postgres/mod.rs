@@ -23,16 +23,24 @@ use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, 
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
+use crate::error::{PostgresError, PostgresErrorKind, StoreError};
 use crate::postgres::Postgres;
 
-pub(crate) use schema::MIGRATION;
+pub(crate) use schema::MIGRATIONS;
 
+/// The most bytes of a name.
+const LONGEST_NAME: usize = 63;
 /// No retention, lease or wait is longer: a time that PostgreSQL can add to any other.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 impl Inbox {
     /// In the table `hookgate_inbox` of this database, which [`migrate`](crate::postgres::migrate) makes: for several processes, on one
-    /// machine or many. Those that share the table work it off together.
+    /// machine or many.
+    ///
+    /// `name` is that of the program: 1 to 63 letters of ASCII, digits, `.`, `_` and `-`. Processes that give the same name work their
+    /// entries off together. A program of another name may use the same table: neither sees the other's entries, and
+    /// neither's id is a duplicate to the other. Receivers and workers of one inbox must agree on the name; `hookgate inbox` lists
+    /// the names that have entries. Entries that were accepted before there were names are those of `default`.
     ///
     /// Nothing is asked of the database before it is needed, so a program starts while its database is down; until it is back,
     /// deliveries are answered 503. The connections are those of `postgres`, shared with its claims, and one more that listens for
@@ -45,7 +53,7 @@ impl Inbox {
     ///
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-    /// let inbox = Inbox::on_postgres(&Postgres::new(config, NoTls));
+    /// let inbox = Inbox::on_postgres(&Postgres::new(config, NoTls), "orders")?;
     /// # let _ = inbox;
     /// # Ok(())
     /// # }
@@ -79,20 +87,40 @@ impl Inbox {
     /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer by transactions, must pass prepared statements on, and nothing is heard of
     /// through it: workers ask in their interval.
     ///
+    /// # Errors
+    /// [`Name`](crate::PostgresErrorKind::Name): it is no name of an inbox.
+    ///
     /// # Security
+    /// A name keeps programs apart that mean each other no harm. Who has rights on the table can read and write the entries of every name:
+    /// programs that must not are kept apart by schemas and roles.
+    ///
     /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_inbox` and nothing else. Who may write there decides what the
     /// handlers take for proven: what comes from the table is not verified again. Bodies lie in it in clear.
-    #[must_use]
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
-    pub fn on_postgres(postgres: &Postgres) -> Self {
-        Self {
-            engine: Arc::new(Table::new(postgres.clone())),
+    pub fn on_postgres(postgres: &Postgres, name: &str) -> Result<Self, PostgresError> {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_letter) {
+            return Err(PostgresError::new(PostgresErrorKind::Name));
         }
+        Ok(Self {
+            engine: Arc::new(Table::new(postgres.clone(), name)),
+        })
+    }
+
+    /// The names that have entries in the table of this database, sorted.
+    ///
+    /// # Errors
+    /// The table could not be read.
+    #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
+    pub async fn names_on_postgres(postgres: &Postgres) -> Result<Vec<String>, StoreError> {
+        operate::names(postgres).await
     }
 }
 
 struct Table {
     postgres: Postgres,
+    /// Of the entries that are meant.
+    name: Arc<str>,
     /// Between the processes that share the table.
     wire: Wire,
     cleaner: Cleaner,
@@ -100,13 +128,19 @@ struct Table {
 }
 
 impl Table {
-    fn new(postgres: Postgres) -> Self {
+    fn new(postgres: Postgres, name: &str) -> Self {
+        let name: Arc<str> = name.into();
         Self {
-            wire: Wire::new(postgres.clone()),
-            cleaner: Cleaner::new(postgres.clone()),
+            wire: Wire::new(postgres.clone(), &name),
+            cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
             postgres,
             scopes: ScopesInUse::default(),
+            name,
         }
+    }
+
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -117,7 +151,7 @@ impl Engine for Table {
 
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
-            let accepted = accept::accept(&self.postgres, &entry, retain).await?;
+            let accepted = accept::accept(&self.postgres, &self.name, &entry, retain).await?;
             if accepted == Accepted::New {
                 self.wire.tell();
             }
@@ -130,9 +164,9 @@ impl Engine for Table {
             self.wire.listen();
             self.cleaner.clean();
             if ask.serial_by_row {
-                serial::lease(&self.postgres, &ask).await
+                serial::lease(&self.postgres, &self.name, &ask).await
             } else {
-                lease::lease(&self.postgres, &ask).await
+                lease::lease(&self.postgres, &self.name, &ask).await
             }
         })
     }
@@ -157,37 +191,40 @@ impl Engine for Table {
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
-        StoreFuture::boxed(operate::list(&self.postgres, which, page))
+        StoreFuture::boxed(operate::list(self, which, page))
     }
 
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>> {
-        StoreFuture::boxed(operate::show(&self.postgres, id))
+        StoreFuture::boxed(operate::show(self, id))
     }
 
     fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
-            let retried = operate::retry(&self.postgres, which).await?;
+            let retried = operate::retry(self, which).await?;
             self.wire.tell();
             Ok(retried)
         })
     }
 
     fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::bury(&self.postgres, which, reason))
+        StoreFuture::boxed(operate::bury(self, which, reason))
     }
 
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::purge(&self.postgres, which))
+        StoreFuture::boxed(operate::purge(self, which))
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {
-        StoreFuture::boxed(operate::stats(&self.postgres))
+        StoreFuture::boxed(operate::stats(self))
     }
 }
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Table").field(&self.postgres).finish()
+        f.debug_tuple("Table")
+            .field(&self.name)
+            .field(&self.postgres)
+            .finish()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Word of new entries, between tasks of one process and between processes.
 //!
 //! A notification goes out beside the insert and not in its transaction: the server commits transactions that notify one after the
-//! other, each with its flush, so that those of many senders could share none (32 at a time took ten times as long). It carries no more than who sent it, and one
+//! other, each with its flush, so that those of many senders could share none (32 at a time took ten times as long). It carries no more than the inbox's name and who sent it, and one
 //! says as much as many: they are sent at most every few milliseconds. Lost ones cost no more than the workers' interval.
 
 use std::sync::Arc;
@@ -25,19 +25,19 @@ pub(super) struct Wire {
     changed: Arc<Notify>,
     /// There is something to tell.
     due: Arc<Notify>,
-    /// Tells this process from others.
+    /// The inbox's name, and what tells this process from others.
     name: Arc<str>,
     teller: Task,
     listener: Task,
 }
 
 impl Wire {
-    pub(super) fn new(postgres: Postgres) -> Self {
+    pub(super) fn new(postgres: Postgres, inbox: &str) -> Self {
         Self {
             postgres,
             changed: Arc::default(),
             due: Arc::default(),
-            name: format!("{:?}", ClaimToken::new(&[])).into(),
+            name: format!("{inbox} {:?}", ClaimToken::new(&[])).into(),
             teller: Task::default(),
             listener: Task::default(),
         }
@@ -82,7 +82,7 @@ impl Wire {
                             // What was told before it listened went unheard.
                             changed.notify_waiters();
                             while let Some(from) = listener.next().await {
-                                if *from != *name {
+                                if *from != *name && inbox_of(&from) == inbox_of(&name) {
                                     changed.notify_waiters();
                                 }
                             }
@@ -97,4 +97,9 @@ impl Wire {
             }
         });
     }
+}
+
+/// No name holds a space.
+fn inbox_of(name: &str) -> &str {
+    name.split(' ').next().unwrap_or_default()
 }

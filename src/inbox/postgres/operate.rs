@@ -16,6 +16,8 @@ use crate::inbox::engine::{
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
 
+use super::Table;
+
 /// An operator waits longer than a sender.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// So many entries are changed at a time.
@@ -24,12 +26,13 @@ const CHUNK: usize = 1_000;
 /// The conditions of a `Selection`, of which 1, 2 and 4 are parameters. Those that are not asked for are left out, and a state is written as the
 /// indexes have it, so that one of them is used.
 fn conditions(which: &Selection) -> String {
-    let mut text = String::from(match which.state {
-        None => "id > $5",
-        Some(EntryState::Queued) => "id > $5 AND state < 2 AND state = 0",
-        Some(EntryState::Running) => "id > $5 AND state < 2 AND state = 1",
-        Some(EntryState::Done) => "id > $5 AND state = 2",
-        Some(EntryState::Dead) => "id > $5 AND state = 3",
+    let mut text = String::from("namespace = $8 AND id > $5");
+    text.push_str(match which.state {
+        None => "",
+        Some(EntryState::Queued) => " AND state < 2 AND state = 0",
+        Some(EntryState::Running) => " AND state < 2 AND state = 1",
+        Some(EntryState::Done) => " AND state = 2",
+        Some(EntryState::Dead) => " AND state = 3",
     });
     for (is_asked, condition) in [
         (which.id.is_some(), " AND id = $1"),
@@ -47,7 +50,7 @@ fn conditions(which: &Selection) -> String {
 }
 
 /// Of what [`ask`] is asked with.
-pub(super) const TYPES: [Type; 7] = [
+pub(super) const TYPES: [Type; 8] = [
     Type::INT8,
     Type::TEXT,
     Type::INT8,
@@ -55,19 +58,20 @@ pub(super) const TYPES: [Type; 7] = [
     Type::INT8,
     Type::INT8,
     Type::TEXT,
+    Type::TEXT,
 ];
 
-/// Asks with the parameters of [`conditions`], the last entry that is meant, the one that it begins after, the number of entries, and a
-/// text.
+/// Asks with the parameters of [`conditions`], the last entry that is meant, the one that it begins after, the number of entries, a
+/// text, and the inbox's name.
 async fn ask(
-    postgres: &Postgres,
+    table: &Table,
     statement: &str,
     which: &Selection,
     last: Option<EntryId>,
     page: Page,
     text: Option<&str>,
 ) -> Result<Vec<Row>, StoreError> {
-    let parameters: [&(dyn ToSql + Sync); 7] = [
+    let parameters: [&(dyn ToSql + Sync); 8] = [
         &which.id.map(|id| id.0),
         &which
             .event_id
@@ -78,14 +82,16 @@ async fn ask(
         &page.after.map_or(i64::MIN, |after| after.0),
         &at_most(page.most),
         &text,
+        &table.name(),
     ];
-    postgres
+    table
+        .postgres
         .query_within(PATIENCE, statement, &TYPES, &parameters)
         .await
 }
 
 pub(super) async fn list(
-    postgres: &Postgres,
+    table: &Table,
     which: Selection,
     page: Page,
 ) -> Result<Vec<Listed>, StoreError> {
@@ -93,17 +99,24 @@ pub(super) async fn list(
         "SELECT {LISTED} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
         conditions(&which)
     );
-    let rows = ask(postgres, &statement, &which, None, page, None).await?;
+    let rows = ask(table, &statement, &which, None, page, None).await?;
     rows.iter().map(listed).collect()
 }
 
 pub(super) async fn show(
-    postgres: &Postgres,
+    table: &Table,
     id: EntryId,
 ) -> Result<Option<(Listed, Entry)>, StoreError> {
-    let statement = format!("SELECT {LISTED}, {ENTRY} FROM hookgate_inbox WHERE id = $1");
-    let rows = postgres
-        .query_within(PATIENCE, &statement, &[Type::INT8], &[&id.0])
+    let statement =
+        format!("SELECT {LISTED}, {ENTRY} FROM hookgate_inbox WHERE id = $1 AND namespace = $2");
+    let rows = table
+        .postgres
+        .query_within(
+            PATIENCE,
+            &statement,
+            &[Type::INT8, Type::TEXT],
+            &[&id.0, &table.name()],
+        )
         .await?;
     match rows.first() {
         Some(row) => Ok(Some((listed(row)?, entry(row)?))),
@@ -114,35 +127,32 @@ pub(super) async fn show(
 pub(super) const RETRY: &str = "UPDATE hookgate_inbox i
 SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
 
-pub(super) async fn retry(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
-    in_chunks(postgres, &which, RETRIED, RETRY, None).await
+pub(super) async fn retry(table: &Table, which: Selection) -> Result<u64, StoreError> {
+    in_chunks(table, &which, RETRIED, RETRY, None).await
 }
 
-pub(super) async fn bury(
-    postgres: &Postgres,
-    which: Selection,
-    why: String,
-) -> Result<u64, StoreError> {
+pub(super) async fn bury(table: &Table, which: Selection, why: String) -> Result<u64, StoreError> {
     const BURY: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, BURIED, BURY, Some(&why)).await
+    in_chunks(table, &which, BURIED, BURY, Some(&why)).await
 }
 
-pub(super) async fn purge(postgres: &Postgres, which: Selection) -> Result<u64, StoreError> {
+pub(super) async fn purge(table: &Table, which: Selection) -> Result<u64, StoreError> {
     const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
-    in_chunks(postgres, &which, PURGED, PURGE, None).await
+    in_chunks(table, &which, PURGED, PURGE, None).await
 }
 
 /// Changes what is meant and is in one of these states, a state after the other and a chunk at a time, in the order of their numbers. What
 /// comes after the command is not meant: else it might never end. An error leaves what was changed before it.
 async fn in_chunks(
-    postgres: &Postgres,
+    table: &Table,
     which: &Selection,
     states: &'static [EntryState],
     change: &str,
     text: Option<&str>,
 ) -> Result<u64, StoreError> {
-    let last = postgres
+    let last = table
+        .postgres
         .query_within(
             PATIENCE,
             "SELECT max(id) AS last FROM hookgate_inbox",
@@ -159,7 +169,7 @@ async fn in_chunks(
         let statement = chunk(&which, change);
         let mut page = Page::first(CHUNK);
         loop {
-            let rows = ask(postgres, &statement, &which, Some(last), page, text).await?;
+            let rows = ask(table, &statement, &which, Some(last), page, text).await?;
             let Some(row) = rows.first() else {
                 break;
             };
@@ -186,28 +196,35 @@ SELECT count(*) AS changed, max(id) AS last FROM changed",
 }
 
 /// Counts what waits, runs or is dead from indexes. Of those that are done, a great many, only the first are counted; beyond them the
-/// server's own estimate tells.
+/// server's own estimate tells, by the part of the table that it has found to be of this name.
 const STATS: &str = "WITH pending AS (
   SELECT count(*) FILTER (WHERE state = 0) AS queued,
     count(*) FILTER (WHERE state = 0 AND tries > 0) AS retrying,
     count(*) FILTER (WHERE state = 1) AS running,
     extract(epoch FROM clock_timestamp() - min(accepted_at))::float8 AS oldest
-  FROM hookgate_inbox WHERE state < 2
+  FROM hookgate_inbox WHERE namespace = $2 AND state < 2
 ), dead AS (
-  SELECT count(*) AS dead FROM hookgate_inbox WHERE state = 3
+  SELECT count(*) AS dead FROM hookgate_inbox WHERE namespace = $2 AND state = 3
 ), done AS (
-  SELECT count(*) AS done FROM (SELECT FROM hookgate_inbox WHERE state = 2 LIMIT $1) AS counted
+  SELECT count(*) AS done FROM (SELECT FROM hookgate_inbox WHERE namespace = $2 AND state = 2 LIMIT $1) AS counted
 ), estimate AS (
-  SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'hookgate_inbox'::regclass
+  SELECT (c.reltuples * coalesce((
+      SELECT coalesce(max(f.share) FILTER (WHERE f.name = $2), 0)
+      FROM pg_stats s, unnest(s.most_common_vals::text::text[], s.most_common_freqs) AS f (name, share)
+      WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = 'namespace' HAVING count(*) > 0
+    ), 1))::bigint AS rows
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'hookgate_inbox'::regclass
 )
 SELECT queued, retrying, running, dead, oldest,
   CASE WHEN done < $1 THEN done ELSE greatest(done, rows - queued - running - dead) END AS done
 FROM pending, dead, done, estimate";
 
-pub(super) async fn stats(postgres: &Postgres) -> Result<InboxStats, StoreError> {
+pub(super) async fn stats(table: &Table) -> Result<InboxStats, StoreError> {
     const COUNTED: i64 = 10_000;
-    let rows = postgres
-        .query_within(PATIENCE, STATS, &[Type::INT8], &[&COUNTED])
+    let types = [Type::INT8, Type::TEXT];
+    let rows = table
+        .postgres
+        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &table.name()])
         .await?;
     let Some(row) = rows.first() else {
         return Ok(InboxStats::default());
@@ -221,4 +238,18 @@ pub(super) async fn stats(postgres: &Postgres) -> Result<InboxStats, StoreError>
         done: count("done")?,
         oldest: time(column(row, "oldest")?),
     })
+}
+
+/// The names of the inboxes that have entries, each found in the index behind the one before it.
+const NAMES: &str = "WITH RECURSIVE names AS (
+  (SELECT namespace FROM hookgate_inbox ORDER BY namespace LIMIT 1)
+  UNION ALL
+  SELECT (SELECT i.namespace FROM hookgate_inbox i WHERE i.namespace > names.namespace ORDER BY i.namespace LIMIT 1)
+  FROM names WHERE names.namespace IS NOT NULL
+)
+SELECT namespace FROM names WHERE namespace IS NOT NULL";
+
+pub(super) async fn names(postgres: &Postgres) -> Result<Vec<String>, StoreError> {
+    let rows = postgres.query_within(PATIENCE, NAMES, &[], &[]).await?;
+    rows.iter().map(|row| column(row, "namespace")).collect()
 }

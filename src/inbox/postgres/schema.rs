@@ -6,7 +6,7 @@ use crate::postgres::Migration;
 ///
 /// `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` says when an entry that is queued is due, or when the lease of one that is
 /// running ends; `forget_at`, when the id of one that is done is forgotten. `token` is that of the last lease.
-pub(crate) const MIGRATION: Migration = Migration {
+const TABLE: Migration = Migration {
     name: "inbox-1",
     sql: "CREATE TABLE IF NOT EXISTS hookgate_inbox (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -43,6 +43,21 @@ CREATE INDEX IF NOT EXISTS hookgate_inbox_done ON hookgate_inbox (forget_at) WHE
 CREATE INDEX IF NOT EXISTS hookgate_inbox_dead ON hookgate_inbox (id) WHERE state = 3;
 CREATE INDEX IF NOT EXISTS hookgate_inbox_event ON hookgate_inbox USING hash (event_id)",
 };
+
+/// The name of the program that an entry is of. What is asked for one name is found by it in each index.
+const NAMES: Migration = Migration {
+    name: "inbox-names-1",
+    sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS namespace text NOT NULL DEFAULT 'default';
+CREATE UNIQUE INDEX IF NOT EXISTS hookgate_inbox_key_by_name ON hookgate_inbox (namespace, key);
+CREATE INDEX IF NOT EXISTS hookgate_inbox_pending_by_name ON hookgate_inbox (namespace, due_at, id)
+  INCLUDE (state, tries, accepted_at) WHERE state < 2;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_done_by_name ON hookgate_inbox (namespace, forget_at) WHERE state = 2;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_dead_by_name ON hookgate_inbox (namespace, id) WHERE state = 3;
+ALTER TABLE hookgate_inbox DROP CONSTRAINT IF EXISTS hookgate_inbox_key;
+DROP INDEX IF EXISTS hookgate_inbox_pending, hookgate_inbox_done, hookgate_inbox_dead",
+};
+
+pub(crate) const MIGRATIONS: [Migration; 2] = [TABLE, NAMES];
 
 pub(super) const QUEUED: i16 = 0;
 pub(super) const RUNNING: i16 = 1;

@@ -22,7 +22,7 @@ use crate::postgres::{Postgres, store_error};
 
 /// Of an entry `i`: its row runs, under a lease that holds, or in this process, whatever the table says of that.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
-    WHERE r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
+    WHERE r.namespace = $4 AND r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
   OR i.row_key = ANY (ARRAY (SELECT r.row_key FROM hookgate_inbox r WHERE r.id = ANY ($2) AND r.row_key IS NOT NULL)))";
 
 /// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry whose last try is over needs none.
@@ -62,8 +62,8 @@ SELECT {} FROM taken ORDER BY was_due, id",
 /// Each statement is to see what was committed before it, whatever the role's default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
-    match timeout(PATIENCE, leased(postgres, ask)).await {
+pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
+    match timeout(PATIENCE, leased(postgres, name, ask)).await {
         Ok(leased) => leased,
         Err(_) => {
             postgres.drop_silent(PATIENCE);
@@ -72,19 +72,20 @@ pub(super) async fn lease(postgres: &Postgres, ask: &Ask) -> Result<Batch, Store
     }
 }
 
-async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
+async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
     // Dropped before it is kept, it is closed, and the server rolls back.
     let client = postgres.client_within(PATIENCE).await?;
     let (first, second) = {
         let mut types = TYPES;
-        let first = client.prepare_typed_cached(&CANDIDATES, &types[..3]).await;
+        let first = client.prepare_typed_cached(&CANDIDATES, &types[..4]).await;
         types[0] = Type::INT8_ARRAY;
         let second = client.prepare_typed_cached(&LEASE, &types).await;
         (first.map_err(store_error)?, second.map_err(store_error)?)
     };
     // Each pair is sent at once and answered together: two round trips in all.
-    let parameters: [&(dyn ToSql + Sync); 3] = [&asked.most, &asked.except, &asked.max_tries];
+    let parameters: [&(dyn ToSql + Sync); 4] =
+        [&asked.most, &asked.except, &asked.max_tries, &name];
     let (begun, found) = at_once(
         client.batch_execute(BEGIN),
         client.query(&first, &parameters),
@@ -102,8 +103,14 @@ async fn leased(postgres: &Postgres, ask: &Ask) -> Result<Batch, StoreError> {
         client.batch_execute("COMMIT").await.map_err(store_error)?;
     } else {
         let token = asked.token.as_bytes().as_slice();
-        let parameters: [&(dyn ToSql + Sync); 5] =
-            [&ids, &asked.except, &asked.max_tries, &token, &asked.lease];
+        let parameters: [&(dyn ToSql + Sync); 6] = [
+            &ids,
+            &asked.except,
+            &asked.max_tries,
+            &name,
+            &token,
+            &asked.lease,
+        ];
         let (taken, committed) = at_once(
             client.query(&second, &parameters),
             client.batch_execute("COMMIT"),

@@ -38,7 +38,7 @@ pub(super) async fn renew(
     let types = [Type::INT8, Type::BYTEA, Type::FLOAT8];
     let token = token.as_bytes().as_slice();
     let renewed = postgres
-        .query(RENEW, &types, &[&id.0, &token, &seconds(lease)])
+        .query_for_lease(RENEW, &types, &[&id.0, &token, &seconds(lease)])
         .await?;
     Ok(held(!renewed.is_empty()))
 }
@@ -66,7 +66,7 @@ pub(super) async fn settle(
     ];
     let token = token.as_bytes().as_slice();
     let settled = postgres
-        .query(
+        .query_for_lease(
             SETTLE,
             &types,
             &[&id.0, &token, &state, &seconds(after), &error, &is_returned],

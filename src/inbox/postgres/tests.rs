@@ -57,7 +57,7 @@ async fn postgres_passes_the_contract() {
         let config = config.clone();
         async move {
             let config = database(&config, test).await;
-            let table = Table::new(Postgres::new(config, NoTls));
+            let table = Table::new(Postgres::new(config, NoTls), "default");
             Subject::new(Arc::new(table), Time::Real)
         }
     })
@@ -109,8 +109,8 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
     client.batch_execute(SLOW).await.unwrap();
     let mut behind = config.clone();
     behind.options("-c search_path=slow,pg_catalog,public");
-    let slow = Arc::new(Table::new(Postgres::new(behind, NoTls)));
-    let quick = Table::new(Postgres::new(config, NoTls));
+    let slow = Arc::new(Table::new(Postgres::new(behind, NoTls), "default"));
+    let quick = Table::new(Postgres::new(config, NoTls), "default");
     // A call has its second: on a busy machine it may be over too soon, and is tried again.
     for _ in 0..50 {
         client
@@ -154,7 +154,7 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
     };
     let config = database(&server.config(), "broken").await;
     let client = connect(&config).await;
-    let table = Table::new(Postgres::new(config, NoTls));
+    let table = Table::new(Postgres::new(config, NoTls), "default");
     for serial_by_row in [false, true] {
         client
             .batch_execute("TRUNCATE hookgate_inbox")
@@ -196,16 +196,17 @@ async fn a_lease_reads_no_more_than_it_takes() {
     ] {
         client.batch_execute(statement).await.unwrap();
     }
-    let asked: [&(dyn ToSql + Sync); 5] = [
+    let asked: [&(dyn ToSql + Sync); 6] = [
         &8_i64,
         &Vec::<i64>::new(),
         &10_i32,
+        &"default",
         &[0_u8; 16].as_slice(),
         &1.0,
     ];
     for (statement, parameters) in [
         (&lease::LEASE, &asked[..]),
-        (&serial::CANDIDATES, &asked[..3]),
+        (&serial::CANDIDATES, &asked[..4]),
     ] {
         let types = &lease::TYPES[..parameters.len()];
         let plan = plan(&client, statement, types, parameters, 400).await;
@@ -229,7 +230,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         client.batch_execute(statement).await.unwrap();
     }
     let (none, nobody) = (None::<i64>, None::<&str>);
-    let asked: [&(dyn ToSql + Sync); 7] = [
+    let asked: [&(dyn ToSql + Sync); 8] = [
         &none,
         &nobody,
         &i64::MAX,
@@ -237,6 +238,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         &i64::MIN,
         &1_000_i64,
         &nobody,
+        &"default",
     ];
     for (state, index) in [
         (EntryState::Queued, "hookgate_inbox_pending"),

@@ -52,8 +52,8 @@ pub enum Fate {
     Dead,
     /// It was cut off by a shutdown and is due at once. The try does not count.
     Returned,
-    /// The lease was lost before the end, or the store could not be told of it in time: another try comes, or is under way. The
-    /// effects of this one stand.
+    /// The lease was lost before the end, or the store could not be told of it in time, or has refused it for good: another try comes, or
+    /// is under way. The effects of this one stand.
     Unrecorded,
 }
 

@@ -19,6 +19,7 @@ use super::trace::Trace;
 use super::{Phase, Shared};
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership};
+use crate::error::StoreErrorKind;
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
@@ -79,12 +80,12 @@ where
     };
     // What a body does when it is dropped is the handler's business.
     let _ = caught(|| drop(handled));
-    let (end, fate, error) = verdict(&shared, outcome, reason.as_ref(), tries);
+    let (mut end, fate) = verdict(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
     let recorded = if lease.is_lost() {
         Some(Ownership::Lost)
     } else {
-        let recorded = settle(&shared, id, token, &end).await;
+        let recorded = settle(&shared, id, token, &mut end).await;
         if recorded == Some(Ownership::Lost) {
             shared.lost(&lost);
         }
@@ -106,7 +107,7 @@ where
         elapsed,
     };
     trace.ended(&tried);
-    shared.tried(&tried, error.as_deref());
+    shared.tried(&tried, end.error());
     let due = match fate {
         Fate::Retry { after } => Some(Instant::now() + after),
         Fate::Returned => Some(Instant::now()),
@@ -160,48 +161,50 @@ impl Drop for UnderWay<'_> {
 }
 
 /// What the store is told, and what that makes of the entry.
-fn verdict(
-    shared: &Shared,
-    outcome: Outcome,
-    reason: Option<&Reason>,
-    tries: u32,
-) -> (End, Fate, Option<String>) {
+fn verdict(shared: &Shared, outcome: Outcome, reason: Option<&Reason>, tries: u32) -> (End, Fate) {
     let error = || error_line(outcome, reason);
     match outcome {
-        Outcome::Failed(Failure::Drained) => (End::Return, Fate::Returned, None),
+        Outcome::Failed(Failure::Drained) => (End::Return, Fate::Returned),
         Outcome::Failed(_) if tries < shared.settings.max_tries => {
             let after = shared.settings.backoff.draw(tries);
             let error = error();
-            let end = End::Retry {
-                after,
-                error: error.clone(),
-            };
-            (end, Fate::Retry { after }, Some(error))
+            (End::Retry { after, error }, Fate::Retry { after })
         }
-        Outcome::Failed(_) | Outcome::DeadLettered => {
-            let error = error();
-            let end = End::Dead {
-                error: error.clone(),
-            };
-            (end, Fate::Dead, Some(error))
-        }
-        _ => (End::Done, Fate::Done, None),
+        Outcome::Failed(_) | Outcome::DeadLettered => (End::Dead { error: error() }, Fate::Dead),
+        _ => (End::Done, Fate::Done),
     }
 }
 
 /// Tells the store at once, and again while it is down. A lease that has ended is its holder's until somebody else takes it, so it is
 /// told for as long as patience lasts: of a store that comes back after an hour others have long taken the entry. `None` where it was never
 /// heard.
-async fn settle(shared: &Shared, id: EntryId, token: ClaimToken, end: &End) -> Option<Ownership> {
+///
+/// Where the store refuses it for good, the text of its error may be why: it is told once more, at once, with a plainer one, and then no
+/// more. The entry is due again when its lease ends.
+async fn settle(
+    shared: &Shared,
+    id: EntryId,
+    token: ClaimToken,
+    end: &mut End,
+) -> Option<Ownership> {
     let give_up = Instant::now() + PATIENCE.max(shared.settings.lease);
     let mut phase = shared.phase.subscribe();
     let mut aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
-    let (mut wait, mut last) = (FIRST_WAIT, false);
+    let (mut wait, mut last, mut is_retold) = (FIRST_WAIT, false, false);
     loop {
         let call = || shared.engine.settle(id, token, end.clone());
         match ask(SETTLE_CALL, call).await {
             Ok(ownership) => return Some(ownership),
-            Err(error) => shared.store_failed("settle", &error),
+            Err(error) => {
+                shared.store_failed("settle", &error);
+                if error.kind() == StoreErrorKind::Refused {
+                    if is_retold || !end.make_plain() {
+                        return None;
+                    }
+                    is_retold = true;
+                    continue;
+                }
+            }
         }
         if last || Instant::now() >= give_up {
             return None;
@@ -215,7 +218,7 @@ async fn settle(shared: &Shared, id: EntryId, token: ClaimToken, end: &End) -> O
 /// Whoever wrote there has to look at it: no try could ever read it.
 async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
     let error = UNREADABLE.to_owned();
-    if settle(shared, id, token, &End::Dead { error }).await != Some(Ownership::Held) {
+    if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
         return;
     }
     match ask(SETTLE_CALL, || shared.engine.show(id)).await {
@@ -231,7 +234,7 @@ async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
 
 /// Gives back what was leased and is not to be begun.
 pub(super) async fn give_back(shared: Arc<Shared>, job: Job) -> Ended {
-    settle(&shared, job.id, job.token, &End::Return).await;
+    settle(&shared, job.id, job.token, &mut End::Return).await;
     Ended { due: None }
 }
 

@@ -8,6 +8,8 @@ pub(super) use off::{Trace, buried, lost, store_failed};
 
 #[cfg(feature = "tracing")]
 mod on {
+    use std::error::Error;
+    use std::fmt;
     use std::future::Future;
 
     use tracing::field::Empty;
@@ -21,6 +23,22 @@ mod on {
     use crate::layer::Chain;
 
     pub(crate) struct Trace(Span);
+
+    /// An error with what lies below it, of each the first line: a database adds others with the row that it refused.
+    struct Causes<'a>(&'a StoreError);
+
+    impl fmt::Display for Causes<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let mut next: Option<&dyn Error> = Some(self.0);
+            let mut between = "";
+            while let Some(error) = next {
+                let line = error.to_string();
+                write!(f, "{between}{}", line.lines().next().unwrap_or_default())?;
+                (next, between) = (error.source(), ": ");
+            }
+            Ok(())
+        }
+    }
 
     impl Trace {
         pub(crate) fn begin(delivery: &Delivery, tries: u32) -> Self {
@@ -74,7 +92,10 @@ mod on {
     }
 
     pub(crate) fn store_failed(call: &'static str, error: &StoreError) {
-        let _ = caught(|| tracing::warn!(call, error = %error, "the inbox's store failed"));
+        let _ = caught(|| {
+            let error = Causes(error);
+            tracing::warn!(call, error = %error, "the inbox's store failed");
+        });
     }
 
     pub(crate) fn buried(listed: &Listed) {

@@ -141,7 +141,7 @@ impl Task {
     /// Opened again where another process holds the file's lock for long.
     pub async fn inbox(&self) -> Inbox {
         if self.store.starts_with("host=") {
-            return Inbox::on_postgres(&database(&self.store));
+            return Inbox::on_postgres(&database(&self.store), "test").unwrap();
         }
         let until = Instant::now() + Duration::from_secs(30);
         loop {
@@ -170,7 +170,7 @@ pub fn claims(store: &str) -> Arc<dyn DedupeStore> {
     if store.starts_with("redis:") {
         Arc::new(RedisStore::open(store).unwrap())
     } else {
-        Arc::new(PostgresStore::new(&database(store)))
+        Arc::new(PostgresStore::new(&database(store), "test"))
     }
 }
 
@@ -304,7 +304,7 @@ impl Handler {
     ) -> Result<Result<(), Response>, Box<dyn std::error::Error + Send + Sync>> {
         let mut client = self.database.as_ref().unwrap().get().await?;
         let transaction = client.transaction().await?;
-        let claimed: ClaimedIn = claim_in(&transaction, delivery, RETAIN).await?;
+        let claimed: ClaimedIn = claim_in(&transaction, "test", delivery, RETAIN).await?;
         if let Err(reason) = claimed.fresh() {
             return Ok(Err(reason.into_response()));
         }

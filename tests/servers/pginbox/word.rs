@@ -93,7 +93,7 @@ async fn a_pool_of_the_programs_own_is_asked_in_the_interval() {
     let config = Config::from_str(&server.config()).unwrap();
     let manager = deadpool_postgres::Manager::new(config, NoTls);
     let pool = deadpool_postgres::Pool::builder(manager).build().unwrap();
-    let mine = Inbox::on_postgres(&Postgres::with_pool(pool));
+    let mine = Inbox::on_postgres(&Postgres::with_pool(pool), "test").unwrap();
     let _workers = work(&mine, Duration::from_millis(200));
     let other = inbox(&server.config());
     for number in 1..=3 {

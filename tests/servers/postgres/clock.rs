@@ -55,13 +55,13 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
     };
     let mut client = client_at(&skewed.server.config()).await;
     migrate(&client).await.unwrap();
-    let store = PostgresStore::new(&patient(&skewed.server.config()));
+    let store = PostgresStore::new(&patient(&skewed.server.config()), "test");
     let (done, running) = (EventKey::new("s", "done"), EventKey::new("s", "running"));
     let [by, holder, successor, other] = [(); 4].map(|()| ClaimToken::new(b"{}"));
     store.claim(&done, by, LEASE).await.unwrap();
     store.commit(&done, by, RETAIN).await.unwrap();
     store.claim(&running, holder, LEASE).await.unwrap();
-    let in_transaction = ClaimValues::new(done, b"{}", RETAIN);
+    let in_transaction = ClaimValues::new("test", done, b"{}", RETAIN);
     let transaction = client.transaction().await.unwrap();
     let claimed = claim_values_in(&transaction, &in_transaction)
         .await

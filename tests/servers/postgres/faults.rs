@@ -84,7 +84,10 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
     let proxy = Proxy::before(server.server.address);
     let config = PostgresServer::config_at(proxy.address);
     // Two connections, so that each fault meets one that has lain idle.
-    let service = Service::on(PostgresStore::new(&database(&config).with_connections(2)));
+    let service = Service::on(PostgresStore::new(
+        &database(&config).with_connections(2),
+        "test",
+    ));
     let mut handled = Vec::new();
 
     let faults = [
@@ -150,7 +153,7 @@ async fn a_lost_reply_is_no_lost_claim() {
     };
     let proxy = Proxy::before(server.server.address);
     let config = PostgresServer::config_at(proxy.address);
-    let store = PostgresStore::new(&patient(&config).with_connections(1));
+    let store = PostgresStore::new(&patient(&config).with_connections(1), "test");
     let (lease, token) = (Duration::from_secs(60), ClaimToken::new(b"{}"));
     let (key, other) = (EventKey::new("s", "1"), EventKey::new("s", "2"));
     assert_eq!(
@@ -180,7 +183,7 @@ async fn waits_end_in_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };
-    let store = PostgresStore::new(&database(&server.config()).with_connections(1));
+    let store = PostgresStore::new(&database(&server.config()).with_connections(1), "test");
     let (key, token) = (EventKey::new("s", "1"), ClaimToken::new(b"{}"));
     let lease = Duration::from_secs(60);
     store.claim(&key, token, lease).await.unwrap();
@@ -219,7 +222,7 @@ async fn each_call_ends_in_time_where_nothing_is_answered() {
     };
     let proxy = Proxy::before(server.server.address);
     let config = PostgresServer::config_at(proxy.address);
-    let store = PostgresStore::new(&database(&config).with_connections(1));
+    let store = PostgresStore::new(&database(&config).with_connections(1), "test");
     let (key, token) = (EventKey::new("s", "1"), ClaimToken::new(b"{}"));
     let lease = Duration::from_secs(60);
     macro_rules! silent {
@@ -248,7 +251,7 @@ async fn what_the_server_says_becomes_a_kind() {
     let client = client_at(&server.config()).await;
     let own = "options='-c statement_timeout=100ms -c lock_timeout=0'";
     let config = format!("{} {own}", server.config());
-    let store = PostgresStore::new(&patient(&config).with_connections(1));
+    let store = PostgresStore::new(&patient(&config).with_connections(1), "test");
     let lease = Duration::from_secs(60);
     let claim = async |id: &str| {
         let key = EventKey::new("s", id);
@@ -305,7 +308,7 @@ async fn a_call_that_is_dropped_takes_its_connection_along() {
     };
     let endless = "options='-c lock_timeout=0 -c statement_timeout=0'";
     let config = format!("{} {endless}", server.config());
-    let store = PostgresStore::new(&patient(&config).with_connections(1));
+    let store = PostgresStore::new(&patient(&config).with_connections(1), "test");
     let (lease, token) = (Duration::from_secs(60), ClaimToken::new(b"{}"));
     let held = EventKey::new("s", "held");
     store.claim(&held, token, lease).await.unwrap();
@@ -346,7 +349,7 @@ async fn the_store_forgets_what_has_ended() {
     let fill = "INSERT INTO hookgate_claims SELECT decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), true, now() - interval '1 s' FROM generate_series(1, 5000) n;
         INSERT INTO hookgate_effects SELECT decode(md5(n::text), 'hex'), n, now() - interval '1 s' FROM generate_series(1, 5000) n";
     client.batch_execute(fill).await.unwrap();
-    let store = PostgresStore::new(&patient(&server.config()));
+    let store = PostgresStore::new(&patient(&server.config()), "test");
     let left = "SELECT (SELECT count(*) FROM hookgate_claims WHERE until < now()) + (SELECT count(*) FROM hookgate_effects)";
     let until = Instant::now() + PATIENCE;
     let mut claims = 0_i64;

@@ -15,6 +15,6 @@ fn one_run_of_256_racers_in_two_processes() {
             let config = server.config();
             Some((server, config))
         },
-        async |config| PostgresStore::new(&database(config)),
+        async |config| PostgresStore::new(&database(config), "test"),
     );
 }

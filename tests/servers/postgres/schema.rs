@@ -59,11 +59,16 @@ async fn a_role_without_rights_needs_none_where_nothing_is_missing() {
     let config = |role| server.config().replace("user=hookgate", role);
     let mut app = client_at(&config("user=app")).await;
     migrate(&app).await.unwrap();
-    let values = ClaimValues::new(EventKey::new("s", "1"), b"{}", Duration::from_secs(60));
+    let values = ClaimValues::new(
+        "test",
+        EventKey::new("s", "1"),
+        b"{}",
+        Duration::from_secs(60),
+    );
     let transaction = app.transaction().await.unwrap();
     let _ = claim_values_in(&transaction, &values).await.unwrap();
     transaction.commit().await.unwrap();
-    let store = PostgresStore::new(&patient(&config("user=app")));
+    let store = PostgresStore::new(&patient(&config("user=app")), "test");
     let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
     store
         .claim(&key, token, Duration::from_secs(9))
@@ -85,14 +90,19 @@ async fn tables_that_are_missing_are_named_as_such() {
         return;
     };
     let mut client = client_at(&server.config()).await;
-    let values = ClaimValues::new(EventKey::new("s", "1"), b"{}", Duration::from_secs(60));
+    let values = ClaimValues::new(
+        "test",
+        EventKey::new("s", "1"),
+        b"{}",
+        Duration::from_secs(60),
+    );
     let transaction = client.transaction().await.unwrap();
     let missing = claim_values_in(&transaction, &values).await.unwrap_err();
     assert_eq!(missing.kind(), PostgresErrorKind::NoTables);
     assert!(format!("{missing:?}").contains("migrate"));
     drop(transaction);
 
-    let store = PostgresStore::new(&patient(&server.config()));
+    let store = PostgresStore::new(&patient(&server.config()), "test");
     let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
     let failed = store.claim(&key, token, Duration::from_secs(9)).await;
     let failed = failed.unwrap_err();
@@ -120,7 +130,7 @@ async fn schemas_are_kept_apart() {
     for schema in ["one", "two"] {
         let config = format!("{} options='-c search_path={schema}'", server.config());
         migrate(&client_at(&config).await).await.unwrap();
-        let store = PostgresStore::new(&patient(&config));
+        let store = PostgresStore::new(&patient(&config), "test");
         let claimed = store.claim(&key, ClaimToken::new(body), Duration::from_secs(60));
         assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
     }

@@ -61,9 +61,9 @@ async fn a_stricter_default_isolation_is_no_error() {
     for level in ["repeatable read", "serializable"] {
         let set = format!("ALTER ROLE hookgate SET default_transaction_isolation = '{level}'");
         owner.batch_execute(&set).await.unwrap();
-        let ours = PostgresStore::new(&patient(&server.config()));
+        let ours = PostgresStore::new(&patient(&server.config()), "test");
         let theirs = Postgres::with_pool(own_pool(&server.config(), 8));
-        let theirs = PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)));
+        let theirs = PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)), "test");
         for round in 0..10 {
             race(&ours, &format!("ours, {level}, {round}")).await;
             race(&theirs, &format!("theirs, {level}, {round}")).await;
@@ -78,8 +78,16 @@ async fn statements_that_were_deallocated_are_prepared_again() {
         return;
     };
     let pool = own_pool(&server.config(), 1);
-    let store = PostgresStore::new(&Postgres::with_pool(pool.clone()).with_timeout(LEASE));
+    let store = PostgresStore::new(
+        &Postgres::with_pool(pool.clone()).with_timeout(LEASE),
+        "test",
+    );
     assert_eq!(claim(&store, "before").await.unwrap(), Claimed::Fresh);
+    // The first two connections are kept apart for renewals. The one after them stays in the pool.
+    for _ in 0..2 {
+        let found = claim(&store, "before").await.unwrap();
+        assert!(matches!(found, Claimed::Running { .. }));
+    }
     for statement in ["DEALLOCATE ALL", "DISCARD ALL"] {
         let client = pool.get().await.unwrap();
         client.batch_execute(statement).await.unwrap();
@@ -98,7 +106,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
         return;
     };
     let client = client_at(&server.config()).await;
-    let store = PostgresStore::new(&patient(&server.config()).with_connections(4));
+    let store = PostgresStore::new(&patient(&server.config()).with_connections(4), "test");
     let key = EventKey::new("s", "held");
     let token = ClaimToken::new(b"{}");
     store.claim(&key, token, LEASE).await.unwrap();
@@ -156,7 +164,7 @@ async fn a_claim_ends_in_time_however_often_it_is_asked() {
     let nothing = "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.7); RETURN NULL; END $$;
         CREATE TRIGGER nothing BEFORE INSERT ON hookgate_claims FOR EACH ROW EXECUTE FUNCTION nothing()";
     client.batch_execute(nothing).await.unwrap();
-    let store = PostgresStore::new(&database(&server.config()));
+    let store = PostgresStore::new(&database(&server.config()), "test");
     let asked = Instant::now();
     let error = claim(&store, "1").await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::TimedOut);
@@ -176,7 +184,7 @@ async fn deletion_and_claims_of_what_has_ended_do_not_disturb_each_other() {
         return;
     };
     let client = client_at(&server.config()).await;
-    let store = PostgresStore::new(&patient(&server.config()));
+    let store = PostgresStore::new(&patient(&server.config()), "test");
     for round in 0..10 {
         let keys: Vec<_> = (0..EVENTS)
             .map(|number| EventKey::new("s", &format!("{round} {number}")))

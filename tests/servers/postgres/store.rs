@@ -27,7 +27,7 @@ impl StoreUnderTest for Schemas {
         let create = format!("CREATE SCHEMA {schema}");
         client.batch_execute(&create).await.unwrap();
         hookgate::postgres::migrate(&client).await.unwrap();
-        Some(Arc::new(PostgresStore::new(&patient(&config))))
+        Some(Arc::new(PostgresStore::new(&patient(&config), "test")))
     }
 
     async fn pass(&self, time: Duration) {

@@ -18,7 +18,7 @@ const LEVELS: [IsolationLevel; 3] = [
 const SAME: ClaimedIn = ClaimedIn::Duplicate { same_body: true };
 
 fn event(id: &str) -> ClaimValues {
-    ClaimValues::new(EventKey::new("default", id), BODY, DAY)
+    ClaimValues::new("test", EventKey::new("default", id), BODY, DAY)
 }
 
 async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
@@ -72,12 +72,12 @@ async fn a_claim_goes_with_its_transaction() {
         // Committed: a duplicate from now on, whatever the body; of another scope it is another event.
         let copy = begin(&mut first, level).await;
         assert_eq!(claim(&copy, id).await, SAME);
-        let changed = ClaimValues::new(EventKey::new("default", id), b"{}", DAY);
+        let changed = ClaimValues::new("test", EventKey::new("default", id), b"{}", DAY);
         assert_eq!(
             claim_values_in(&copy, &changed).await.unwrap(),
             ClaimedIn::Duplicate { same_body: false }
         );
-        let elsewhere = ClaimValues::new(EventKey::new("elsewhere", id), BODY, DAY);
+        let elsewhere = ClaimValues::new("test", EventKey::new("elsewhere", id), BODY, DAY);
         assert_eq!(
             claim_values_in(&copy, &elsewhere).await.unwrap(),
             ClaimedIn::Fresh
@@ -220,7 +220,7 @@ async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
         ("one", second),
         ("most", Duration::MAX),
     ] {
-        let values = ClaimValues::new(EventKey::new("default", id), BODY, retain);
+        let values = ClaimValues::new("test", EventKey::new("default", id), BODY, retain);
         let claimed = claim_values_in(&transaction, &values).await.unwrap();
         assert_eq!(claimed, ClaimedIn::Fresh, "{id}");
     }

@@ -25,7 +25,7 @@ pub(crate) struct BuryArgs {
 
 pub(crate) fn run(args: &BuryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         let buried = inbox.bury(args.choice.selection(), &args.reason).await;
         let buried = buried.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;

@@ -34,7 +34,7 @@ pub(crate) struct ListArgs {
 
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         let mut selection = args.choice.selection();
         if let Some(State(state)) = args.state {
             selection = selection.state(state);

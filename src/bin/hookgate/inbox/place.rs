@@ -12,27 +12,31 @@ use crate::fault::{Class, Fault};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
-#[group(required = true, multiple = false, id = "inbox")]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("inbox").required(true)))]
 pub(crate) struct Place {
     /// The inbox's file, which the receiver has made
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", group = "inbox", conflicts_with = "name")]
     db: Option<PathBuf>,
     /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
     ///
     /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A URL that asks for TLS,
     /// as with sslmode=require, is refused.
-    #[arg(long, value_name = "VARIABLE")]
+    #[arg(long, value_name = "VARIABLE", group = "inbox")]
     database_url_env: Option<String>,
     /// The file that holds the URL (feature `postgres`). No TLS here either
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", group = "inbox")]
     database_url_file: Option<PathBuf>,
+    /// The inbox's name in the database, as the receiver gives it. Not needed where one name alone has entries there
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
 }
 
 impl Place {
-    pub(super) fn open(&self) -> Result<Inbox, Fault> {
+    pub(super) async fn open(&self) -> Result<Inbox, Fault> {
         match &self.db {
             Some(path) => open_file(path),
-            None => open_table(&self.url()?),
+            None => open_table(&self.url()?, self.name.as_deref()).await,
         }
     }
 
@@ -95,7 +99,7 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
 }
 
 #[cfg(feature = "postgres")]
-fn open_table(url: &str) -> Result<Inbox, Fault> {
+async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
     use tokio_postgres::config::{Config, SslMode};
 
     let no_tls = || {
@@ -118,7 +122,25 @@ fn open_table(url: &str) -> Result<Inbox, Fault> {
         return Err(no_tls());
     }
     let postgres = hookgate::postgres::Postgres::new(config, tokio_postgres::NoTls);
-    Ok(Inbox::on_postgres(&postgres))
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => only_name(&postgres).await?,
+    };
+    Inbox::on_postgres(&postgres, &name)
+        .map_err(|error| Fault::new(Class::Usage, error.to_string()))
+}
+
+/// That of the inbox that is there alone. Where none has entries, there is none to mistake it for.
+#[cfg(feature = "postgres")]
+async fn only_name(postgres: &hookgate::postgres::Postgres) -> Result<String, Fault> {
+    let names = Inbox::names_on_postgres(postgres).await;
+    let mut names = names.map_err(|error| table_fault(&error))?;
+    if names.len() > 1 {
+        let names = names.join(", ");
+        let message = format!("the database holds inboxes of several names: {names}");
+        return Err(Fault::new(Class::Usage, message).advise("say which one is meant with --name"));
+    }
+    Ok(names.pop().unwrap_or_else(|| "default".to_owned()))
 }
 
 /// A server that is not there, one that does not let us in, and one without the table are mended in different places.
@@ -155,7 +177,7 @@ fn table_fault(error: &StoreError) -> Fault {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_table(_: &str) -> Result<Inbox, Fault> {
+async fn open_table(_: &str, _: Option<&str>) -> Result<Inbox, Fault> {
     let message = "this hookgate was built without the feature `postgres`";
     Err(Fault::new(Class::Usage, message)
         .advise("install it with it: cargo install hookgate --features cli,postgres"))

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             .advise("add --yes to delete without asking"));
     }
     interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         let selection = || args.choice.selection().state(args.state.0);
         if !args.yes {
             let found = count(&inbox, args, selection()).await?;

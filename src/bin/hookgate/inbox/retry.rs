@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             .advise("write queued or dead; what runs comes back by itself when it fails, or its process dies"));
     }
     interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         let mut selection = args.choice.selection();
         if let Some(State(state)) = args.state {
             selection = selection.state(state);

@@ -33,7 +33,7 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let found = interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         let found = inbox.show(args.entry).await;
         let found = found.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;

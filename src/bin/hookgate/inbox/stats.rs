@@ -25,7 +25,7 @@ pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     /// Asked more often, it would be asked all the time.
     const LEAST: Duration = Duration::from_millis(100);
     interrupt::block_on(async {
-        let inbox = args.place.open()?;
+        let inbox = args.place.open().await?;
         loop {
             let stats = inbox.stats().await;
             let stats = stats.map_err(|error| args.place.fault(&error))?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
 
 mod answers;
+mod refused;
 mod rows;
 mod shutdown;
 mod traps;

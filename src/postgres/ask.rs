@@ -1,0 +1,148 @@
+//! One statement: on which connection, how often, and for how long.
+
+use std::time::Duration;
+
+use ::tokio_postgres::Row;
+use ::tokio_postgres::types::{ToSql, Type};
+use tokio::time::timeout;
+
+use super::failure;
+use super::pool::Postgres;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// How often a statement is asked that had no luck: as often as there are connections, any of which may be the stale one.
+const ASKED: u32 = 8;
+
+/// Which connection a statement takes.
+#[derive(Clone, Copy)]
+enum From {
+    Pool,
+    /// One that nothing holds for longer than such a statement, or one of the pool.
+    Spares,
+}
+
+enum Asked {
+    /// To be asked again.
+    InVain(StoreError),
+    Failed(StoreError),
+}
+
+impl Postgres {
+    /// One statement, prepared once a connection, in one round trip. It may be asked more than once.
+    pub(crate) async fn query(
+        &self,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ask(From::Pool, self.patience(), statement, types, values)
+            .await
+    }
+
+    /// The same, for what may take longer than a store's call.
+    pub(crate) async fn query_within(
+        &self,
+        patience: Duration,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ask(From::Pool, patience, statement, types, values)
+            .await
+    }
+
+    /// The same, for what keeps or ends a lease: it does not wait for those who hold the pool's connections.
+    pub(crate) async fn query_for_lease(
+        &self,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ask(From::Spares, self.patience(), statement, types, values)
+            .await
+    }
+
+    async fn ask(
+        &self,
+        from: From,
+        patience: Duration,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let asked = async {
+            // Every statement here may be repeated.
+            let mut left = ASKED;
+            loop {
+                left -= 1;
+                match self
+                    .asked_once(from, patience, statement, types, values)
+                    .await
+                {
+                    Err(Asked::InVain(_)) if left > 0 => {}
+                    Err(Asked::InVain(error) | Asked::Failed(error)) => return Err(error),
+                    Ok(rows) => return Ok(rows),
+                }
+            }
+        };
+        match timeout(patience, asked).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.drop_silent(patience);
+                Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+        }
+    }
+
+    async fn asked_once(
+        &self,
+        from: From,
+        patience: Duration,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Asked> {
+        let client = match from {
+            From::Pool => self.client_within(patience).await,
+            From::Spares => self.spare_within(patience).await,
+        };
+        let client = client.map_err(Asked::Failed)?;
+        let lain_idle = client.lain_idle();
+        let asked = async {
+            let statement = client.prepare_typed_cached(statement, types).await?;
+            client.query(&statement, values).await
+        };
+        match asked.await {
+            Ok(rows) => {
+                client.keep();
+                Ok(rows)
+            }
+            // The server was started anew, or what lies between has forgotten the connection, and nobody noticed as it lay idle.
+            Err(error) if lain_idle && failure::is_broken(&error) => {
+                self.drop_idle();
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // Kept, it would fail each call that comes after.
+            Err(error) if lain_idle && failure::is_stale(&error) => {
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // The isolation level is the role's or the pool's, which may be stricter than the statements need.
+            Err(error) if failure::is_beaten(&error) => {
+                client.keep();
+                Err(Asked::InVain(failure::store(error)))
+            }
+            // Those that lie idle lead to the same server.
+            Err(error) if failure::is_read_only(&error) => {
+                self.drop_idle();
+                Err(Asked::Failed(failure::store(error)))
+            }
+            Err(error) => {
+                // The server has answered, so the connection stands.
+                if !failure::is_broken(&error) {
+                    client.keep();
+                }
+                Err(Asked::Failed(failure::store(error)))
+            }
+        }
+    }
+}

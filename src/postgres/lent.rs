@@ -1,0 +1,81 @@
+//! A connection in use, and where it goes afterwards.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use deadpool_postgres::{ClientWrapper, Object};
+
+use super::spare::{Spare, Spares};
+use crate::error::StoreError;
+
+/// Why a renewal or a settlement got no connection.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more"
+)]
+pub(super) struct NoneFree {
+    pub(super) source: Option<StoreError>,
+}
+
+/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was given up, by a timeout
+/// or with its future, may still be under way, and the next user would wait for it.
+pub(crate) struct Lent {
+    held: Option<Held>,
+    spares: Arc<Spares>,
+}
+
+pub(super) enum Held {
+    Pooled(Object),
+    Spare(Spare),
+}
+
+impl Lent {
+    pub(super) fn new(held: Held, spares: Arc<Spares>) -> Self {
+        Self {
+            held: Some(held),
+            spares,
+        }
+    }
+
+    /// Nothing is under way on it: the next call may have it.
+    pub(crate) fn keep(mut self) {
+        match self.held.take() {
+            Some(Held::Pooled(object)) => self.spares.take_or_return(object),
+            Some(Held::Spare(spare)) => self.spares.put(spare),
+            None => {}
+        }
+    }
+
+    pub(super) fn lain_idle(&self) -> bool {
+        match self.held() {
+            Held::Pooled(object) => Object::metrics(object).recycle_count > 0,
+            Held::Spare(spare) => spare.is_used,
+        }
+    }
+
+    fn held(&self) -> &Held {
+        match &self.held {
+            Some(held) => held,
+            None => unreachable!("a connection is taken out where it is given away"),
+        }
+    }
+}
+
+impl Deref for Lent {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        match self.held() {
+            Held::Pooled(object) => object,
+            Held::Spare(spare) => spare.client(),
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(Held::Pooled(object)) = self.held.take() {
+            drop(Object::take(object));
+        }
+    }
+}

@@ -75,6 +75,10 @@ pub(super) fn fit<'a, T: Deserialize<'a>>(
     text: &'a str,
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {
+    // Of an event, the text has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
+    if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
+        return Err(Finding::plain(Kind::ReservedKey, None).into_error(prefix()));
+    }
     // The path costs an allocation a key, so it is tracked only once the value is known not to fit.
     serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
 }

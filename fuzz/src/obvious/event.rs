@@ -140,7 +140,13 @@ pub fn body(body: &[u8]) -> Body {
     if std::str::from_utf8(body).is_err() {
         return Body::Faulty(vec!["NotText"]);
     }
-    let broken = vec!["Syntax", "LoneSurrogate", "TooDeep", "NumberOutOfRange"];
+    let broken = vec![
+        "Syntax",
+        "LoneSurrogate",
+        "TooDeep",
+        "NumberOutOfRange",
+        "ReservedKey",
+    ];
     let json = match Reader::whole(body) {
         Ok(json) => json,
         Err(Stop::Syntax | Stop::NoOpinion) => return Body::Faulty(broken),
@@ -152,8 +158,14 @@ pub fn body(body: &[u8]) -> Body {
     for value in json.everything() {
         match value {
             Json::Text(text) if !text.is_sound => faults.push("LoneSurrogate"),
-            Json::Object(members) if members.iter().any(|(name, _)| !name.is_sound) => {
-                faults.push("LoneSurrogate");
+            Json::Object(members) => {
+                let names = || members.iter().map(|(name, _)| name);
+                if names().any(|name| !name.is_sound) {
+                    faults.push("LoneSurrogate");
+                }
+                if names().any(|name| name.text.starts_with("$serde_json::private::")) {
+                    faults.push("ReservedKey");
+                }
             }
             Json::Number(number) if is_out_of_range(number) => faults.push("NumberOutOfRange"),
             _ => {}

@@ -174,8 +174,11 @@ pub enum EventData<R = Properties> {
 pub struct Other {
     /// The event's type.
     pub event_type: EventType,
-    /// Its payload as it was written.
+    /// Its payload as it was written, and `null` where there is none: the specification shows no payload of these types, so
+    /// one that is missing is no error.
     pub data: Json,
+    /// Whether there is none, so that the event is written again as it was read.
+    data_is_absent: bool,
 }
 
 impl<R: DeserializeOwned> Event<R> {
@@ -247,6 +250,7 @@ impl<R: Serialize> Serialize for Event<R> {
             EventData::RowCreated(row) => map.serialize_entry("data", row)?,
             EventData::RowUpdated(row) => map.serialize_entry("data", row)?,
             EventData::RowDeleted(row) => map.serialize_entry("data", row)?,
+            EventData::Other(other) if other.data_is_absent => {}
             EventData::Other(other) => map.serialize_entry("data", &other.data)?,
         }
         self.extra.write_into(&mut map)?;

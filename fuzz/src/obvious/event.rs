@@ -196,6 +196,10 @@ pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
         .first()
         .and_then(|value| text(value))
         .map(str::to_owned);
+    let is_of_a_row = matches!(
+        event_type.as_deref(),
+        Some("row.created" | "row.updated" | "row.deleted")
+    );
     let data: Check<'_> = &|value, path, faults| match event_type.as_deref() {
         Some("row.created") => row(
             value,
@@ -221,7 +225,7 @@ pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
             ("type", true, &usable),
             ("createdAt", true, &string),
             ("workspaceId", true, &string),
-            ("data", true, data),
+            ("data", is_of_a_row, data),
         ],
         &mut faults,
     );
@@ -242,6 +246,9 @@ fn row(
         _ => {}
     };
     let check_actor: Check<'_> = &|value, path, faults| {
+        if *value == Json::Null {
+            return;
+        }
         let known: [(&str, bool, Check<'_>); 3] = [
             ("id", true, &string),
             ("name", true, &string),
@@ -253,7 +260,7 @@ fn row(
         ("datamodelId", true, &string),
         ("datamodelName", true, &string),
         ("rowId", true, &string),
-        (actor, true, check_actor),
+        (actor, false, check_actor),
     ];
     known.extend(content.map(|content| (content, true, check_content)));
     fields(data, &path, &known, faults);

@@ -19,7 +19,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::extract::EventRejection;
-use hookgate::{Answer, Change, Event, EventData, MemoryStore, Number, Receiver, Secret};
+use hookgate::{Actor, Answer, Change, Event, EventData, MemoryStore, Number, Receiver, Secret};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
@@ -48,7 +48,7 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
             row.properties.customer,
             row.properties.total.as_str(),
             row.row_id,
-            row.created_by.name,
+            name(row.created_by.as_ref()),
         ),
         EventData::RowUpdated(row) => {
             // A column that was renamed or retyped: 422, and the sender's retry can reach a mended receiver.
@@ -59,18 +59,27 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
                     shown(total.before.as_ref()),
                     shown(total.after.as_ref()),
                     row.row_id,
-                    row.updated_by.name,
+                    name(row.updated_by.as_ref()),
                 ),
                 None => format!("total unchanged ({})", row.row_id),
             }
         }
-        EventData::RowDeleted(row) => format!("{} deleted by {}", row.row_id, row.deleted_by.name),
+        EventData::RowDeleted(row) => format!(
+            "{} deleted by {}",
+            row.row_id,
+            name(row.deleted_by.as_ref())
+        ),
         // page.*, member.* and what the service may yet invent come as raw JSON.
         EventData::Other(other) => other.data.as_str().to_owned(),
         _ => "of a newer kind".to_owned(),
     };
     println!("{id} {event_type}: {text}");
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The specification does not say that there always is one.
+fn name(actor: Option<&Actor>) -> &str {
+    actor.map_or("an actor that is not named", |actor| &actor.name)
 }
 
 fn shown(total: Option<&Number>) -> &str {

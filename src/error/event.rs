@@ -56,6 +56,9 @@ pub enum EventErrorKind {
     TooDeep,
     /// A number beyond the range of a 64-bit float, such as `1e400`.
     NumberOutOfRange,
+    /// A key that begins with `$serde_json::private::`, escaped or not. serde_json takes such a key in a text for one that it
+    /// wrote itself, and reads another value than the text shows; nested, it overflows the stack.
+    ReservedKey,
     /// JSON, but no object.
     NotAnObject,
     /// A field that must be present is not.
@@ -198,6 +201,7 @@ impl EventErrorKind {
             Self::LoneSurrogate => "holds half of a surrogate pair",
             Self::TooDeep => "is nested deeper than 127 levels",
             Self::NumberOutOfRange => "holds a number beyond the range of a 64-bit float",
+            Self::ReservedKey => "has a key that begins with `$serde_json::private::`",
             Self::NotAnObject => "is no JSON object",
             Self::Missing => "is missing",
             Self::Doubled => "appears more than once",

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment, Track};
@@ -45,7 +45,9 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
     if EventId::parse(&outline.id.0).is_err() {
         return EventError::new(Kind::Unusable).at_path("id");
     }
-    let data = outline.data.get();
+    let Some(data) = outline.data.map(RawValue::get) else {
+        return EventError::new(Kind::Missing).at_path("data");
+    };
     let at_data = || "data".into();
     let outcome = if event_type == EventType::ROW_CREATED {
         track::<Wire<RowCreated<R>>>(data, at_data).map(drop)
@@ -75,6 +77,10 @@ pub(super) fn fit<'a, T: Deserialize<'a>>(
     text: &'a str,
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {
+    // Of an event, the text has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
+    if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
+        return Err(Finding::plain(Kind::ReservedKey, None).into_error(prefix()));
+    }
     // The path costs an allocation a key, so it is tracked only once the value is known not to fit.
     serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
 }
@@ -110,8 +116,13 @@ struct Outline<'a> {
     _created_at: Name<'a>,
     #[serde(borrow)]
     workspace_id: Name<'a>,
-    #[serde(borrow)]
-    data: &'a RawValue,
+    #[serde(borrow, default, deserialize_with = "present")]
+    data: Option<&'a RawValue>,
+}
+
+/// A raw value, `null` among them: only one that is absent is `None`.
+fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(json).map(Some)
 }
 
 #[derive(Deserialize, Default)]

@@ -29,6 +29,10 @@ use crate::error::EventError;
 pub struct Json(Box<RawValue>);
 
 impl Json {
+    pub(super) fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
     /// The value's text, without white space around it.
     #[must_use]
     pub fn as_str(&self) -> &str {

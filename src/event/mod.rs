@@ -5,8 +5,8 @@
 //! fits a subscription that is limited to one data model; the default, [`Properties`], takes any row.
 //!
 //! The **whole body** is checked, whatever `R` picks out of it: UTF-8, grammar, doubled fields in the envelope and in `data`,
-//! half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float. A body is then accepted or refused for
-//! what it is and not for who reads it. [`EventHead`] reads no further than id and type.
+//! half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for itself. A
+//! body is then accepted or refused for what it is and not for who reads it. [`EventHead`] reads no further than id and type.
 //!
 //! Nothing is lost: numbers keep their text, and fields that the specification does not name are kept in `extra` at every
 //! level. An `Event<Properties>` that is serialised again is the JSON that was signed, but for the order of fields. With
@@ -46,6 +46,44 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # As a `serde_json::Value`
+//!
+//! An event that was read is safe to read as a [`serde_json::Value`](https://docs.rs/serde_json/latest/serde_json/enum.Value.html):
+//! in part, as a row's type, or as a whole. The bytes of a delivery that nothing has checked are **not**: do not give
+//! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, nor take axum's `Json<Value>` of a delivery. Keys
+//! that begin with `$serde_json::private::` can overflow the stack there, and who may name a property can send one. Here they are
+//! refused as [`ReservedKey`](crate::EventErrorKind::ReservedKey), and the answer is 422.
+//!
+//! ```
+//! use hookgate::{Event, EventData, EventErrorKind};
+//! use serde_json::Value;
+//! # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! # let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! # let verified = |body: &'static str| {
+//! #     let timestamp = Timestamp::parse(b"1763690000").unwrap();
+//! #     let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+//! #     let pairs = [("x-service-timestamp", "1763690000"), ("x-service-signature", signature.as_str())];
+//! #     let headers = DeliveryHeaders::from_pairs(pairs).unwrap();
+//! #     Verifier::new(secret.clone()).verify(&headers, body, UnixSeconds::new(1_763_690_000)).unwrap()
+//! # };
+//! # let page = verified(r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
+//! #     "data":{"title":"Plans"}}"#);
+//! # let hostile = verified(r#"{"id":"evt_2","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
+//! #     "data":{"$serde_json::private::RawValue":"{}"}}"#);
+//!
+//! let event: Event = Event::from_verified(&page)?;
+//! let whole: Value = serde_json::to_value(&event)?;
+//! assert_eq!(whole["data"]["title"], "Plans");
+//! if let EventData::Other(other) = &event.data {
+//!     let data: Value = other.data.to()?;
+//!     assert_eq!(data["title"], "Plans");
+//! }
+//!
+//! let refused = Event::<Value>::from_verified(&hostile).unwrap_err();
+//! assert_eq!(refused.kind(), EventErrorKind::ReservedKey);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! No `Debug` of an event or a part of it prints a value: ids, names of properties and lengths only. A [`Number`] or [`Date`] that was
 //! asked for shows itself. Properties may be many: who asks for all of them by name pays no more than for an index of the names.
 
@@ -63,6 +101,7 @@ mod named;
 mod number;
 mod parse;
 mod properties;
+mod reserved;
 mod row;
 #[cfg(feature = "inbox")]
 mod row_key;
@@ -84,6 +123,8 @@ pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
 #[cfg(feature = "inbox")]
 pub(crate) use row_key::row_of;
+#[cfg(feature = "testing")]
+pub(crate) use scan::check as checked;
 pub use value::{Field, File, Value};
 
 use std::fmt;
@@ -134,8 +175,11 @@ pub enum EventData<R = Properties> {
 pub struct Other {
     /// The event's type.
     pub event_type: EventType,
-    /// Its payload as it was written.
+    /// Its payload as it was written, and `null` where there is none: the specification shows no payload of these types, so
+    /// one that is missing is no error.
     pub data: Json,
+    /// Whether there is none, so that the event is written again as it was read.
+    data_is_absent: bool,
 }
 
 impl<R: DeserializeOwned> Event<R> {
@@ -207,6 +251,7 @@ impl<R: Serialize> Serialize for Event<R> {
             EventData::RowCreated(row) => map.serialize_entry("data", row)?,
             EventData::RowUpdated(row) => map.serialize_entry("data", row)?,
             EventData::RowDeleted(row) => map.serialize_entry("data", row)?,
+            EventData::Other(other) if other.data_is_absent => {}
             EventData::Other(other) => map.serialize_entry("data", &other.data)?,
         }
         self.extra.write_into(&mut map)?;

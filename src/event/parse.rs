@@ -17,7 +17,7 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use super::ids::{ActorId, EventId, EventType};
-use super::json::{Fields, Name};
+use super::json::{Fields, Json, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
 use super::{Event, EventData, Other};
 
@@ -84,11 +84,19 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
             let read = DataSeed::new(&event_type).deserialize(&mut json);
             data = Some(read.map_err(A::Error::custom)?);
         }
+        let data = match data {
+            None if !event_type.names_datamodel() => EventData::Other(Other {
+                event_type,
+                data: Json::null(),
+                data_is_absent: true,
+            }),
+            data => required(data, "data")?,
+        };
         Ok(Event {
             id: required(id, "id")?,
             created_at: required(created_at, "createdAt")?,
             workspace_id: required(workspace_id, "workspaceId")?,
-            data: required(data, "data")?,
+            data,
             extra,
         })
     }
@@ -129,6 +137,7 @@ impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
             _ => EventData::Other(Other {
                 event_type: self.event_type.clone(),
                 data: Deserialize::deserialize(json)?,
+                data_is_absent: false,
             }),
         })
     }
@@ -151,6 +160,7 @@ impl<'de> Deserialize<'de> for Wire<RowUpdated> {
             changes: row.properties,
             updated_by: row.created_by,
             extra: row.extra,
+            actor_is_null: row.actor_is_null,
         }))
     }
 }
@@ -164,6 +174,7 @@ impl<'de> Deserialize<'de> for Wire<RowDeleted> {
             row_id: row.row_id,
             deleted_by: row.created_by,
             extra: row.extra,
+            actor_is_null: row.actor_is_null,
         }))
     }
 }
@@ -212,7 +223,11 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
                 "datamodelName" => once!(datamodel_name, "datamodelName", map.next_value()?),
                 "rowId" => once!(row_id, "rowId", map.next_value()?),
                 key if key == self.actor_key => {
-                    once!(actor, self.actor_key, map.next_value::<Wire<Actor>>()?.0);
+                    once!(
+                        actor,
+                        self.actor_key,
+                        map.next_value::<Option<Wire<Actor>>>()?
+                    );
                 }
                 key => match self.content_key {
                     Some(known) if key == known => once!(content, known, map.next_value()?),
@@ -225,7 +240,8 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
             datamodel_name: required(datamodel_name, "datamodelName")?,
             row_id: required(row_id, "rowId")?,
             properties: required(content, self.content_key.unwrap_or_default())?,
-            created_by: required(actor, self.actor_key)?,
+            actor_is_null: matches!(actor, Some(None)),
+            created_by: actor.flatten().map(|Wire(actor)| actor),
             extra,
         })
     }

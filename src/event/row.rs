@@ -21,10 +21,12 @@ pub struct RowCreated<R = Properties> {
     pub row_id: RowId,
     /// Its properties, by name.
     pub properties: R,
-    /// Who created it.
-    pub created_by: Actor,
+    /// Who created it. `None` where `createdBy` is `null` or absent: the specification does not say that there always is one.
+    pub created_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 /// A row's properties changed.
@@ -39,10 +41,12 @@ pub struct RowUpdated {
     pub row_id: RowId,
     /// What changed, by property name.
     pub changes: Changes,
-    /// Who changed it.
-    pub updated_by: Actor,
+    /// Who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that there always is one.
+    pub updated_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 /// A row was deleted.
@@ -55,10 +59,12 @@ pub struct RowDeleted {
     pub datamodel_name: String,
     /// The row.
     pub row_id: RowId,
-    /// Who deleted it.
-    pub deleted_by: Actor,
+    /// Who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that there always is one.
+    pub deleted_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 /// Who caused an event.
@@ -84,7 +90,9 @@ impl<R: Serialize> Serialize for RowCreated<R> {
         map.serialize_entry("datamodelName", &self.datamodel_name)?;
         map.serialize_entry("rowId", &self.row_id)?;
         map.serialize_entry("properties", &self.properties)?;
-        map.serialize_entry("createdBy", &self.created_by)?;
+        if self.created_by.is_some() || self.actor_is_null {
+            map.serialize_entry("createdBy", &self.created_by)?;
+        }
         self.extra.write_into(&mut map)?;
         map.end()
     }
@@ -97,7 +105,9 @@ impl Serialize for RowUpdated {
         map.serialize_entry("datamodelName", &self.datamodel_name)?;
         map.serialize_entry("rowId", &self.row_id)?;
         map.serialize_entry("changes", &self.changes)?;
-        map.serialize_entry("updatedBy", &self.updated_by)?;
+        if self.updated_by.is_some() || self.actor_is_null {
+            map.serialize_entry("updatedBy", &self.updated_by)?;
+        }
         self.extra.write_into(&mut map)?;
         map.end()
     }
@@ -109,7 +119,9 @@ impl Serialize for RowDeleted {
         map.serialize_entry("datamodelId", &self.datamodel_id)?;
         map.serialize_entry("datamodelName", &self.datamodel_name)?;
         map.serialize_entry("rowId", &self.row_id)?;
-        map.serialize_entry("deletedBy", &self.deleted_by)?;
+        if self.deleted_by.is_some() || self.actor_is_null {
+            map.serialize_entry("deletedBy", &self.deleted_by)?;
+        }
         self.extra.write_into(&mut map)?;
         map.end()
     }

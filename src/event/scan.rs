@@ -1,10 +1,12 @@
 //! What serde_json does not check in values that it skips or keeps raw.
 //!
-//! A value that nobody asks for is only skimmed: its escapes may be half surrogate pairs, its nesting has no limit and
+//! A value that is not asked for is only skimmed: its escapes may be half surrogate pairs, its nesting has no limit and
 //! its numbers no range. Whether a body is accepted must not depend on what its reader asks for, so these three are
-//! looked for in the text itself. Nearly every body is cleared by one cheap pass that counts suspicious bytes; only the
-//! others are walked. The walk is a loop, and so has no limit of its own to exceed.
+//! looked for in the text itself, and with them the [keys](super::reserved) that serde_json reserves. Nearly every body is
+//! cleared by cheap passes that look for suspicious bytes; only the others are walked. The walk is a loop, and so has no
+//! limit of its own to exceed.
 
+use super::reserved::{self, hex_escape};
 use crate::error::{EventError, EventErrorKind as Kind, Position};
 
 /// The most levels of objects and arrays, the body's own included. serde_json draws the line at the same place.
@@ -16,13 +18,24 @@ const FEW_DIGITS: usize = 192;
 /// Fewer bytes than a byte can count.
 const PIECE: usize = 128;
 
-/// Checks that a body is UTF-8, once, and that its text holds none of the three.
-pub(super) fn check(body: &[u8]) -> Result<&str, EventError> {
+/// Checks that a body is UTF-8, once, and that its text holds none of the four.
+pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
     let text = std::str::from_utf8(body)?;
-    if is_suspicious(body) {
+    let is_marked = has_reserved_key_or_unicode_escape(body);
+    if is_marked && let Some(at) = reserved::find(body) {
+        let error = EventError::new(Kind::ReservedKey);
+        return Err(error.at_position(Some(position(text, at))));
+    }
+    if is_marked || is_suspicious(body) {
         walk(text)?;
     }
     Ok(text)
+}
+
+/// Whether a text holds a key that serde_json reserves, however it is spelt.
+pub(super) fn has_reserved_key(text: &str) -> bool {
+    let text = text.as_bytes();
+    has_reserved_key_or_unicode_escape(text) && reserved::find(text).is_some()
 }
 
 /// Where a byte of the text stands.
@@ -38,15 +51,12 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
     }
 }
 
-/// Whether a walk is worth it. May say yes for nothing, never no for something.
+/// Whether a walk is worth it, of a text without `\uXXXX`. May say yes for nothing, never no for something.
 ///
 /// Each look is a loop of its own without an early exit inside a piece, so that the compiler checks many bytes at once: three
 /// such loops are faster than one that does all.
 fn is_suspicious(body: &[u8]) -> bool {
-    openings(body) > MAX_DEPTH
-        || has_unicode_escape(body)
-        || has_large_exponent(body)
-        || has_long_number(body)
+    openings(body) > MAX_DEPTH || has_large_exponent(body) || has_long_number(body)
 }
 
 fn openings(body: &[u8]) -> usize {
@@ -59,12 +69,16 @@ fn openings(body: &[u8]) -> usize {
     pieces.iter().map(|piece| in_piece(piece)).sum::<usize>() + in_piece(rest)
 }
 
-fn has_unicode_escape(body: &[u8]) -> bool {
-    let is_escaped = |piece: &[u8]| any(piece.iter().map(|&byte| byte == b'\\'));
+/// Whether there may be a reserved key, or half a surrogate pair. Such a key holds `$s`, unless a character of it is escaped.
+fn has_reserved_key_or_unicode_escape(body: &[u8]) -> bool {
+    let is_marked = |piece: &[u8]| any(piece.iter().map(|&byte| (byte == b'\\') | (byte == b'$')));
     let (pieces, rest) = body.as_chunks::<PIECE>();
-    let escaped = pieces.iter().any(|piece| is_escaped(piece)) || is_escaped(rest);
-    // Many texts have escapes, and few have this one.
-    escaped && any(pairs(body).map(|(first, second)| (first == b'\\') & (second == b'u')))
+    let marked = pieces.iter().any(|piece| is_marked(piece)) || is_marked(rest);
+    // Many texts have one of these bytes, and few have one of these pairs.
+    let is_pair = |(first, second): (u8, u8)| {
+        (first == b'\\') & (second == b'u') | (first == b'$') & (second == b's')
+    };
+    marked && any(pairs(body).map(is_pair))
 }
 
 /// Whether a number may have an exponent of three digits. With fewer digits than `FEW_DIGITS` before it, no smaller one leads
@@ -176,14 +190,6 @@ fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     Ok(at)
 }
 
-/// The code unit that `\uXXXX` at this offset stands for.
-fn hex_escape(bytes: &[u8], at: usize) -> Option<u32> {
-    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    digits.iter().try_fold(0, |unit, &digit| {
-        Some(unit << 4 | char::from(digit).to_digit(16)?)
-    })
-}
-
 fn skip_number(bytes: &[u8], at: usize) -> usize {
     let length = bytes[at..].iter().position(|byte| !is_number_byte(byte));
     length.map_or(bytes.len(), |length| at + length)
@@ -278,14 +284,15 @@ mod tests {
             let around =
                 |part: &str, rest: usize| format!("{}{part}{}", "x".repeat(at), "x".repeat(rest));
             for rest in [0, 1, PIECE] {
-                assert!(
-                    has_unicode_escape(around("\\u", rest).as_bytes()),
-                    "{at} {rest}"
-                );
-                assert!(
-                    !has_unicode_escape(around("\\n", rest).as_bytes()),
-                    "{at} {rest}"
-                );
+                for (pair, is_marked) in
+                    [("\\u", true), ("$s", true), ("\\n", false), ("$1", false)]
+                {
+                    assert_eq!(
+                        has_reserved_key_or_unicode_escape(around(pair, rest).as_bytes()),
+                        is_marked,
+                        "{pair} {at} {rest}"
+                    );
+                }
                 assert!(
                     has_large_exponent(around(":1e309", rest).as_bytes()),
                     "{at} {rest}"

@@ -108,20 +108,20 @@ fn each_of_the_eight_types_has_the_fields_of_the_specification_in_its_order() {
     let of = |sample: &SampleEvent| sample.event::<Properties>().unwrap().data;
     match of(&made[0]) {
         EventData::RowCreated(row) => {
-            assert!(row.created_by.email.is_some() && row.extra.is_empty());
+            assert!(row.created_by.unwrap().email.is_some() && row.extra.is_empty());
         }
         other => panic!("{other:?}"),
     }
     match of(&made[1]) {
         EventData::RowUpdated(row) => {
-            assert!(row.updated_by.email.is_some() && row.extra.is_empty());
+            assert!(row.updated_by.unwrap().email.is_some() && row.extra.is_empty());
             assert_eq!(row.changes.len(), 2);
         }
         other => panic!("{other:?}"),
     }
     match of(&made[2]) {
         EventData::RowDeleted(row) => {
-            assert!(row.deleted_by.email.is_none() && row.extra.is_empty());
+            assert!(row.deleted_by.unwrap().email.is_none() && row.extra.is_empty());
         }
         other => panic!("{other:?}"),
     }
@@ -355,7 +355,7 @@ fn the_events_of_a_world_fit_each_other() {
             }
             EventData::RowDeleted(row) => {
                 assert!(rows.remove(row.row_id.as_str()).is_some(), "{}", row.row_id);
-                assert!(row.deleted_by.email.is_none());
+                assert!(row.deleted_by.unwrap().email.is_none());
             }
             other => panic!("{other:?}"),
         }

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hookgate-it-inbox-{}-{count}", std::process::id());
@@ -32,7 +32,7 @@ impl Folder {
         self.0.join("inbox.db").to_str().unwrap().to_owned()
     }
 
-    fn inbox(&self) -> Inbox {
+    pub(crate) fn inbox(&self) -> Inbox {
         Inbox::open(self.file()).unwrap()
     }
 
@@ -82,7 +82,7 @@ async fn accept(inbox: &Inbox, id: &str) {
     .await;
 }
 
-async fn accept_body(inbox: &Inbox, body: &str) {
+pub(crate) async fn accept_body(inbox: &Inbox, body: &str) {
     let delivery = hookgate::testing::delivery(body).unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);

@@ -73,6 +73,8 @@ mod ready;
 mod refusals;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod replay;
+#[cfg(feature = "cli")]
+mod reserved_keys;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(all(feature = "axum", feature = "moka"))]

@@ -140,7 +140,13 @@ pub fn body(body: &[u8]) -> Body {
     if std::str::from_utf8(body).is_err() {
         return Body::Faulty(vec!["NotText"]);
     }
-    let broken = vec!["Syntax", "LoneSurrogate", "TooDeep", "NumberOutOfRange"];
+    let broken = vec![
+        "Syntax",
+        "LoneSurrogate",
+        "TooDeep",
+        "NumberOutOfRange",
+        "ReservedKey",
+    ];
     let json = match Reader::whole(body) {
         Ok(json) => json,
         Err(Stop::Syntax | Stop::NoOpinion) => return Body::Faulty(broken),
@@ -152,8 +158,14 @@ pub fn body(body: &[u8]) -> Body {
     for value in json.everything() {
         match value {
             Json::Text(text) if !text.is_sound => faults.push("LoneSurrogate"),
-            Json::Object(members) if members.iter().any(|(name, _)| !name.is_sound) => {
-                faults.push("LoneSurrogate");
+            Json::Object(members) => {
+                let names = || members.iter().map(|(name, _)| name);
+                if names().any(|name| !name.is_sound) {
+                    faults.push("LoneSurrogate");
+                }
+                if names().any(|name| name.text.starts_with("$serde_json::private::")) {
+                    faults.push("ReservedKey");
+                }
             }
             Json::Number(number) if is_out_of_range(number) => faults.push("NumberOutOfRange"),
             _ => {}
@@ -184,6 +196,10 @@ pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
         .first()
         .and_then(|value| text(value))
         .map(str::to_owned);
+    let is_of_a_row = matches!(
+        event_type.as_deref(),
+        Some("row.created" | "row.updated" | "row.deleted")
+    );
     let data: Check<'_> = &|value, path, faults| match event_type.as_deref() {
         Some("row.created") => row(
             value,
@@ -209,7 +225,7 @@ pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
             ("type", true, &usable),
             ("createdAt", true, &string),
             ("workspaceId", true, &string),
-            ("data", true, data),
+            ("data", is_of_a_row, data),
         ],
         &mut faults,
     );
@@ -230,6 +246,9 @@ fn row(
         _ => {}
     };
     let check_actor: Check<'_> = &|value, path, faults| {
+        if *value == Json::Null {
+            return;
+        }
         let known: [(&str, bool, Check<'_>); 3] = [
             ("id", true, &string),
             ("name", true, &string),
@@ -241,7 +260,7 @@ fn row(
         ("datamodelId", true, &string),
         ("datamodelName", true, &string),
         ("rowId", true, &string),
-        (actor, true, check_actor),
+        (actor, false, check_actor),
     ];
     known.extend(content.map(|content| (content, true, check_content)));
     fields(data, &path, &known, faults);

@@ -107,7 +107,9 @@ fn judge(read: &Result<(), EventError>, faults: &Faults, is_foreign: bool, json:
 
 /// Each getter answers for the kinds of JSON that it is about, and for no other.
 fn getters(event: &Event, json: &Json) {
-    let data = json.all("data")[0];
+    let Some(data) = json.all("data").first().copied() else {
+        return;
+    };
     match &event.data {
         EventData::RowCreated(row) => {
             let Json::Object(members) = data.all("properties")[0] else {

@@ -156,6 +156,10 @@ impl EventFactory {
             let set = created().set_json(path, JsonText::raw(json));
             set.unwrap_or_else(|_| created())
         };
+        let bare = |event_type: &str| {
+            let whole = || self.of_type(event_type);
+            whole().without("data").unwrap_or_else(|_| whole())
+        };
         vec![
             sample(
                 "a field that is yet to be invented",
@@ -183,6 +187,26 @@ impl EventFactory {
                 set("data.createdBy.email", "null"),
                 HANDLED,
             ),
+            sample("no actor", without("data.createdBy"), HANDLED),
+            sample(
+                "an actor that is null",
+                set("data.createdBy", "null"),
+                HANDLED,
+            ),
+            sample(
+                "an unknown type without data",
+                bare("row.restored"),
+                HANDLED,
+            ),
+            sample("a page event without data", bare("page.created"), HANDLED),
+            sample(
+                "a key that serde_json reserves",
+                set(
+                    "data.properties",
+                    r#"{"$serde_json::private::RawValue":"1"}"#,
+                ),
+                MISFIT,
+            ),
             sample(
                 "an id that is too long",
                 created().id(&"e".repeat(257)),
@@ -196,7 +220,7 @@ impl EventFactory {
             sample("no type", without("type"), UNUSABLE),
             sample("a type that is null", set("type", "null"), UNUSABLE),
             sample("no createdAt", without("createdAt"), MISFIT),
-            sample("no data", without("data"), MISFIT),
+            sample("no data of a row", without("data"), MISFIT),
             sample("no row's id", without("data.rowId"), MISFIT),
             sample("data that is a list", set("data", "[]"), MISFIT),
             sample(

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::entry::LoggedDelivery;
 use super::file::DeliveryLog;
+use crate::event::checked;
 
 /// How many times longer than its body a delivery's paths may be, besides a few bytes, for bodies to be compared path by path.
 const LONGER: usize = 64;
@@ -156,7 +157,11 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
     let Some(body) = delivery.body.as_deref() else {
         return parts;
     };
-    let json = serde_json::from_slice(body).ok().filter(|json| {
+    // A logged body need not have been signed: it is checked before it is read as a `Value`.
+    let json = checked(body)
+        .ok()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let json = json.filter(|json| {
         let most = body.len().saturating_mul(LONGER) + FEW_BYTES;
         fits(json, "body".len(), &mut { most })
     });

@@ -54,7 +54,10 @@ fn fields(event: &Event) -> Vec<PageLine> {
             field("row", harmless(row)),
         ]
     };
-    let by = |did: &str, actor: &Actor| {
+    let by = |did: &str, actor: &Option<Actor>| {
+        let Some(actor) = actor else {
+            return field(did, "(not said)");
+        };
         let email = actor
             .email
             .as_deref()

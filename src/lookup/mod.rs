@@ -6,8 +6,9 @@
 //!
 //! # Rules
 //!
-//! 1. **Head and age come first.** A request that its head refuses, or its age, is not looked up. (A stale delivery that could be
-//!    a retry is checked all the same once a second, and looked up for it: after an outage, when it tells most, no ring is cached.)
+//! 1. **Head and age come first.** A request that its head refuses, or its age, is not looked up. (Of the stale deliveries
+//!    that could be retries, up to eight a second are checked all the same, and looked up for it: after an outage, when they tell
+//!    most, no ring is cached.)
 //! 2. **Only ids of the form `wh_[A-Za-z0-9_-]{1,64}` are looked up.** Any other is an unknown subscription.
 //! 3. **What was found counts for 60 s**, and what was not found as well, from the *beginning* of the look-up: a subscription that is
 //!    removed, and a key that is retired, are refused after 60 s at the latest. [`Keys::forget`](crate::Keys::forget) makes it at once.

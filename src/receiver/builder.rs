@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 #[cfg(feature = "tower")]
@@ -286,7 +285,7 @@ impl ReceiverBuilder {
                 gate: Arc::new(Gate::new(self.max_runs, vitals)),
                 #[cfg(feature = "tower")]
                 layer: self.layer,
-                stale_checked_in: AtomicU64::new(0),
+                stale: Default::default(),
             }),
         })
     }

@@ -44,6 +44,7 @@ mod gate;
 mod head;
 mod health;
 mod opening;
+mod stale;
 mod vitals;
 
 pub use builder::{HeaderMismatch, ReceiverBuilder};
@@ -59,8 +60,9 @@ pub(crate) use vitals::Vitals;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use stale::StaleSample;
 
 use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "metrics")]
@@ -95,8 +97,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     #[cfg(feature = "tower")]
     pub(crate) layer: LayerSettings,
-    /// The monotonic second, plus one, in which a stale delivery was last checked all the same.
-    stale_checked_in: AtomicU64,
+    stale: StaleSample,
 }
 
 /// What [`Receiver::admit`] found.
@@ -285,39 +286,6 @@ impl Receiver {
     #[must_use]
     pub fn runs(&self) -> usize {
         self.shared.gate.runs()
-    }
-
-    /// At most once a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
-    /// but that it was authentic is the one sign that retries carry their first timestamp.
-    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
-        let kind = error.kind();
-        let VerifyErrorKind::Stale(times) = kind else {
-            return Err(error.into());
-        };
-        let could_be_a_retry = times.now.since(times.timestamp).is_some_and(|age| {
-            age <= self
-                .shared
-                .schedule
-                .horizon()
-                .saturating_add(self.shared.verifier.window().past())
-        });
-        // One that is too old to be a retry does not take the second from one that is not.
-        if could_be_a_retry && self.takes_this_second() {
-            Ok(kind)
-        } else {
-            Err(error.into())
-        }
-    }
-
-    /// Whether no stale delivery has been checked in this second before.
-    fn takes_this_second(&self) -> bool {
-        let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
-        let stamp = &self.shared.stale_checked_in;
-        let last = stamp.load(Ordering::Relaxed);
-        last < second
-            && stamp
-                .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 }
 

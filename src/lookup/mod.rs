@@ -19,6 +19,8 @@
 //!    dropped, the others go on.
 //! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of both, so
 //!    that a flood of them leaves room for the next look-up of those that were; no id gets more than a quarter of the places to wait.
+//!    Among them, ids whose last look-up brought no answer have their turn alternately with all others. Where all their places are taken,
+//!    a look-up in the longer of these two queues, chosen at random, gives way to one that begins.
 //! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the look-up
 //!    goes on for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure is
@@ -44,10 +46,12 @@
 //!   it is too small, and look-ups repeat within the minute.
 //! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must answer
 //!   within `16 / look-ups a second`, here 90 ms.
-//! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, 0.3 KiB each, and 768
-//!   waiting requests. Known subscriptions keep their cached rings, and four look-ups of their own when these end. Subscriptions whose
-//!   first delivery falls into the flood have to queue with it; they may be answered 503 and are retried. A limit by address, in front
-//!   of the receiver, is the cure.
+//! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, as many whose look-ups
+//!   failed, 0.3 KiB each, and 768 waiting requests. Known subscriptions keep their cached rings, and four look-ups of their own when
+//!   these end. A subscription whose look-up failed is looked up at its retry, since invented ids fail only where the database does,
+//!   unless 4,096 others have failed since. One whose first delivery falls into the flood has to queue with it: where the database answers
+//!   `s` look-ups a second and the flood brings `r` new requests a second, each of its deliveries is looked up with a chance of
+//!   about `s / (s + r)`, else answered 503 and retried. A limit by address, in front of the receiver, is the cure.
 //! - *A database that is down*: deliveries of cached subscriptions go on for up to a minute, the others are answered 503
 //!   (`secrets_unavailable`, `secrets_too_slow`) and retried by the sender. They go on by themselves when it is back; one that hangs
 //!   holds its look-ups for up to 5 s.
@@ -85,6 +89,7 @@ mod bounded;
 mod cache;
 mod flight;
 mod id;
+mod places;
 mod provider;
 mod resolver;
 

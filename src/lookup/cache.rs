@@ -23,6 +23,8 @@ pub(super) struct Cache {
     /// Ids whose last look-up brought no answer: they queue apart from strangers, that a flood of these may not keep them waiting.
     unanswered: Bounded<()>,
     evicted: u64,
+    /// The keys of the largest ring that was found lately, and when another look-up decides.
+    most_keys: (usize, Monotonic),
 }
 
 /// How many ids are remembered.
@@ -49,6 +51,7 @@ impl Cache {
             familiar: Bounded::new(capacities.found),
             unanswered: Bounded::new(capacities.unknown),
             evicted: 0,
+            most_keys: (1, Monotonic::default()),
         }
     }
 
@@ -72,6 +75,10 @@ impl Cache {
         }
     }
 
+    pub(super) fn most_keys(&self) -> usize {
+        self.most_keys.0
+    }
+
     pub(super) fn leave_unanswered(&mut self, id: &Arc<str>) {
         self.unanswered.insert(id, (), FOR_GOOD);
     }
@@ -85,6 +92,10 @@ impl Cache {
             let evicted = self.found.insert(id, Arc::clone(ring), ends);
             self.evicted += u64::from(evicted);
             self.familiar.insert(id, (), FOR_GOOD);
+            let (most, until) = self.most_keys;
+            if ring.key_count() >= most || began >= until {
+                self.most_keys = (ring.key_count(), ends);
+            }
         } else {
             self.found.remove(id);
             self.familiar.remove(id);

@@ -25,8 +25,8 @@
 //!    goes on for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure is
 //!    not remembered: the next delivery asks again, and nobody has to restart anything. A panic is a failure.
-//! 9. **An unknown id costs the work of a known one**: the body is read and hashed, under a key that belongs to nobody, and the answer
-//!    is the same 401.
+//! 9. **An unknown id costs no less work than a known one**: the body is read and hashed, under as many keys as the largest ring has
+//!    that was found lately, and the answer is the same 401.
 //!
 //! A ring's scope is its subscription's id, unless it names one; a pinned workspace is kept as everywhere. **One secret in two
 //! scopes can't be refused here**, as it is in a map: see [`SecretProvider`](SecretProvider#security).
@@ -36,8 +36,9 @@
 //! The **time** of an answer tells whether an id had to be looked up, and so whether somebody has sent that id within the last minute;
 //! it tells known from unknown ids if the database takes longer over one of them. While look-ups fail or have to queue, the
 //! **status** tells as much: 401 where an id is remembered or gets its turn, 503 where not. And a large body shows how many keys a
-//! ring has, for it is hashed under each; an unknown id counts as one key. Ids are no secrets: they stand in a header of
-//! every delivery. What must stay secret are the keys, and of those neither time nor status tells anything.
+//! ring has, for it is hashed under each; where rings differ in that, an unknown id counts as the largest.
+//! Ids are no secrets: they stand in a header of every delivery. What must stay secret are the keys, and of those neither time nor
+//! status tells anything.
 //!
 //! # Sizing, and what a flood costs
 //!

@@ -96,6 +96,12 @@ impl Resolver {
         });
     }
 
+    /// How many keys the largest ring has that was found lately.
+    pub(crate) fn most_keys(&self) -> usize {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        cache.most_keys()
+    }
+
     pub(crate) fn stats(&self) -> LookupStats {
         let board = self.board();
         let (running, waiting) = board.counts();

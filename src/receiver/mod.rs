@@ -130,7 +130,7 @@ impl Receiver {
     /// # Errors
     /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` where the keys would
     /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
-    /// [`recognise`](Self::recognise), after the same work as a known one.
+    /// [`recognise`](Self::recognise), after no less work than a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let (headers, stale) = self.read_head(head, |_| ())?;
         match self.shared.verifier.start(&headers, stale) {

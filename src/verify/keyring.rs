@@ -139,6 +139,24 @@ impl Ring {
         Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 
+    /// Of no subscription, with that many keys.
+    pub(super) fn decoy(keys: usize) -> Self {
+        let key = || Key {
+            name: "".into(),
+            mac: MacKey::decoy(),
+        };
+        Self {
+            keys: std::iter::repeat_with(key).take(keys).collect(),
+            scope: "".into(),
+            workspace: None,
+            subscription: None,
+        }
+    }
+
+    pub(crate) fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
     pub(super) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
         ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
         Self::new(ring, Arc::clone(&self.scope), self.subscription.clone())
@@ -157,13 +175,6 @@ impl Key {
         Self {
             name,
             mac: MacKey::new(&secret),
-        }
-    }
-
-    pub(super) fn nobody() -> Self {
-        Self {
-            name: "".into(),
-            mac: MacKey::nobody(),
         }
     }
 }

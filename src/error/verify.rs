@@ -71,8 +71,8 @@ pub enum VerifyErrorKind {
     Header,
     /// The timestamp is older than the window allows.
     Stale(Times),
-    /// Stale, and its signature is right. The one sign that retries carry their first timestamp; checked at most once a
-    /// second, by a [`Receiver`](crate::Receiver) only.
+    /// Stale, and its signature is right. The one sign that retries carry their first timestamp; checked at most eight
+    /// times a second, by a [`Receiver`](crate::Receiver) only.
     StaleButAuthentic(Times),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
     Ahead(Times),

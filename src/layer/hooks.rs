@@ -99,7 +99,7 @@ impl Answer {
     }
 
     /// Whether the delivery was refused as stale although its signature is right: the one sign that the sender's retries
-    /// carry their first timestamp. Looked for at most once a second, so count it as a sign and not as a number.
+    /// carry their first timestamp. Looked for in at most eight stale deliveries a second, so count it as a sign and not as a number.
     #[must_use]
     pub fn is_stale_but_authentic(&self) -> bool {
         let kind = self.verify_error().map(VerifyError::kind);

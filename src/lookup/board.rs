@@ -1,22 +1,16 @@
 //! Look-ups under way, and who waits for them: plain bookkeeping, under one lock, without a wait of its own.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use super::flight::{Afterwards, Flight, Lookup, Outcome};
+use super::places::{MOST_FOR_ONE, Places, Standing};
 use crate::clock::Monotonic;
 use crate::error::{LookupError, LookupErrorKind as Kind};
 
-/// Look-ups under way at a time.
-pub(super) const MOST_RUNNING: usize = 16;
-/// Deliveries that wait for look-ups, queued ones included.
-pub(super) const MOST_WAITING: usize = 1_024;
-/// How much of both strangers get: ids that were not found lately. The rest is kept for those that were.
-const FOR_STRANGERS: (usize, usize) = (3, 4);
-/// Of those that wait, how many may do so for one id: a burst of copies of one must leave room for all others.
-pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 /// A look-up that is older than this has failed: whoever comes next begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
@@ -28,15 +22,7 @@ pub(super) struct Board {
     by_id: HashMap<Arc<str>, Ticket>,
     flights: HashMap<Ticket, Flight>,
     numbers: u64,
-    familiar: Lane,
-    strangers: Lane,
-}
-
-#[derive(Default)]
-struct Lane {
-    running: usize,
-    waiting: usize,
-    queue: VecDeque<Ticket>,
+    places: Places,
 }
 
 /// Who waits: for which look-up, and under which number.
@@ -67,7 +53,7 @@ impl Board {
     pub(super) fn join(
         &mut self,
         id: &str,
-        familiar: bool,
+        standing: Standing,
         now: Monotonic,
         begin: impl FnOnce(&Arc<str>) -> Lookup,
         after: &mut Afterwards,
@@ -80,20 +66,21 @@ impl Board {
             joined = None;
         }
         let flight = joined.and_then(|ticket| self.flights.get(&ticket));
-        let familiar = flight.map_or(familiar, |flight| flight.familiar);
+        let standing = flight.map_or(standing, |flight| flight.standing);
         let is_crowded = flight.is_some_and(|flight| flight.present >= MOST_FOR_ONE);
-        if is_crowded || !self.has_room(familiar) {
-            return Err(LookupError::new(Kind::TooManyWaiting));
+        if is_crowded || !self.makes_room(standing, flight.is_some(), now, after) {
+            return Err(too_many());
         }
         let ticket = joined.unwrap_or_else(|| {
             let id: Arc<str> = id.into();
             let lookup = begin(&id);
-            self.queue(id, familiar, lookup)
+            self.queue(id, standing, lookup)
         });
         self.start_queued(now, after);
-        self.lane(familiar).waiting += 1;
+        self.places.lane(standing).waiting += 1;
         if let Some(flight) = self.flights.get_mut(&ticket) {
             flight.present += 1;
+            flight.places += 1;
         }
         self.numbers += 1;
         Ok(Seat {
@@ -175,18 +162,24 @@ impl Board {
         if flight.outcome.is_some() {
             return None;
         }
+        let is_answered = outcome.is_ok();
         flight.outcome = Some(outcome);
         flight.wake(after);
         after.drop.extend(flight.lookup.take());
-        let (id, familiar, began) = (Arc::clone(&flight.id), flight.familiar, flight.began);
-        let lane = self.lane(familiar);
+        let places = mem::take(&mut flight.places);
+        let (id, standing, began) = (Arc::clone(&flight.id), flight.standing, flight.began);
+        let lane = self.places.lane(standing);
+        lane.waiting -= places;
         match began {
             Some(_) => lane.running -= 1,
-            None => lane.queue.retain(|queued| *queued != ticket),
+            None => self.places.unqueue(standing, ticket),
         }
         let listed = self.by_id.get(&id) == Some(&ticket);
         if listed {
             self.by_id.remove(&id);
+        }
+        if listed && began.is_some() && !is_answered {
+            after.unanswered.push(Arc::clone(&id));
         }
         self.start_queued(now, after);
         began.filter(|_| listed).map(|began| Ended { id, began })
@@ -241,62 +234,52 @@ impl Board {
 
     /// Look-ups under way, and deliveries that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let (familiar, strangers) = (&self.familiar, &self.strangers);
-        (
-            familiar.running + strangers.running,
-            familiar.waiting + strangers.waiting,
-        )
+        self.places.counts()
     }
 
-    fn lane(&mut self, familiar: bool) -> &mut Lane {
-        if familiar {
-            &mut self.familiar
-        } else {
-            &mut self.strangers
-        }
-    }
-
-    fn queue(&mut self, id: Arc<str>, familiar: bool, lookup: Lookup) -> Ticket {
+    fn queue(&mut self, id: Arc<str>, standing: Standing, lookup: Lookup) -> Ticket {
         self.numbers += 1;
         let ticket = self.numbers;
         self.by_id.insert(Arc::clone(&id), ticket);
-        let flight = Flight::new(id, familiar, lookup);
+        let flight = Flight::new(id, standing, lookup);
         self.flights.insert(ticket, flight);
-        self.lane(familiar).queue.push_back(ticket);
+        self.places.queue(standing, ticket);
         ticket
     }
 
     fn start_queued(&mut self, now: Monotonic, after: &mut Afterwards) {
-        while let Some(ticket) = self.next_in_line() {
+        while let Some(ticket) = self.places.next() {
             let Some(flight) = self.flights.get_mut(&ticket) else {
                 continue; // a look-up leaves its queue when it ends
             };
             flight.began = Some(now);
             flight.woken = true;
             flight.wake(after);
-            let familiar = flight.familiar;
-            self.lane(familiar).running += 1;
+            let standing = flight.standing;
+            self.places.lane(standing).running += 1;
         }
     }
 
-    fn next_in_line(&mut self) -> Option<Ticket> {
-        let (running, _) = self.counts();
-        if running >= MOST_RUNNING {
-            return None;
+    /// Whether there is a place for one more, if need be in place of another that is queued.
+    fn makes_room(
+        &mut self,
+        standing: Standing,
+        joins: bool,
+        now: Monotonic,
+        after: &mut Afterwards,
+    ) -> bool {
+        if self.places.has_room(standing, joins) {
+            return true;
         }
-        if let Some(ticket) = self.familiar.queue.pop_front() {
-            return Some(ticket);
+        if joins || standing == Standing::Familiar {
+            return false;
         }
-        if self.strangers.running >= share_of_strangers(MOST_RUNNING) {
-            return None;
-        }
-        self.strangers.queue.pop_front()
-    }
-
-    fn has_room(&self, familiar: bool) -> bool {
-        let (_, waiting) = self.counts();
-        let strangers = self.strangers.waiting < share_of_strangers(MOST_WAITING);
-        waiting < MOST_WAITING && (familiar || strangers)
+        self.numbers += 1;
+        let Some(queued) = self.places.gives_way(self.numbers) else {
+            return false;
+        };
+        self.end(queued, Err(Arc::new(too_many())), now, after);
+        true
     }
 
     fn is_overdue(&self, ticket: Ticket, now: Monotonic) -> bool {
@@ -304,17 +287,21 @@ impl Board {
             .is_some_and(|began| now.saturating_since(began) >= LONGEST)
     }
 
+    /// Gives its place back, unless the look-up's end has done so.
     fn uncount(&mut self, seat: Seat) {
-        let Some(flight) = self.flights.get(&seat.ticket).filter(|_| seat.counted) else {
+        let Some(flight) = self.flights.get_mut(&seat.ticket) else {
             return;
         };
-        let familiar = flight.familiar;
-        self.lane(familiar).waiting -= 1;
+        if seat.counted && flight.places > 0 {
+            flight.places -= 1;
+            let standing = flight.standing;
+            self.places.lane(standing).waiting -= 1;
+        }
     }
 }
 
-const fn share_of_strangers(most: usize) -> usize {
-    most * FOR_STRANGERS.0 / FOR_STRANGERS.1
+fn too_many() -> LookupError {
+    LookupError::new(Kind::TooManyWaiting)
 }
 
 fn timed_out() -> Arc<LookupError> {

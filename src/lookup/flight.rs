@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::places::Standing;
 use super::provider::Answer;
 use crate::caught::caught;
 use crate::clock::Monotonic;
@@ -19,7 +20,7 @@ pub(super) type Lookup = Pin<Box<dyn Future<Output = Answer> + Send>>;
 /// One look-up, and who waits for it.
 pub(super) struct Flight {
     pub(super) id: Arc<str>,
-    pub(super) familiar: bool,
+    pub(super) standing: Standing,
     /// Absent while it is queued.
     pub(super) began: Option<Monotonic>,
     /// Absent while somebody polls it, and at its end.
@@ -28,6 +29,8 @@ pub(super) struct Flight {
     pub(super) woken: bool,
     pub(super) wakers: BTreeMap<u64, Waker>,
     pub(super) present: usize,
+    /// How many of those present take a place; none once it has ended.
+    pub(super) places: usize,
     pub(super) outcome: Option<Outcome>,
 }
 
@@ -41,6 +44,8 @@ pub(super) struct Afterwards {
     pub(super) drop: Vec<Lookup>,
     /// Over for everyone. What they ended in may be an error of the provider's, held by nobody else.
     pub(super) over: Vec<Flight>,
+    /// Ids whose look-ups had begun and brought no answer.
+    pub(super) unanswered: Vec<Arc<str>>,
 }
 
 impl Afterwards {
@@ -50,6 +55,7 @@ impl Afterwards {
             spent,
             drop: lookups,
             over,
+            unanswered: _,
         } = self;
         // Each for itself: one that panics must not keep another asleep.
         for waker in wake {
@@ -69,15 +75,16 @@ impl Afterwards {
 
 impl Flight {
     /// One that is queued, and that nobody waits for yet.
-    pub(super) fn new(id: Arc<str>, familiar: bool, lookup: Lookup) -> Self {
+    pub(super) fn new(id: Arc<str>, standing: Standing, lookup: Lookup) -> Self {
         Self {
             id,
-            familiar,
+            standing,
             began: None,
             lookup: Some(lookup),
             woken: false,
             wakers: BTreeMap::new(),
             present: 0,
+            places: 0,
             outcome: None,
         }
     }

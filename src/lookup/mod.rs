@@ -6,8 +6,9 @@
 //!
 //! # Rules
 //!
-//! 1. **Head and age come first.** A request that its head refuses, or its age, is not looked up. (A stale delivery that could be
-//!    a retry is checked all the same once a second, and looked up for it: after an outage, when it tells most, no ring is cached.)
+//! 1. **Head and age come first.** A request that its head refuses, or its age, is not looked up. (Of the stale deliveries
+//!    that could be retries, up to eight a second are checked all the same, and looked up for it: after an outage, when they tell
+//!    most, no ring is cached.)
 //! 2. **Only ids of the form `wh_[A-Za-z0-9_-]{1,64}` are looked up.** Any other is an unknown subscription.
 //! 3. **What was found counts for 60 s**, and what was not found as well, from the *beginning* of the look-up: a subscription that is
 //!    removed, and a key that is retired, are refused after 60 s at the latest. [`Keys::forget`](crate::Keys::forget) makes it at once.
@@ -18,12 +19,14 @@
 //!    dropped, the others go on.
 //! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of both, so
 //!    that a flood of them leaves room for the next look-up of those that were; no id gets more than a quarter of the places to wait.
+//!    Among them, ids whose last look-up brought no answer have their turn alternately with all others. Where all their places are taken,
+//!    a look-up in the longer of these two queues, chosen at random, gives way to one that begins.
 //! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the look-up
 //!    goes on for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure is
 //!    not remembered: the next delivery asks again, and nobody has to restart anything. A panic is a failure.
-//! 9. **An unknown id costs the work of a known one**: the body is read and hashed, under a key that belongs to nobody, and the answer
-//!    is the same 401.
+//! 9. **An unknown id costs no less work than a known one**: the body is read and hashed, under as many keys as the largest ring has
+//!    that was found lately, and the answer is the same 401.
 //!
 //! A ring's scope is its subscription's id, unless it names one; a pinned workspace is kept as everywhere. **One secret in two
 //! scopes can't be refused here**, as it is in a map: see [`SecretProvider`](SecretProvider#security).
@@ -33,8 +36,9 @@
 //! The **time** of an answer tells whether an id had to be looked up, and so whether somebody has sent that id within the last minute;
 //! it tells known from unknown ids if the database takes longer over one of them. While look-ups fail or have to queue, the
 //! **status** tells as much: 401 where an id is remembered or gets its turn, 503 where not. And a large body shows how many keys a
-//! ring has, for it is hashed under each; an unknown id counts as one key. Ids are no secrets: they stand in a header of
-//! every delivery. What must stay secret are the keys, and of those neither time nor status tells anything.
+//! ring has, for it is hashed under each; where rings differ in that, an unknown id counts as the largest.
+//! Ids are no secrets: they stand in a header of every delivery. What must stay secret are the keys, and of those neither time nor
+//! status tells anything.
 //!
 //! # Sizing, and what a flood costs
 //!
@@ -43,10 +47,12 @@
 //!   it is too small, and look-ups repeat within the minute.
 //! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must answer
 //!   within `16 / look-ups a second`, here 90 ms.
-//! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, 0.3 KiB each, and 768
-//!   waiting requests. Known subscriptions keep their cached rings, and four look-ups of their own when these end. Subscriptions whose
-//!   first delivery falls into the flood have to queue with it; they may be answered 503 and are retried. A limit by address, in front
-//!   of the receiver, is the cure.
+//! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, as many whose look-ups
+//!   failed, 0.3 KiB each, and 768 waiting requests. Known subscriptions keep their cached rings, and four look-ups of their own when
+//!   these end. A subscription whose look-up failed is looked up at its retry, since invented ids fail only where the database does,
+//!   unless 4,096 others have failed since. One whose first delivery falls into the flood has to queue with it: where the database answers
+//!   `s` look-ups a second and the flood brings `r` new requests a second, each of its deliveries is looked up with a chance of
+//!   about `s / (s + r)`, else answered 503 and retried. A limit by address, in front of the receiver, is the cure.
 //! - *A database that is down*: deliveries of cached subscriptions go on for up to a minute, the others are answered 503
 //!   (`secrets_unavailable`, `secrets_too_slow`) and retried by the sender. They go on by themselves when it is back; one that hangs
 //!   holds its look-ups for up to 5 s.
@@ -84,6 +90,7 @@ mod bounded;
 mod cache;
 mod flight;
 mod id;
+mod places;
 mod provider;
 mod resolver;
 

@@ -68,9 +68,9 @@ impl Resolver {
             if let Some(ring) = cache.get(id, now) {
                 return Err(Ok(ring.cloned()));
             }
-            let familiar = cache.is_familiar(id);
+            let standing = cache.standing(id);
             drop(cache);
-            let seat = board.join(id, familiar, now, |id| self.begin(id), after);
+            let seat = board.join(id, standing, now, |id| self.begin(id), after);
             seat.map_err(|error| Err(Arc::new(error)))
         });
         Waiting {
@@ -94,6 +94,12 @@ impl Resolver {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.forget_all();
         });
+    }
+
+    /// How many keys the largest ring has that was found lately.
+    pub(crate) fn most_keys(&self) -> usize {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        cache.most_keys()
     }
 
     pub(crate) fn stats(&self) -> LookupStats {
@@ -142,6 +148,12 @@ impl Resolver {
     fn on_board<T>(&self, work: impl FnOnce(&mut Board, &mut Afterwards) -> T) -> T {
         let mut after = Afterwards::default();
         let result = work(&mut self.board(), &mut after);
+        if !after.unanswered.is_empty() {
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            for id in &after.unanswered {
+                cache.leave_unanswered(id);
+            }
+        }
         after.run();
         result
     }

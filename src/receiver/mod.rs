@@ -44,6 +44,7 @@ mod gate;
 mod head;
 mod health;
 mod opening;
+mod stale;
 mod store;
 mod vitals;
 
@@ -61,8 +62,9 @@ pub(crate) use vitals::Vitals;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use stale::StaleSample;
 
 use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "metrics")]
@@ -97,8 +99,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     #[cfg(feature = "tower")]
     pub(crate) layer: LayerSettings,
-    /// The monotonic second, plus one, in which a stale delivery was last checked all the same.
-    stale_checked_in: AtomicU64,
+    stale: StaleSample,
 }
 
 /// What [`Receiver::admit`] found.
@@ -131,7 +132,7 @@ impl Receiver {
     /// # Errors
     /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` where the keys would
     /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
-    /// [`recognise`](Self::recognise), after the same work as a known one.
+    /// [`recognise`](Self::recognise), after no less work than a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let (headers, stale) = self.read_head(head, |_| ())?;
         match self.shared.verifier.start(&headers, stale) {
@@ -287,39 +288,6 @@ impl Receiver {
     #[must_use]
     pub fn runs(&self) -> usize {
         self.shared.gate.runs()
-    }
-
-    /// At most once a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
-    /// but that it was authentic is the one sign that retries carry their first timestamp.
-    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
-        let kind = error.kind();
-        let VerifyErrorKind::Stale(times) = kind else {
-            return Err(error.into());
-        };
-        let could_be_a_retry = times.now.since(times.timestamp).is_some_and(|age| {
-            age <= self
-                .shared
-                .schedule
-                .horizon()
-                .saturating_add(self.shared.verifier.window().past())
-        });
-        // One that is too old to be a retry does not take the second from one that is not.
-        if could_be_a_retry && self.takes_this_second() {
-            Ok(kind)
-        } else {
-            Err(error.into())
-        }
-    }
-
-    /// Whether no stale delivery has been checked in this second before.
-    fn takes_this_second(&self) -> bool {
-        let second = self.shared.clock.monotonic().since_start().as_secs() + 1;
-        let stamp = &self.shared.stale_checked_in;
-        let last = stamp.load(Ordering::Relaxed);
-        last < second
-            && stamp
-                .compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 }
 

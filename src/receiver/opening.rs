@@ -71,8 +71,8 @@ impl Receiver {
         seen: impl FnOnce(UnixSeconds),
     ) -> Result<Opening<'h>, Refusal> {
         let (headers, stale) = self.read_head(head, seen)?;
-        // A stale delivery that is checked all the same is looked up like any other. It is one a second at most, and after an
-        // outage, when the sign that it may give matters most, no ring is in the cache.
+        // A stale delivery that is checked all the same is looked up like any other. There are eight a second at most, and
+        // after an outage, when the sign that they may give matters most, no ring is in the cache.
         let found = self.keys().find(headers.webhook_id());
         let found = found.map_err(|error| stale.map_or(error, VerifyError::new))?;
         Ok(match found {

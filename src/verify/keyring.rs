@@ -167,15 +167,23 @@ impl Ring {
         Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 
-    /// Stands in for the ring of an unknown subscription.
-    pub(super) fn nobody() -> Self {
+    /// Of no subscription, with that many keys.
+    pub(super) fn decoy(keys: usize) -> Self {
+        let key = || Key {
+            name: "".into(),
+            mac: MacKey::decoy(),
+        };
         Self {
-            keys: vec![Key::nobody()],
+            keys: std::iter::repeat_with(key).take(keys).collect(),
             scope: "".into(),
             has_own_scope: true,
             workspace: None,
             subscription: None,
         }
+    }
+
+    pub(crate) fn key_count(&self) -> usize {
+        self.keys.len()
     }
 
     pub(super) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
@@ -205,13 +213,6 @@ impl Key {
         Self {
             name,
             mac: MacKey::new(&secret),
-        }
-    }
-
-    fn nobody() -> Self {
-        Self {
-            name: "".into(),
-            mac: MacKey::nobody(),
         }
     }
 }

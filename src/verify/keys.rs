@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::headers::WEBHOOK_ID;
 use super::keyring::{KeyRing, Ring, usable_name};
+use super::table::Table;
 use crate::error::{
     HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind, VerifyError, VerifyErrorKind,
 };
@@ -37,18 +39,14 @@ pub struct Keys(Arc<Shared>);
 
 struct Shared {
     rings: Rings,
-    /// Stands in for the ring of an unknown subscription, so that its deliveries cost the same work.
-    nobody: Arc<Ring>,
+    /// One of these stands in for the ring of an unknown subscription, so that its deliveries cost no less work than any other's: rings
+    /// of one key, of two, and so on.
+    decoys: [Arc<Ring>; KeyRing::MAX_KEYS],
 }
 
 enum Rings {
     Held(RwLock<Table>),
     LookedUp(Arc<Resolver>),
-}
-
-enum Table {
-    Single(Arc<Ring>),
-    BySubscription(HashMap<Arc<str>, Arc<Ring>>),
 }
 
 impl Keys {
@@ -86,7 +84,7 @@ impl Keys {
         if map.is_empty() {
             return Err(KeysError::new(Kind::NoKeys));
         }
-        Ok(Self::of(Table::BySubscription(map)))
+        Ok(Self::of(Table::by_subscription(map)))
     }
 
     /// Rings that are looked up when they are needed.
@@ -105,7 +103,7 @@ impl Keys {
                 *current = Arc::new(current.succeeded_by(ring.into()));
                 Ok(())
             }
-            Table::BySubscription(_) => Err(KeysError::new(Kind::BySubscription)),
+            Table::BySubscription { .. } => Err(KeysError::new(Kind::BySubscription)),
         }
     }
 
@@ -122,19 +120,20 @@ impl Keys {
     ) -> Result<(), KeysError> {
         let id = usable_name(id)?;
         let mut table = self.table()?;
-        let Table::BySubscription(map) = &mut *table else {
+        let Table::BySubscription { rings, .. } = &mut *table else {
             return Err(KeysError::new(Kind::NotBySubscription));
         };
-        let ring = match map.get(&id) {
+        let ring = match rings.get(&id) {
             Some(current) => current.succeeded_by(ring.into()),
             None => Ring::of_subscription(&id, ring.into()),
         };
         let mut scopes = Scopes::default();
-        for (_, others) in map.iter().filter(|(other, _)| **other != id) {
+        for (_, others) in rings.iter().filter(|(other, _)| **other != id) {
             scopes.add(others)?;
         }
         scopes.add(&ring)?;
-        map.insert(id, Arc::new(ring));
+        rings.insert(id, Arc::new(ring));
+        *table = Table::by_subscription(mem::take(rings));
         Ok(())
     }
 
@@ -145,7 +144,11 @@ impl Keys {
     pub fn remove_subscription(&self, id: &str) -> Result<bool, KeysError> {
         let mut table = self.table()?;
         match &mut *table {
-            Table::BySubscription(map) => Ok(map.remove(id).is_some()),
+            Table::BySubscription { rings, .. } => {
+                let was_there = rings.remove(id).is_some();
+                *table = Table::by_subscription(mem::take(rings));
+                Ok(was_there)
+            }
             Table::Single(_) => Err(KeysError::new(Kind::NotBySubscription)),
         }
     }
@@ -197,27 +200,27 @@ impl Keys {
         };
         match &*table.read().unwrap_or_else(PoisonError::into_inner) {
             Table::Single(ring) if !ring.has_own_scope => Some(Arc::clone(ring)),
-            Table::Single(_) | Table::BySubscription(_) => None,
+            Table::Single(_) | Table::BySubscription { .. } => None,
         }
     }
 
-    /// The ring that a delivery is to be checked with, without waiting. An unknown subscription gets the ring of nobody.
+    /// The ring that a delivery is to be checked with, without waiting. An unknown subscription gets a decoy.
     #[inline]
     pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
         let table = match &self.0.rings {
             Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
             Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
         };
-        let map = match &*table {
+        let (rings, most_keys) = match &*table {
             Table::Single(ring) => return Ok(Selected::known(ring)),
-            Table::BySubscription(map) => map,
+            Table::BySubscription { rings, most_keys } => (rings, *most_keys),
         };
         let ring = match webhook_id {
-            Some(id) => std::str::from_utf8(id).ok().and_then(|id| map.get(id)),
-            None if map.len() == 1 => map.values().next(),
+            Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
+            None if rings.len() == 1 => rings.values().next(),
             None => return Err(missing().into()),
         };
-        Ok(ring.map_or_else(|| self.nobody(), Selected::known))
+        Ok(ring.map_or_else(|| self.decoy(most_keys), Selected::known))
     }
 
     /// As `select`, but what is not in the cache is waited for.
@@ -245,12 +248,14 @@ impl Keys {
 
     /// What a look-up found.
     pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
-        ring.map_or_else(|| self.nobody(), |ring| Selected { ring, known: true })
+        let decoy = || self.decoy(self.resolver().map_or(1, Resolver::most_keys));
+        ring.map_or_else(decoy, |ring| Selected { ring, known: true })
     }
 
-    fn nobody(&self) -> Selected {
+    fn decoy(&self, keys: usize) -> Selected {
+        let index = keys.clamp(1, KeyRing::MAX_KEYS) - 1;
         Selected {
-            ring: Arc::clone(&self.0.nobody),
+            ring: Arc::clone(&self.0.decoys[index]),
             known: false,
         }
     }
@@ -276,7 +281,7 @@ impl Keys {
     fn with(rings: Rings) -> Self {
         Self(Arc::new(Shared {
             rings,
-            nobody: Arc::new(Ring::nobody()),
+            decoys: std::array::from_fn(|index| Arc::new(Ring::decoy(index + 1))),
         }))
     }
 }
@@ -295,7 +300,7 @@ impl fmt::Debug for Keys {
         };
         match &*table {
             Table::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
-            Table::BySubscription(map) => f.debug_tuple("Keys").field(map).finish(),
+            Table::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
         }
     }
 }
@@ -365,6 +370,79 @@ mod tests {
             );
             assert!(!debug.contains("whsec_"), "{debug}");
         }
+    }
+
+    fn ring_of(count: usize, tail: &str) -> KeyRing {
+        (1..count).fold(KeyRing::new(secret(tail)), |ring, key| {
+            let secret = secret(&format!("{tail}_{key}"));
+            ring.with_key(&key.to_string(), secret).unwrap()
+        })
+    }
+
+    #[test]
+    fn an_unknown_subscription_is_hashed_under_as_many_keys_as_the_largest_ring_has() {
+        let hashed =
+            |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().ring.keys.len();
+        for count in 1..=KeyRing::MAX_KEYS {
+            let keys = Keys::by_subscription([
+                ("wh_1", ring_of(count, "a")),
+                ("wh_2", ring_of(count, "b")),
+            ]);
+            let keys = keys.unwrap();
+            for id in ["wh_1", "wh_2", "wh_3"] {
+                assert_eq!(hashed(&keys, id), count, "{id}");
+            }
+        }
+        let keys = Keys::by_subscription([("wh_1", ring_of(1, "a")), ("wh_2", ring_of(3, "b"))]);
+        let keys = keys.unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 3);
+        keys.replace_subscription("wh_1", ring_of(4, "c")).unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 4);
+        keys.replace_subscription("wh_1", ring_of(2, "c")).unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 3);
+        keys.remove_subscription("wh_2").unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 2);
+        keys.remove_subscription("wh_1").unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 1);
+    }
+
+    #[test]
+    fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
+        let provider = crate::provider_fn(async |id: crate::SubscriptionId| {
+            let count = id
+                .as_str()
+                .bytes()
+                .last()
+                .map(|byte| usize::from(byte - b'0'));
+            let ring = count
+                .filter(|count| *count > 0)
+                .map(|count| ring_of(count, "a"));
+            Ok::<_, crate::LookupError>(ring)
+        });
+        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
+        let resolver = Resolver::new(
+            Arc::new(provider),
+            Arc::new(clock.clone()),
+            crate::lookup::Capacities::default(),
+        );
+        let keys = Keys::looked_up(resolver);
+        let hashed = |id: &str| {
+            let selected = match keys.find(Some(id.as_bytes())).unwrap() {
+                Finding::Here(selected) => selected,
+                Finding::Waits(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
+            };
+            selected.ring.keys.len()
+        };
+        assert_eq!(hashed("wh_0"), 1);
+        for (id, unknown) in [("wh_1", 1), ("wh_3", 3), ("wh_2", 3)] {
+            assert_eq!(hashed(id), usize::from(id.as_bytes()[3] - b'0'));
+            // Looked up, in the cache, and of another form.
+            for other in [&format!("wh_{id}_0"), "wh_0", "0"] {
+                assert_eq!(hashed(other), unknown, "{other} after {id}");
+            }
+        }
+        clock.advance(std::time::Duration::from_secs(60));
+        assert_eq!((hashed("wh_2"), hashed("wh_0")), (2, 2));
     }
 
     #[test]

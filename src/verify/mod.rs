@@ -33,6 +33,7 @@ mod keyring;
 mod keys;
 mod secret;
 pub(crate) mod signature;
+mod table;
 mod timestamp;
 mod verified;
 mod window;
@@ -142,7 +143,7 @@ impl Verifier {
     ///
     /// # Errors
     /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
-    /// ends only in [`Check::finish`], after the same work as a known one.
+    /// ends only in [`Check::finish`], after no less work than a known one.
     #[inline]
     pub fn begin(
         &self,
@@ -316,6 +317,30 @@ mod tests {
         }
         assert!(!shown.contains("{}"), "{shown}");
         assert_eq!(verified.into_body(), "{}");
+    }
+
+    #[test]
+    fn a_check_of_an_unknown_subscription_hashes_as_often_as_that_of_a_known_one() {
+        let secret = |tail: &str| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();
+        let two = |tail: &str| {
+            let ring = KeyRing::new(secret(&format!("{tail}_1")));
+            ring.with_key("old", secret(&format!("{tail}_2"))).unwrap()
+        };
+        let keys = Keys::by_subscription([("wh_1", two("a")), ("wh_2", two("b"))]);
+        let verifier = Verifier::new(keys.unwrap());
+        let signature = format!("sha256={}", "0".repeat(64));
+        for id in ["wh_1", "wh_2", "wh_3", "none"] {
+            let pairs = [
+                ("x-service-timestamp", "1763690000"),
+                ("x-service-signature", &signature),
+                ("x-service-webhook-id", id),
+            ];
+            let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+            let check = verifier.begin(&head, UnixSeconds::new(1_763_690_000));
+            let check = check.unwrap();
+            assert_eq!(check.macs.count(), 2, "{id}");
+            assert!(check.finish().is_err());
+        }
     }
 
     #[test]

@@ -137,8 +137,8 @@ impl MacKey {
         Self(Core::new_from_slice(key).expect("HMAC takes keys of any length"))
     }
 
-    /// A key that belongs to nobody, so that an unknown subscription costs what a known one costs.
-    pub(super) fn nobody() -> Self {
+    /// A key of no subscription, under which the deliveries of unknown ones are hashed.
+    pub(super) fn decoy() -> Self {
         Self(Core::new(&[0; 64].into()))
     }
 
@@ -228,6 +228,12 @@ impl Macs {
             *core = Some(key.0.clone());
         }
         Self { cores, buffer }
+    }
+
+    /// How many states each byte is hashed into.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.cores.iter().flatten().count()
     }
 
     pub(super) fn update(&mut self, chunk: &[u8]) {

@@ -526,7 +526,7 @@ async fn a_failure_tells_the_raw_delivery_and_the_probable_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_delivery_that_was_authentic_is_told_at_most_once_a_second() {
+async fn a_stale_delivery_that_was_authentic_is_told_at_most_eight_times_a_second() {
     let kinds = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&kinds);
     let harness = Harness::new(
@@ -547,17 +547,17 @@ async fn a_stale_delivery_that_was_authentic_is_told_at_most_once_a_second() {
     forged.secret = "whsec_made_up_by_somebody_else";
     let mut ancient = stale.clone();
     ancient.age = 200_000;
-    for (sent, wait) in [
-        (&stale, 0),
-        (&stale, 0),
-        (&stale, 1_000),
-        (&forged, 1_000),
-        (&ancient, 1_000),
-    ] {
-        pass(wait).await;
-        assert_eq!(harness.send(sent).await.status(), 401);
+    for (sent, copies) in [(&stale, 100), (&stale, 1), (&forged, 1), (&ancient, 1)] {
+        for _ in 0..copies {
+            assert_eq!(harness.send(sent).await.status(), 401);
+        }
+        pass(60_000).await; // until one a second is few
     }
-    assert_eq!(*kinds.lock().unwrap(), [true, false, true, false, false]);
+    let kinds = kinds.lock().unwrap();
+    let (burst, later) = kinds.split_at(100);
+    let told = burst.iter().filter(|authentic| **authentic).count();
+    assert!((6..=8).contains(&told), "{told}");
+    assert_eq!(later, [true, false, false]);
     assert_eq!(harness.runs(), 0);
 }
 

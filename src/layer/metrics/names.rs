@@ -49,7 +49,7 @@ metrics! {
     LAST_ATTEMPTS_FAILED: Counter, "hookgate_last_attempts_failed_total", Count,
         "Deliveries that came to nothing and may have been the sender's last attempt for their event.";
     STALE_BUT_AUTHENTIC: Counter, "hookgate_stale_but_authentic_total", Count,
-        "Deliveries refused as stale although their signature was right. Looked for at most once a second.";
+        "Deliveries refused as stale although their signature was right. Looked for in at most eight stale deliveries a second.";
     ANSWER: Histogram, "hookgate_answer_duration_seconds", Seconds,
         "Time from the request to its answer.";
     HANDLER: Histogram, "hookgate_handler_duration_seconds", Seconds,

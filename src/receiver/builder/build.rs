@@ -1,7 +1,6 @@
 //! The settings, checked against each other.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
@@ -91,7 +90,7 @@ impl ReceiverBuilder {
                 gate: Arc::new(Gate::new(self.max_runs, vitals, scope)),
                 #[cfg(feature = "tower")]
                 layer: self.layer,
-                stale_checked_in: AtomicU64::new(0),
+                stale: Default::default(),
             }),
         })
     }

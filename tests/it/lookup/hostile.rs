@@ -109,6 +109,146 @@ async fn a_stale_delivery_with_a_faulty_body_does_not_tell_whose_subscription_is
     }
 }
 
+// A flood of invented ids that keeps all places taken.
+
+/// Tasks that send invented ids, each `copies` times: again at once after an answer, and after 200 ms where it was refused or has waited
+/// for a second.
+fn flood(receiver: &Receiver, tasks: usize, copies: usize) -> JoinSet<()> {
+    let sent = Arc::new(sent("wh_1"));
+    let numbers = Arc::new(AtomicUsize::new(0));
+    let mut flood = JoinSet::new();
+    for _ in 0..tasks {
+        let (receiver, sent) = (receiver.clone(), Arc::clone(&sent));
+        let numbers = Arc::clone(&numbers);
+        flood.spawn(async move {
+            loop {
+                let number = numbers.fetch_add(1, Ordering::SeqCst) / copies;
+                if !opens(&receiver, &sent, &format!("wh_invented_{number}")).await {
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+        });
+    }
+    flood
+}
+
+/// Whether the keys of this id, or that it has none, are found within a second.
+async fn opens(receiver: &Receiver, sent: &support::Sent, id: &str) -> bool {
+    let headers = sent.headers.iter().map(|(name, value)| (&**name, &**value));
+    let headers = headers.filter(|(name, _)| *name != "X-Service-Webhook-Id");
+    let id = ("X-Service-Webhook-Id", id.as_bytes());
+    let head = RequestHead::new("POST", headers.chain([id]));
+    let opened = tokio::time::timeout(Duration::from_secs(1), receiver.open_async(&head));
+    opened.await.is_ok_and(|opened| opened.is_ok())
+}
+
+/// Knows `wh_1` and its like, whose look-ups fail until it is well, and no invented ids.
+fn ailing() -> (Provider, Arc<AtomicBool>) {
+    let well = Arc::new(AtomicBool::new(false));
+    let is_well = Arc::clone(&well);
+    let provider = Provider::new(move |id, _| {
+        let well = is_well.load(Ordering::SeqCst);
+        async move {
+            sleep(Duration::from_millis(10)).await;
+            if id.as_str().starts_with("wh_invented") {
+                Ok(None)
+            } else if well {
+                found()
+            } else {
+                Err(LookupError::new(LookupErrorKind::Unavailable))
+            }
+        }
+    });
+    (provider, well)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_whose_look_up_failed_is_looked_up_at_its_retry_whatever_floods() {
+    for copies in [1, 100] {
+        let (provider, well) = ailing();
+        let receiver = receiver(&provider);
+        let sent = sent("wh_1");
+        assert!(!opens(&receiver, &sent, "wh_1").await);
+        well.store(true, Ordering::SeqCst);
+        let _flood = flood(&receiver, 1_500, copies);
+        pass(3_000).await;
+        let stats = receiver.keys().lookup_stats().unwrap();
+        assert_eq!(stats.running, 12, "the flood is under way");
+        let began = Instant::now();
+        assert!(opens(&receiver, &sent, "wh_1").await, "{copies}");
+        assert!(began.elapsed() < Duration::from_millis(50));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_is_new_gets_its_share_of_the_look_ups_amid_a_flood() {
+    for copies in [1, 100] {
+        let (provider, well) = ailing();
+        well.store(true, Ordering::SeqCst);
+        let receiver = receiver(&provider);
+        let sent = sent("wh_1");
+        let _flood = flood(&receiver, 1_500, copies);
+        pass(1_000).await;
+        let mut tries = Vec::new();
+        for id in 0..5 {
+            let id = format!("wh_{id}");
+            let mut tried = 1;
+            while tried < 200 && !opens(&receiver, &sent, &id).await {
+                let stats = receiver.keys().lookup_stats().unwrap();
+                assert!((700..=768).contains(&stats.waiting), "{stats:?}");
+                sleep(Duration::from_millis(137)).await;
+                tried += 1;
+            }
+            tries.push(tried);
+        }
+        println!("{copies} of an id: {tries:?}");
+        assert!(tries.iter().all(|tried| *tried < 200), "{tries:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_whose_look_ups_fail_leave_room_for_all_others() {
+    let provider = Provider::new(async |id, _| {
+        sleep(Duration::from_millis(10)).await;
+        match id.as_str() {
+            "wh_1" | "wh_2" => found(),
+            _ => Err(LookupError::new(LookupErrorKind::Unavailable)),
+        }
+    });
+    let clock = support::manual();
+    let receiver = Receiver::builder()
+        .provider(provider.clone())
+        .store(LocalStore::default())
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let sent = sent("wh_1");
+    assert!(opens(&receiver, &sent, "wh_1").await);
+    clock.advance(Duration::from_secs(60)); // its ring has ended
+    // Each id comes again and again, so that its look-up has failed before.
+    let mut flood = JoinSet::new();
+    for task in 0..1_500 {
+        let (receiver, sent) = (receiver.clone(), sent.clone());
+        flood.spawn(async move {
+            let id = format!("wh_invented_{task}");
+            loop {
+                opens(&receiver, &sent, &id).await;
+                sleep(Duration::from_millis(200)).await;
+            }
+        });
+    }
+    pass(5_000).await;
+    let stats = receiver.keys().lookup_stats().unwrap();
+    assert!((12..=13).contains(&stats.running), "{stats:?}");
+    assert!(stats.waiting <= 769, "{stats:?}");
+    // One that was found before, and one that is new.
+    for id in ["wh_1", "wh_2"] {
+        let began = Instant::now();
+        assert!(opens(&receiver, &sent, id).await, "{id}");
+        assert!(began.elapsed() < Duration::from_millis(50), "{id}");
+    }
+}
+
 // The budget.
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,224 @@
+//! Which stale deliveries are checked all the same.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Receiver;
+use crate::clock::Monotonic;
+use crate::error::{VerifyError, VerifyErrorKind};
+use crate::outcome::Refusal;
+
+/// Stale deliveries that are checked in one second, at most.
+const MOST: u8 = 8;
+/// How many of a busy second's are chosen on average. Fewer than `MOST`, so that mostly one that comes late still finds a place.
+const ON_AVERAGE: u64 = 6;
+
+impl Receiver {
+    /// Up to eight times a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
+    /// but that it was authentic is the one sign that retries carry their first timestamp.
+    pub(super) fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
+        let kind = error.kind();
+        let VerifyErrorKind::Stale(times) = kind else {
+            return Err(error.into());
+        };
+        let (horizon, past) = (
+            self.shared.schedule.horizon(),
+            self.shared.verifier.window().past(),
+        );
+        let age = times.now.since(times.timestamp);
+        let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
+        // One that is too old to be a retry does not count among those that are chosen from.
+        if could_be_a_retry && self.shared.stale.chooses(self.shared.clock.monotonic()) {
+            Ok(kind)
+        } else {
+            Err(error.into())
+        }
+    }
+}
+
+/// Chooses at random among the stale deliveries that come, at most eight in a second.
+///
+/// How many a second will bring is not known while it lasts. So each delivery is chosen with a chance of six in the number that came in this
+/// second so far, or in those before, whichever is larger; that of the past is forgotten by a quarter with each second. A steady flood
+/// of forged ones, however it is spread over each second, leaves an authentic one its chance.
+#[derive(Default)]
+pub(super) struct StaleSample {
+    random: RandomState,
+    /// A [`Tally`], in one number so that it is changed in one step and without a lock.
+    tally: AtomicU64,
+}
+
+impl StaleSample {
+    fn chooses(&self, now: Monotonic) -> bool {
+        let second = now.since_start().as_secs();
+        let mut chosen = false;
+        let next = |packed| {
+            let mut tally = Tally::unpack(packed);
+            tally.move_on_to(second);
+            chosen = tally.chooses_one(&self.random);
+            Some(tally.pack())
+        };
+        let _ = self
+            .tally
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        chosen
+    }
+}
+
+impl fmt::Debug for StaleSample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StaleSample")
+    }
+}
+
+/// The stale deliveries of one second.
+#[derive(Clone, Copy)]
+struct Tally {
+    /// The monotonic second, in 24 bits: it comes round after half a year.
+    second: u32,
+    chosen: u8,
+    came: u16,
+    /// How many came in the seconds before: the most in one, less a quarter for each second since.
+    before: u16,
+}
+
+impl Tally {
+    const SECONDS: u32 = 1 << 24;
+    /// By then nothing that matters is left of any number.
+    const FORGOTTEN_AFTER: u32 = 64;
+
+    #[allow(clippy::cast_possible_truncation)] // each field takes its own bits
+    fn unpack(packed: u64) -> Self {
+        Self {
+            second: (packed >> 40) as u32,
+            chosen: (packed >> 32) as u8,
+            came: (packed >> 16) as u16,
+            before: packed as u16,
+        }
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.second) << 40
+            | u64::from(self.chosen) << 32
+            | u64::from(self.came) << 16
+            | u64::from(self.before)
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // its low bits are what is kept
+    fn move_on_to(&mut self, second: u64) {
+        let second = second as u32 % Self::SECONDS;
+        let passed = second.wrapping_sub(self.second) % Self::SECONDS;
+        // A reading of the clock that another thread's has overtaken counts as that one.
+        if passed == 0 || passed > Self::SECONDS - Self::FORGOTTEN_AFTER {
+            return;
+        }
+        for _ in 0..passed.min(Self::FORGOTTEN_AFTER) {
+            self.before = mem::take(&mut self.came).max(self.before - self.before / 4);
+        }
+        self.second = second;
+        self.chosen = 0;
+    }
+
+    fn chooses_one(&mut self, random: &RandomState) -> bool {
+        self.came = self.came.saturating_add(1);
+        let crowd = u64::from(self.came.max(self.before));
+        let lucky = random.hash_one((self.second, self.came)) % crowd < ON_AVERAGE;
+        let chosen = lucky && self.chosen < MOST;
+        self.chosen += u8::from(chosen);
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(second: u64) -> Monotonic {
+        Monotonic::new(Duration::from_secs(second))
+    }
+
+    /// Sends as many forged ones in each second as `forged` says, and then an authentic one: in how many seconds that is chosen.
+    fn found_in(seconds: u64, forged: impl Fn(u64) -> usize) -> usize {
+        let sample = StaleSample::default();
+        let mut found = 0;
+        for second in 1..=seconds {
+            let checked = (0..forged(second)).filter(|_| sample.chooses(at(second)));
+            let checked = checked.count();
+            let authentic = sample.chooses(at(second));
+            assert!(checked + usize::from(authentic) <= usize::from(MOST));
+            found += usize::from(authentic);
+        }
+        found
+    }
+
+    /// Each bound lies more than five standard deviations away from the mean.
+    #[test]
+    fn one_behind_a_flood_is_chosen_in_its_share_of_the_seconds() {
+        for (forged, seconds, least, most) in [
+            (0, 100, 100, 100),
+            (5, 100, 100, 100),
+            (8, 400, 140, 360),
+            (100, 4_000, 100, 320),
+            (1_000, 4_000, 1, 60),
+        ] {
+            let found = found_in(seconds, |_| forged);
+            assert!((least..=most).contains(&found), "{forged}: {found}");
+        }
+    }
+
+    #[test]
+    fn quiet_seconds_between_busy_ones_do_not_give_all_places_to_the_next_burst() {
+        for every in [2, 3] {
+            let forged = |second| if second % every == 0 { 200 } else { 0 };
+            let sample = StaleSample::default();
+            let (mut found, mut bursts) = (0, 0);
+            for second in 1..=12_000 {
+                for _ in 0..forged(second) {
+                    sample.chooses(at(second));
+                }
+                // It comes behind the bursts and never between them.
+                if forged(second) > 0 {
+                    bursts += 1;
+                    found += usize::from(sample.chooses(at(second)));
+                }
+            }
+            assert!(
+                found > bursts / 1_000 && found < bursts / 10,
+                "{every}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flood_that_has_ended_is_forgotten_and_a_clock_that_stands_or_lags_gives_no_more() {
+        let sample = StaleSample::default();
+        for _ in 0..100_000 {
+            sample.chooses(at(10));
+        }
+        // Neither again in that second, nor by a reading from before it.
+        assert!(!sample.chooses(at(10)) && !sample.chooses(at(9)));
+        assert!((0..6).all(|_| sample.chooses(at(50))));
+        // Nor where the second's 24 bits come round.
+        let round = u64::from(Tally::SECONDS);
+        for second in [round - 24, round + 200] {
+            let chosen = (0..100).filter(|_| sample.chooses(at(second))).count();
+            assert!((6..=8).contains(&chosen), "{chosen}");
+        }
+        assert!(!format!("{sample:?}").contains("random"));
+    }
+
+    #[test]
+    fn threads_that_come_at_once_get_eight_places_together() {
+        let sample = StaleSample::default();
+        let chosen: usize = std::thread::scope(|scope| {
+            let one = || (0..1_000).filter(|_| sample.chooses(at(1))).count();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+            threads.into_iter().map(|one| one.join().unwrap()).sum()
+        });
+        assert!((6..=8).contains(&chosen), "{chosen}");
+    }
+}

@@ -32,7 +32,7 @@ mod workers;
 
 pub use acceptor::Acceptor;
 #[cfg(all(feature = "inbox", feature = "postgres"))]
-pub(crate) use postgres::MIGRATION as POSTGRES_MIGRATION;
+pub(crate) use postgres::{FIRST_LEASE_MIGRATION, MIGRATION as POSTGRES_MIGRATION};
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

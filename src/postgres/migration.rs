@@ -23,6 +23,8 @@ pub const MIGRATIONS: &[Migration] = &[
     super::effects::MIGRATION,
     #[cfg(feature = "inbox")]
     crate::inbox::POSTGRES_MIGRATION,
+    #[cfg(feature = "inbox")]
+    crate::inbox::FIRST_LEASE_MIGRATION,
 ];
 
 /// Where the steps that were run are written down.

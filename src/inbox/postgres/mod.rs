@@ -19,13 +19,13 @@ use tokio::sync::Notify;
 use self::clean::Cleaner;
 use self::notify::Wire;
 use super::durable::Inbox;
-use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
 use crate::postgres::Postgres;
 
-pub(crate) use schema::MIGRATION;
+pub(crate) use schema::{FIRST_LEASE_MIGRATION, MIGRATION};
 
 /// No retention, lease or wait is longer: a time that PostgreSQL can add to any other.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
@@ -158,9 +158,9 @@ impl Engine for Table {
         StoreFuture::boxed(operate::show(&self.postgres, id))
     }
 
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
-            let retried = operate::retry(&self.postgres, which).await?;
+            let retried = operate::retry(&self.postgres, which, age).await?;
             self.wire.tell();
             Ok(retried)
         })

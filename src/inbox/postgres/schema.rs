@@ -44,6 +44,13 @@ CREATE INDEX IF NOT EXISTS hookgate_inbox_dead ON hookgate_inbox (id) WHERE stat
 CREATE INDEX IF NOT EXISTS hookgate_inbox_event ON hookgate_inbox USING hash (event_id)",
 };
 
+/// When an entry was first leased: from then on its effect may be there. Null of one that never was, and of one that a process of an
+/// older version has leased.
+pub(crate) const FIRST_LEASE_MIGRATION: Migration = Migration {
+    name: "inbox-2",
+    sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
+};
+
 pub(super) const QUEUED: i16 = 0;
 pub(super) const RUNNING: i16 = 1;
 pub(super) const DONE: i16 = 2;

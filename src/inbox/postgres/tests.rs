@@ -83,6 +83,7 @@ fn ask(most: usize, serial_by_row: bool) -> Ask {
         most,
         lease: Duration::from_secs(600),
         max_tries: 10,
+        run_within: None,
         serial_by_row,
         except: Vec::new(),
     }
@@ -196,16 +197,17 @@ async fn a_lease_reads_no_more_than_it_takes() {
     ] {
         client.batch_execute(statement).await.unwrap();
     }
-    let asked: [&(dyn ToSql + Sync); 5] = [
+    let asked: [&(dyn ToSql + Sync); 6] = [
         &8_i64,
         &Vec::<i64>::new(),
         &10_i32,
+        &Some(165_000.0),
         &[0_u8; 16].as_slice(),
         &1.0,
     ];
     for (statement, parameters) in [
         (&lease::LEASE, &asked[..]),
-        (&serial::CANDIDATES, &asked[..3]),
+        (&serial::CANDIDATES, &asked[..4]),
     ] {
         let types = &lease::TYPES[..parameters.len()];
         let plan = plan(&client, statement, types, parameters, 400).await;
@@ -242,7 +244,8 @@ async fn a_command_reads_no_more_than_it_changes() {
         (EntryState::Queued, "hookgate_inbox_pending"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
-        let statement = operate::chunk(&Selection::all().state(state), operate::RETRY);
+        let retry = operate::retry_as(lease::FIRST);
+        let statement = operate::chunk(&Selection::all().state(state), &retry);
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");
     }

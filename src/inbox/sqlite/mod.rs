@@ -15,6 +15,7 @@ mod read;
 mod row;
 mod schema;
 mod settle;
+mod take;
 mod units;
 mod upkeep;
 mod writer;
@@ -38,7 +39,7 @@ use self::command::{Command, Deed, Reply, Seat};
 use self::fault::{Fault, ended};
 use self::read::{Question, Reader};
 use self::writer::Writer;
-use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, StoreFuture};
@@ -254,8 +255,8 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.question(move |reply| Question::Show { id, reply }))
     }
 
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Retry))
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.operate(which, Deed::Retry { age }))
     }
 
     fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {

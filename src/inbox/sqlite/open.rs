@@ -63,7 +63,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
-        Whose::New => {
+        Whose::New | Whose::Older => {
             durably(&writer, path)?;
             schema::create(&writer).map_err(failed)?;
         }

@@ -80,6 +80,14 @@ impl Command {
         matches!(self, Self::Accept { .. })
     }
 
+    /// Bytes of the body that it brings.
+    pub(super) fn body_bytes(&self) -> usize {
+        match self {
+            Self::Accept { entry, .. } => entry.body.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether nobody waits for what would only be in the way then: a delivery whose sender comes again, a lease that nobody holds.
     /// What is settled is settled, whoever has gone.
     pub(super) fn is_given_up(&self) -> bool {

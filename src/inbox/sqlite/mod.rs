@@ -12,6 +12,7 @@ mod operate;
 mod options;
 mod place;
 mod read;
+mod reserve;
 mod row;
 mod schema;
 mod settle;
@@ -94,13 +95,14 @@ impl SqliteEngine {
             },
         )?;
         let (commands, asked) = channel();
-        let (settings, told, place) = (options.clone(), Arc::clone(&shared), opened.place);
+        let (settings, told) = (options.clone(), Arc::clone(&shared));
+        let (place, reserve) = (opened.place, opened.reserve);
         start(
             path,
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(connection, &settings, place, told)?;
+                let mut writer = Writer::prepare(connection, &settings, place, reserve, told)?;
                 ready();
                 writer.run(&asked);
                 // The last to close moves the log into the file, and of two that close at once neither is the last.

@@ -24,8 +24,8 @@ impl Subject {
 
 pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(subject: Subject) {
     // Its process died, it failed, or its end was a dead letter that an operator makes due.
-    let asks: [(&str, fn(usize) -> Ask); 2] = [("", ask), ("_serial", serial)];
-    for (name, ask) in asks {
+    for name in ["", "_serial"] {
+        let ask = if name.is_empty() { ask } else { serial };
         let [died, failed, dead_letter] =
             ["died", "failed", "dead"].map(|end| format!("{end}{name}"));
         subject.accept(&entry_of(&died, &died)).await;

@@ -151,7 +151,10 @@ async fn accept(inbox: &Inbox, id: &str) -> Accepted {
 
 async fn state(inbox: &Inbox, id: &str) -> (EntryState, String) {
     let which = Selection::all().event_id(id);
-    let listed = inbox.list(which, Page::first(2)).await.unwrap().remove(0);
+    let mut listed = inbox.list(which, Page::first(2)).await.unwrap();
+    // Done so late, its id is forgotten at once.
+    assert!(!listed.is_empty(), "{id} was run");
+    let listed = listed.remove(0);
     (listed.state, listed.last_error.unwrap_or_default())
 }
 

@@ -26,7 +26,7 @@ use hookgate::{Delivery, EventData, FailureReason, MemoryStore, PostgresError, R
 use serde::Deserialize;
 use tokio_postgres::NoTls;
 
-/// As long as the receiver remembers by default.
+/// As long as the receiver remembers by default. With an inbox, its workers are told the same: `Workers::claim_retention(RETAIN)`.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 
 #[derive(Deserialize)]

@@ -18,10 +18,12 @@
 //! - An entry in `except` runs, and its row with it, whatever the engine says of its state and its lease.
 //! - `Selection` without a state means all the states that the call is for; with another state it means none.
 //! - A time without end is none that overflows.
+//! - An entry's age counts from its first lease on, whatever became of that lease; without a lease it has none.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
 
 mod accept;
+mod age;
 mod lease;
 mod operator;
 mod rows;
@@ -37,7 +39,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::durable::Inbox;
-use super::engine::{Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection};
+use super::engine::{
+    Age, Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection, TOO_OLD,
+};
 use super::entry::Entry;
 use super::line::one_line;
 use super::sink::Accepted;
@@ -93,6 +97,11 @@ fn all() -> Vec<(&'static str, Test)> {
         lease::an_excepted_entry_is_left_alone_where_it_waits,
         lease::the_time_of_the_next_one_is_told,
         lease::times_without_end_are_no_fault,
+        age::an_entry_that_may_have_run_is_not_run_when_it_is_too_old,
+        age::an_entry_that_was_never_leased_is_run_however_old_it_is,
+        age::a_try_that_was_given_back_may_have_run,
+        age::an_operators_word_runs_an_entry_that_is_too_old,
+        age::entries_that_are_too_old_keep_no_others_from_their_turn,
         settle::a_settlement_can_be_repeated,
         settle::a_settlement_needs_its_token,
         settle::a_failed_try_waits_and_keeps_its_error,
@@ -207,6 +216,12 @@ impl Subject {
         self.engine.renew(job.id, job.token, lease).await.unwrap()
     }
 
+    /// As an operator does who says nothing of their age.
+    async fn due_again(&self, which: Selection) -> u64 {
+        let retried = self.engine.retry(which, Age::SinceFirstLease);
+        retried.await.unwrap()
+    }
+
     async fn list(&self, which: Selection) -> Vec<Listed> {
         let page = Page {
             after: None,
@@ -266,6 +281,7 @@ fn ask(most: usize) -> Ask {
         most,
         lease: LONG,
         max_tries: 1_000,
+        run_within: None,
         serial_by_row: false,
         except: Vec::new(),
     }

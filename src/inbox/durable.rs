@@ -43,10 +43,11 @@ use crate::error::InboxError;
 ///   refused where it can be told, and never sound: SQLite's locks and shared memory don't hold there. For several machines there is
 ///   PostgreSQL.
 /// - **Full, locked, broken, moved away**: the delivery is answered 503, and the sender comes again. What comes after is taken again, without
-///   a restart, as soon as it can be.
+///   a restart, as soon as it can be. On a full disk what was accepted is worked off, with 16 MiB that are kept for it beside the file.
 /// - **Size.** Some 350 bytes for an event that waits or is dead, and its body; some 250 for an id that is remembered: 48 hours of 10 events a second
 ///   are 1.7 million ids, or 430 MB. Room that was given back is used again, and the file shrinks only by SQLite's `VACUUM`. Beside it are
-///   `-wal`, some 4 MB and after a burst up to 64 MB, and `-shm`; both belong to it, and must not be deleted or left behind. Where `-wal` was
+///   `-wal`, some 4 MB and after a burst up to 64 MB, and `-shm`; both belong to it, and must not be deleted or left behind. `-reserve`, 16 MiB, holds
+///   nothing; deliveries are accepted only while it is whole. Where `-wal` was
 ///   deleted nothing more is acknowledged until a restart, which saves what was, unless it is a `kill -9`.
 /// - **Backup** by SQLite itself, while it is in use: `VACUUM INTO 'backup.db'`, or `.backup` of its shell. Never by `cp`, which copies a
 ///   moment that never was. A backup that is put back holds what was handled since once more.

@@ -50,7 +50,8 @@ impl FromStr for EntryId {
 ///    └────────────────────────── retry ────────────────────────┘
 /// ```
 ///
-/// A try is counted when it is leased, so that an event whose handler kills the process comes to an end as well. Each call is one
+/// A try is counted when it is leased, so that an event whose handler kills the process comes to an end as well. When an entry is first
+/// leased is written down with it: from then on its effect may be there. Each call is one
 /// indivisible and durable step. Renewal and settlement carry the lease's token; with another one they are `Lost` and change nothing;
 /// repeated with the same one after a lost reply, they are `Held`. Time is the engine's own. An error or a reason is a line that is kept as
 /// it comes.
@@ -73,7 +74,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 
     /// Makes entries that wait or are dead due now, with all their tries before them. Says how many.
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64>;
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64>;
 
     /// Makes entries that wait dead letters. Says how many.
     fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
@@ -100,6 +101,9 @@ pub(crate) struct Ask {
     pub(crate) lease: Duration,
     /// An entry whose lease ended on its last try becomes a dead letter instead.
     pub(crate) max_tries: u32,
+    /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may be there, and the claim
+    /// of it forgotten. So does one whose first lease lies ahead by more than [`CLOCK_LEAP`], as its age is not known. `None`: however old.
+    pub(crate) run_within: Option<Duration>,
     /// None of a row that another lease runs on, and no two of one row.
     pub(crate) serial_by_row: bool,
     /// Those that run in this process, whatever the engine's clock says of their leases.
@@ -111,8 +115,23 @@ pub(crate) struct Batch {
     pub(crate) jobs: Vec<Job>,
     /// How long until another entry is due, as far as known now.
     pub(crate) next_in: Option<Duration>,
-    /// Became dead letters, since the lease of their last try ended without a settlement.
+    /// Became dead letters: the lease of their last try ended without a settlement, or their first lease began too long ago.
     pub(crate) buried: Vec<Listed>,
+}
+
+/// A clock may be set by so much, forward or back, and no claim is forgotten before its entry is too old to be run.
+pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
+
+/// The last error of an entry that is too old to be run without an operator's word.
+pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";
+
+/// Which age of an entry counts when an operator makes it due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// From its first lease on, as before.
+    SinceFirstLease,
+    /// None: it is run as if it had never been leased.
+    Forgotten,
 }
 
 /// A leased entry.

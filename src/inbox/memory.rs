@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::engine::{
-    Ask, BURIED, Batch, End, Engine, EntryId, EntryState, InboxStats, Job, Listed, PURGED, Page,
-    RETRIED, Selection,
+    Age, Ask, BURIED, Batch, CLOCK_LEAP, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
+    PURGED, Page, RETRIED, Selection, TOO_OLD,
 };
 use super::entry::Entry;
 use super::sink::Accepted;
@@ -128,6 +128,7 @@ impl Engine for MemoryEngine {
                 tries: 0,
                 retain,
                 accepted: now,
+                first_leased: None,
                 until: now,
                 token: None,
                 settled: None,
@@ -167,6 +168,13 @@ impl Engine for MemoryEngine {
                 if batch.jobs.len() >= ask.most
                     || (ask.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
                 {
+                    continue;
+                }
+                let first = *row.first_leased.get_or_insert(now);
+                let is_too_old = |within| first + within < now || first > now + CLOCK_LEAP;
+                if ask.run_within.is_some_and(is_too_old) {
+                    row.bury(TOO_OLD);
+                    batch.buried.push(row.listed(id));
                     continue;
                 }
                 row.state = EntryState::Running;
@@ -262,7 +270,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
         self.call("retry", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
@@ -271,6 +279,9 @@ impl Engine for MemoryEngine {
                     row.state = EntryState::Queued;
                     row.until = now;
                     row.tries = 0;
+                    if age == Age::Forgotten {
+                        row.first_leased = None;
+                    }
                     count += 1;
                 }
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::durable::Inbox;
-use super::engine::{EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Age, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::line::one_line;
 use crate::clock::UnixSeconds;
@@ -31,12 +31,29 @@ impl Inbox {
     }
 
     /// Makes entries that wait and dead letters due now, with all their tries before them. Leaves those that run or are done alone. Says
-    /// how many it were.
+    /// how many entries it made due.
+    ///
+    /// Workers do not run an entry whose first run began longer ago than claims are kept
+    /// ([`Workers::claim_retention`](super::Workers::claim_retention)): it becomes a dead letter again, and its last error says so.
     ///
     /// # Errors
     /// Entries of which it is not said may be due as well: to ask again is safe.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
-        self.engine.retry(which).await
+        self.engine.retry(which, Age::SinceFirstLease).await
+    }
+
+    /// As [`retry`](Self::retry), and workers run the entries however long ago their first run began, as if each had never been run.
+    ///
+    /// **The effect may happen twice.** An earlier run may have committed its effect without the inbox being told, and the claim that
+    /// would show it may be forgotten by now. Look first whether the effect is there.
+    ///
+    /// # Errors
+    /// As [`retry`](Self::retry).
+    pub async fn retry_even_if_older_than_claims(
+        &self,
+        which: Selection,
+    ) -> Result<u64, StoreError> {
+        self.engine.retry(which, Age::Forgotten).await
     }
 
     /// Makes entries that wait dead letters, with this reason in the place of their last error: one line, at most

@@ -79,7 +79,7 @@ pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
 /// schema has another, so that the effects of one are no duplicate to the other.
 ///
 /// One statement, one round trip, without a prepared one, and it never waits for another transaction. `retain` is how long the event is
-/// remembered; take the receiver's own retention, or longer. The claim goes with the transaction, also with a savepoint that is rolled back.
+/// remembered; take the receiver's own retention, or longer, and pass the same to an inbox's workers as their `claim_retention`. The claim goes with the transaction, also with a savepoint that is rolled back.
 ///
 /// The module's page has [an example](super#exactly-once) and what the isolation levels make of it. A transaction of the crate
 /// `deadpool-postgres` is passed as `&*transaction`.

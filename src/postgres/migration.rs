@@ -40,6 +40,8 @@ pub const MIGRATIONS: &[Migration] = &[
     crate::inbox::POSTGRES_MIGRATIONS[0],
     #[cfg(feature = "inbox")]
     crate::inbox::POSTGRES_MIGRATIONS[1],
+    #[cfg(feature = "inbox")]
+    crate::inbox::POSTGRES_MIGRATIONS[2],
 ];
 
 /// Where the steps that were run are written down.

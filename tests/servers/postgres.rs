@@ -1,5 +1,6 @@
 //! Claims on PostgreSQL, and claims inside a transaction.
 
+mod age;
 mod clock;
 mod exactly_once;
 mod faults;

@@ -4,6 +4,7 @@ mod clock;
 mod crash;
 mod durable;
 mod faults;
+mod full;
 mod opening;
 mod two_processes;
 

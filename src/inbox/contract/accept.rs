@@ -191,6 +191,6 @@ pub(super) async fn whoever_waits_for_work_hears_of_it(subject: Subject) {
     tokio::time::sleep(Duration::from_millis(200)).await;
     heard.set(subject.engine.changed().notified());
     heard.as_mut().enable();
-    assert_eq!(subject.engine.retry(of("evt_1")).await.unwrap(), 1);
+    assert_eq!(subject.due_again(of("evt_1")).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());
 }

@@ -102,12 +102,12 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     subject.of_each_state().await;
     // Neither what runs, nor what is done.
     for state in [EntryState::Running, EntryState::Done] {
-        let retried = subject.engine.retry(in_state(state)).await.unwrap();
+        let retried = subject.due_again(in_state(state)).await;
         assert_eq!(retried, 0, "{state:?}");
     }
-    assert_eq!(subject.engine.retry(of("dead")).await.unwrap(), 1);
+    assert_eq!(subject.due_again(of("dead")).await, 1);
     let failed = subject.listed("failed").await.id;
-    assert_eq!(subject.engine.retry(by(failed)).await.unwrap(), 1);
+    assert_eq!(subject.due_again(by(failed)).await, 1);
     assert_eq!(subject.listed("dead").await.tries, 0);
     let mut jobs = subject.lease(ask(9)).await.jobs;
     jobs.sort_by(|a, b| a.entry.event_id.cmp(&b.entry.event_id));
@@ -121,14 +121,7 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     for job in &jobs {
         subject.settle(job, dead()).await;
     }
-    assert_eq!(
-        subject
-            .engine
-            .retry(in_state(EntryState::Dead))
-            .await
-            .unwrap(),
-        3
-    );
+    assert_eq!(subject.due_again(in_state(EntryState::Dead)).await, 3);
     // A holder from before has nothing to say any more.
     assert_eq!(subject.lease(ask(9)).await.jobs.len(), 3);
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Lost);
@@ -151,7 +144,7 @@ pub(super) async fn what_waits_is_buried(subject: Subject) {
         assert_eq!(listed.last_error.unwrap(), "by hand");
     }
     assert!(subject.lease(ask(9)).await.jobs.is_empty());
-    assert_eq!(subject.engine.retry(of("queued")).await.unwrap(), 1);
+    assert_eq!(subject.due_again(of("queued")).await, 1);
     assert_eq!(subject.one().await.entry.event_id, "queued");
 }
 

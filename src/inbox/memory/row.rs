@@ -17,6 +17,7 @@ pub(super) struct Row {
     pub(super) tries: u32,
     pub(super) retain: Duration,
     pub(super) accepted: Duration,
+    pub(super) first_leased: Option<Duration>,
     /// When it is due, when its lease ends, or when it is forgotten.
     pub(super) until: Duration,
     pub(super) token: Option<ClaimToken>,

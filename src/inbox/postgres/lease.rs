@@ -11,7 +11,7 @@ use super::schema::{ENTRY, LISTED, RUNNING};
 use super::{at_most, seconds};
 use crate::dedupe::ClaimToken;
 use crate::error::StoreError;
-use crate::inbox::engine::{Ask, Batch, EntryId, Job};
+use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, TOO_OLD};
 use crate::postgres::Postgres;
 
 /// Longer than the server's own limit of 5 s for a statement, so that it is the server that gives up, and undoes it: a lease whose answer
@@ -23,25 +23,44 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// By the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
 pub(super) fn due(besides: &str) -> String {
     format!(
-        "SELECT i.id, i.due_at, i.row_key, i.state = 1 AND i.tries >= $3 AS is_last FROM hookgate_inbox i
+        "SELECT i.id, i.due_at, i.row_key, {} AS dead_for FROM hookgate_inbox i
   WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2) {besides}
-  ORDER BY i.due_at, i.id LIMIT $1 FOR UPDATE OF i SKIP LOCKED"
+  ORDER BY i.due_at, i.id LIMIT $1 FOR UPDATE OF i SKIP LOCKED",
+        *DEAD_FOR
     )
 }
 
-/// What a lease does with the entries of `due`: an entry whose last try's lease has ended becomes a dead letter.
+/// When an entry `i` was first leased, or null. A process of an older version counts tries and writes no such time: of those entries it is
+/// known that they were accepted before.
+pub(super) const FIRST: &str =
+    "coalesce(i.first_leased_at, CASE WHEN i.tries > 0 THEN i.accepted_at END)";
+
+/// Why an entry `i` becomes a dead letter where it would be leased, or null. Parameters 3 and 5 are the most tries, and how long ago its
+/// first lease may have begun, or null.
+pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "CASE WHEN i.state = 1 AND i.tries >= $3 THEN 'The lease of the last try ended without a result.'
+  WHEN $5 IS NOT NULL AND {FIRST} NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
+    AND statement_timestamp() + {} * interval '1 second' THEN '{TOO_OLD}' END",
+        CLOCK_LEAP.as_secs()
+    )
+});
+
+/// What a lease does with the entries of `due`.
 ///
-/// Parameters 5 and 6 are the token and the lease.
-pub(super) const TAKEN: &str =
-"UPDATE hookgate_inbox i SET
-  state = CASE WHEN due.is_last THEN 3 ELSE 1 END,
-  tries = CASE WHEN due.is_last THEN i.tries ELSE i.tries + 1 END,
-  token = CASE WHEN due.is_last THEN NULL ELSE $5 END,
-  due_at = CASE WHEN due.is_last THEN i.due_at ELSE clock_timestamp() + $6 * interval '1 second' END,
-  last_error = CASE WHEN due.is_last
-    THEN concat_ws(' Before: ', 'The lease of the last try ended without a result.', left(i.last_error, 4000))
-    ELSE i.last_error END
-FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due";
+/// Parameters 6 and 7 are the token and the lease.
+pub(super) static TAKEN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE hookgate_inbox i SET
+  state = CASE WHEN dead_for IS NULL THEN 1 ELSE 3 END,
+  tries = CASE WHEN dead_for IS NULL THEN i.tries + 1 ELSE i.tries END,
+  token = CASE WHEN dead_for IS NULL THEN $6 END,
+  due_at = CASE WHEN dead_for IS NULL THEN clock_timestamp() + $7 * interval '1 second' ELSE i.due_at END,
+  first_leased_at = coalesce({FIRST}, CASE WHEN dead_for IS NULL THEN clock_timestamp() END),
+  last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws(' Before: ', dead_for, left(i.last_error, 4000)) END
+FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due"
+    )
+});
 
 /// What is read of those that were taken.
 pub(super) fn columns() -> String {
@@ -55,20 +74,22 @@ pub(super) const NEXT: &str = "SELECT extract(epoch FROM min(due_at) - clock_tim
   WHERE namespace = $4 AND state < 2 AND due_at > statement_timestamp() AND id <> ALL ($2)";
 
 /// Of what the statements of a lease are asked with.
-pub(super) const TYPES: [Type; 6] = [
+pub(super) const TYPES: [Type; 7] = [
     Type::INT8,
     Type::INT8_ARRAY,
     Type::INT4,
     Type::TEXT,
+    Type::FLOAT8,
     Type::BYTEA,
     Type::FLOAT8,
 ];
 
 pub(super) static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "WITH due AS MATERIALIZED ({}), taken AS ({TAKEN}), next AS ({NEXT})
+        "WITH due AS MATERIALIZED ({}), taken AS ({}), next AS ({NEXT})
 SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
         due(""),
+        *TAKEN,
         columns()
     )
 });
@@ -86,6 +107,7 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
                 &asked.except,
                 &asked.max_tries,
                 &name,
+                &asked.run_within,
                 &asked.token.as_bytes().as_slice(),
                 &asked.lease,
             ],
@@ -106,6 +128,7 @@ pub(super) struct Asked {
     pub(super) most: i64,
     pub(super) except: Vec<i64>,
     pub(super) max_tries: i32,
+    pub(super) run_within: Option<f64>,
     /// One for the whole batch: with the entry's number it is one lease's.
     pub(super) token: ClaimToken,
     pub(super) lease: f64,
@@ -117,6 +140,7 @@ impl Asked {
             most: at_most(ask.most),
             except: ask.except.iter().map(|id| id.0).collect(),
             max_tries: i32::try_from(ask.max_tries).unwrap_or(i32::MAX),
+            run_within: ask.run_within.map(seconds),
             token: ClaimToken::new(&[]),
             lease: seconds(ask.lease),
         }

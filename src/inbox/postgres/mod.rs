@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use self::clean::Cleaner;
 use self::notify::Wire;
 use super::durable::Inbox;
-use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -198,9 +198,9 @@ impl Engine for Table {
         StoreFuture::boxed(operate::show(self, id))
     }
 
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
-            let retried = operate::retry(self, which).await?;
+            let retried = operate::retry(self, which, age).await?;
             self.wire.tell();
             Ok(retried)
         })

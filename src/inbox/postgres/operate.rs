@@ -5,13 +5,13 @@ use std::time::Duration;
 use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
 
-use super::lease::time;
+use super::lease::{FIRST, time};
 use super::row::{column, entry, listed, unsigned};
 use super::schema::{ENTRY, LISTED};
 use super::{at_most, seconds};
 use crate::error::StoreError;
 use crate::inbox::engine::{
-    BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
+    Age, BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
 };
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
@@ -124,11 +124,20 @@ pub(super) async fn show(
     }
 }
 
-pub(super) const RETRY: &str = "UPDATE hookgate_inbox i
-SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp() FROM chosen WHERE i.id = chosen.id";
+/// Makes what is chosen due; `first` is when it was first leased, from then on.
+pub(super) fn retry_as(first: &str) -> String {
+    format!(
+        "UPDATE hookgate_inbox i
+SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp(), first_leased_at = {first} FROM chosen WHERE i.id = chosen.id"
+    )
+}
 
-pub(super) async fn retry(table: &Table, which: Selection) -> Result<u64, StoreError> {
-    in_chunks(table, &which, RETRIED, RETRY, None).await
+pub(super) async fn retry(table: &Table, which: Selection, age: Age) -> Result<u64, StoreError> {
+    let first = match age {
+        Age::SinceFirstLease => FIRST,
+        Age::Forgotten => "NULL",
+    };
+    in_chunks(table, &which, RETRIED, &retry_as(first), None).await
 }
 
 pub(super) async fn bury(table: &Table, which: Selection, why: String) -> Result<u64, StoreError> {

@@ -57,7 +57,14 @@ ALTER TABLE hookgate_inbox DROP CONSTRAINT IF EXISTS hookgate_inbox_key;
 DROP INDEX IF EXISTS hookgate_inbox_pending, hookgate_inbox_done, hookgate_inbox_dead",
 };
 
-pub(crate) const MIGRATIONS: [Migration; 2] = [TABLE, NAMES];
+/// When an entry was first leased: from then on its effect may be there. Null of one that never was, and of one that a process of an
+/// older version has leased.
+const FIRST_LEASE: Migration = Migration {
+    name: "inbox-first-lease-1",
+    sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
+};
+
+pub(crate) const MIGRATIONS: [Migration; 3] = [TABLE, NAMES, FIRST_LEASE];
 
 pub(super) const QUEUED: i16 = 0;
 pub(super) const RUNNING: i16 = 1;

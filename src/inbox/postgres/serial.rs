@@ -14,7 +14,7 @@ use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
-use super::lease::{Asked, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
+use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
 use super::row::column;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
@@ -25,20 +25,21 @@ const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
     WHERE r.namespace = $4 AND r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
   OR i.row_key = ANY (ARRAY (SELECT r.row_key FROM hookgate_inbox r WHERE r.id = ANY ($2) AND r.row_key IS NOT NULL)))";
 
-/// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry whose last try is over needs none.
+/// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry that becomes a dead letter needs none.
 pub(super) static CANDIDATES: LazyLock<String> = LazyLock::new(|| {
     let due = due(&format!(
-        "AND (i.row_key IS NULL OR i.state = 1 AND i.tries >= $3 OR NOT {ROW_RUNS})"
+        "AND (i.row_key IS NULL OR {} IS NOT NULL OR NOT {ROW_RUNS})",
+        *DEAD_FOR
     ));
     format!(
         "WITH due AS MATERIALIZED ({due}),
 firsts AS MATERIALIZED (
-  SELECT DISTINCT ON (CASE WHEN is_last OR row_key IS NULL THEN id END, CASE WHEN NOT is_last THEN row_key END) *
-  FROM due ORDER BY CASE WHEN is_last OR row_key IS NULL THEN id END, CASE WHEN NOT is_last THEN row_key END, due_at, id
+  SELECT DISTINCT ON (CASE WHEN dead_for IS NOT NULL OR row_key IS NULL THEN id END, CASE WHEN dead_for IS NULL THEN row_key END) *
+  FROM due ORDER BY CASE WHEN dead_for IS NOT NULL OR row_key IS NULL THEN id END, CASE WHEN dead_for IS NULL THEN row_key END, due_at, id
 ),
 next AS ({NEXT})
 SELECT next.next_in, firsts.id, (SELECT count(*) FROM due) AS looked_at
-FROM next LEFT JOIN firsts ON is_last OR row_key IS NULL
+FROM next LEFT JOIN firsts ON dead_for IS NOT NULL OR row_key IS NULL
   OR pg_try_advisory_xact_lock({LOCKS}, ('x' || encode(substring(row_key FROM 1 FOR 4), 'hex'))::bit(32)::integer)"
     )
 });
@@ -50,12 +51,14 @@ const LOCKS: i32 = 0x686f_6f6b;
 static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH due AS MATERIALIZED (
-  SELECT i.id, i.due_at, i.state = 1 AND i.tries >= $3 AS is_last FROM hookgate_inbox i
+  SELECT i.id, i.due_at, {dead_for} AS dead_for FROM hookgate_inbox i
   WHERE i.id = ANY ($1) AND i.state < 2
-    AND (i.row_key IS NULL OR i.state = 1 AND i.tries >= $3 OR NOT {ROW_RUNS})
-), taken AS ({TAKEN})
+    AND (i.row_key IS NULL OR {dead_for} IS NOT NULL OR NOT {ROW_RUNS})
+), taken AS ({})
 SELECT {} FROM taken ORDER BY was_due, id",
-        columns()
+        *TAKEN,
+        columns(),
+        dead_for = *DEAD_FOR
     )
 });
 
@@ -78,14 +81,19 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     let client = postgres.client_within(PATIENCE).await?;
     let (first, second) = {
         let mut types = TYPES;
-        let first = client.prepare_typed_cached(&CANDIDATES, &types[..4]).await;
+        let first = client.prepare_typed_cached(&CANDIDATES, &types[..5]).await;
         types[0] = Type::INT8_ARRAY;
         let second = client.prepare_typed_cached(&LEASE, &types).await;
         (first.map_err(store_error)?, second.map_err(store_error)?)
     };
     // Each pair is sent at once and answered together: two round trips in all.
-    let parameters: [&(dyn ToSql + Sync); 4] =
-        [&asked.most, &asked.except, &asked.max_tries, &name];
+    let parameters: [&(dyn ToSql + Sync); 5] = [
+        &asked.most,
+        &asked.except,
+        &asked.max_tries,
+        &name,
+        &asked.run_within,
+    ];
     let (begun, found) = at_once(
         client.batch_execute(BEGIN),
         client.query(&first, &parameters),
@@ -103,11 +111,12 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
         client.batch_execute("COMMIT").await.map_err(store_error)?;
     } else {
         let token = asked.token.as_bytes().as_slice();
-        let parameters: [&(dyn ToSql + Sync); 6] = [
+        let parameters: [&(dyn ToSql + Sync); 7] = [
             &ids,
             &asked.except,
             &asked.max_tries,
             &name,
+            &asked.run_within,
             &token,
             &asked.lease,
         ];

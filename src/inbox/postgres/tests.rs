@@ -83,6 +83,7 @@ fn ask(most: usize, serial_by_row: bool) -> Ask {
         most,
         lease: Duration::from_secs(600),
         max_tries: 10,
+        run_within: None,
         serial_by_row,
         except: Vec::new(),
     }
@@ -201,6 +202,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
         &Vec::<i64>::new(),
         &10_i32,
         &"default",
+        &Some(165_000.0),
         &[0_u8; 16].as_slice(),
         &1.0,
     ];
@@ -244,7 +246,8 @@ async fn a_command_reads_no_more_than_it_changes() {
         (EntryState::Queued, "hookgate_inbox_pending"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
-        let statement = operate::chunk(&Selection::all().state(state), operate::RETRY);
+        let retry = operate::retry_as(lease::FIRST);
+        let statement = operate::chunk(&Selection::all().state(state), &retry);
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");
     }
@@ -268,4 +271,33 @@ async fn plan(
     let read: String = read.chars().take_while(char::is_ascii_digit).collect();
     assert!(read.parse::<u32>().unwrap() < pages, "{plan}");
     plan
+}
+
+/// What a process of the first version has leased was accepted before, and may have run.
+#[tokio::test]
+async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "older").await;
+    let client = connect(&config).await;
+    fill(&client, 2, 1).await;
+    for statement in [
+        "ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at",
+        "DELETE FROM hookgate_migrations WHERE name = 'inbox-2'",
+        "UPDATE hookgate_inbox SET accepted_at = now() - interval '2 days'",
+        "UPDATE hookgate_inbox SET tries = 1, token = 'x' WHERE event_id = 'evt_1_1'",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    migrate(&client).await.unwrap();
+    let table = Table::new(Postgres::new(config, NoTls));
+    let within = Ask {
+        run_within: Some(Duration::from_secs(86_400)),
+        ..ask(9, false)
+    };
+    let batch = table.lease(within).await.unwrap();
+    let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
+    assert_eq!(events, ["evt_1_2"]);
+    assert_eq!(batch.buried[0].event_id.as_str(), "evt_1_1");
 }

@@ -38,13 +38,7 @@ impl<'c> Accepting<'c> {
         if self.insert(entry, retain, now)? {
             return Ok(Accepted::New);
         }
-        let known = self
-            .known
-            .query_row(params![entry.key.as_bytes(), now], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            });
-        if let Some((id, digest, is_over)) = known.optional()? {
-            let (id, digest, is_over): (i64, i64, bool) = (id, digest, is_over);
+        if let Some((id, digest, is_over)) = self.find(entry, now)? {
             if !is_over {
                 let same_body = digest.cast_unsigned() == entry.digest;
                 return Ok(Accepted::Duplicate { same_body });
@@ -54,6 +48,21 @@ impl<'c> Accepting<'c> {
         }
         self.insert(entry, retain, now)?;
         Ok(Accepted::New)
+    }
+
+    /// Whether it is stored, and so takes no room.
+    pub(super) fn is_known(&mut self, entry: &Entry, now: i64) -> Result<bool> {
+        let found = self.find(entry, now)?;
+        Ok(found.is_some_and(|(_, _, is_over)| !is_over))
+    }
+
+    /// The entry of this key, with its digest, and whether its retention is over.
+    fn find(&mut self, entry: &Entry, now: i64) -> Result<Option<(i64, i64, bool)>> {
+        self.known
+            .query_row(params![entry.key.as_bytes(), now], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()
     }
 
     fn insert(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<bool> {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::fault::Fault;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::inbox::engine::{Ask, BURIED, Batch, End, EntryId, EntryState, PURGED, RETRIED};
+use crate::inbox::engine::{Age, Ask, BURIED, Batch, End, EntryId, EntryState, PURGED, RETRIED};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 
@@ -51,7 +51,7 @@ pub(super) enum Command {
 
 /// What an operator does to entries.
 pub(super) enum Deed {
-    Retry,
+    Retry { age: Age },
     Bury { reason: String },
     Purge,
 }
@@ -60,7 +60,7 @@ impl Deed {
     /// Where entries stand that it can be done to.
     pub(super) fn states(&self) -> &'static [EntryState] {
         match self {
-            Self::Retry => RETRIED,
+            Self::Retry { .. } => RETRIED,
             Self::Bury { .. } => BURIED,
             Self::Purge => PURGED,
         }
@@ -78,6 +78,14 @@ pub(super) enum Answer {
 impl Command {
     pub(super) fn is_accept(&self) -> bool {
         matches!(self, Self::Accept { .. })
+    }
+
+    /// Bytes of the body that it brings.
+    pub(super) fn body_bytes(&self) -> usize {
+        match self {
+            Self::Accept { entry, .. } => entry.body.len(),
+            _ => 0,
+        }
     }
 
     /// Whether nobody waits for what would only be in the way then: a delivery whose sender comes again, a lease that nobody holds.

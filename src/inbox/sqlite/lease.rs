@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::row::{self, ENTRY, LISTED};
-use super::units::{duration, millis, narrow};
-use crate::dedupe::ClaimToken;
-use crate::inbox::engine::{Ask, Batch, EntryId, Job, Listed};
+use super::row::{self, LISTED};
+use super::take::Taking;
+use super::units::{duration, narrow};
+use crate::inbox::engine::{Ask, Batch, Listed, TOO_OLD};
 use crate::inbox::entry::UNREADABLE;
 
 /// How many entries that can't run now are looked at with one call, and how many die with it, so that no call keeps others waiting.
@@ -29,8 +29,7 @@ pub(super) struct Leasing<'c> {
     without_row: Statement<'c>,
     next_queued: Statement<'c>,
     next_ended: Statement<'c>,
-    lease: Statement<'c>,
-    entry: Statement<'c>,
+    taking: Taking<'c>,
     bury: Statement<'c>,
     listed: Statement<'c>,
     /// Where the search by rows goes on the next time, so that each row has its turn.
@@ -79,12 +78,7 @@ impl<'c> Leasing<'c> {
             next_ended: prepare(
                 "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
             )?,
-            lease: prepare(
-                "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3 WHERE id = ?1",
-            )?,
-            entry: prepare(&format!(
-                "SELECT tries, accepted_at, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
-            ))?,
+            taking: Taking::prepare(connection)?,
             bury: prepare(
                 "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
             )?,
@@ -110,13 +104,17 @@ impl<'c> Leasing<'c> {
             let mut taken = HashSet::new();
             candidates.retain(|candidate| candidate.row.is_none_or(|row| taken.insert(row)));
         }
-        let more_now = candidates.len() > ask.most;
+        let mut more_now = candidates.len() > ask.most;
         candidates.truncate(ask.most);
 
         let mut jobs = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            match self.take(candidate.id, ask.lease, now) {
-                Ok(job) => jobs.push(job),
+            match self.taking.take(candidate.id, ask, now) {
+                Ok(Some(job)) => jobs.push(job),
+                Ok(None) => {
+                    self.bury(candidate.id, now, TOO_OLD, &mut buried)?;
+                    more_now = true;
+                }
                 // It must not keep the others from their turn, which it would each time.
                 Err(error) if row::is_unreadable(&error) => {
                     self.bury(candidate.id, now, UNREADABLE, &mut buried)?;
@@ -310,22 +308,6 @@ impl<'c> Leasing<'c> {
             }
         }
         Ok(())
-    }
-
-    fn take(&mut self, id: i64, lease: Duration, now: i64) -> Result<Job> {
-        let token = ClaimToken::new(b"");
-        self.lease
-            .execute(params![id, token.as_bytes(), now, millis(lease)])?;
-        self.entry.query_row([id], |row| {
-            let (tries, accepted_at): (i64, i64) = (row.get(0)?, row.get(1)?);
-            Ok(Job {
-                id: EntryId(id),
-                token,
-                tries: narrow(tries),
-                waited: duration(now.saturating_sub(accepted_at)),
-                entry: row::entry(row, 2)?,
-            })
-        })
     }
 
     /// Until the next entry is due, or the next lease of somebody else ends.

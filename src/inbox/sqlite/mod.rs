@@ -12,9 +12,11 @@ mod operate;
 mod options;
 mod place;
 mod read;
+mod reserve;
 mod row;
 mod schema;
 mod settle;
+mod take;
 mod units;
 mod upkeep;
 mod writer;
@@ -38,7 +40,7 @@ use self::command::{Command, Deed, Reply, Seat};
 use self::fault::{Fault, ended};
 use self::read::{Question, Reader};
 use self::writer::Writer;
-use super::engine::{Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -94,13 +96,14 @@ impl SqliteEngine {
             },
         )?;
         let (commands, asked) = channel();
-        let (settings, told, place) = (options.clone(), Arc::clone(&shared), opened.place);
+        let (settings, told) = (options.clone(), Arc::clone(&shared));
+        let (place, reserve) = (opened.place, opened.reserve);
         start(
             path,
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(connection, &settings, place, told)?;
+                let mut writer = Writer::prepare(connection, &settings, place, reserve, told)?;
                 ready();
                 writer.run(&asked);
                 // The last to close moves the log into the file, and of two that close at once neither is the last.
@@ -259,8 +262,8 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.question(move |reply| Question::Show { id, reply }))
     }
 
-    fn retry(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Retry))
+    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.operate(which, Deed::Retry { age }))
     }
 
     fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 use super::options::InboxOptions;
 use super::place::{Place, find};
+use super::reserve::Reserve;
 use super::schema::{self, Whose};
 use crate::error::{InboxError, InboxErrorKind};
 
@@ -28,6 +29,7 @@ pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
     pub(super) place: Place,
+    pub(super) reserve: Reserve,
 }
 
 /// Opens the file, and makes it an inbox where it is empty.
@@ -41,8 +43,40 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
         return Err(error.caused_by(format!("it is {}", rusqlite::version())));
     }
     let file = find(path, options.create)?;
+    let mut reserve = Reserve::of(&file);
+    let opened = match open_file(&file, path, options) {
+        // SQLite does not say of each file that it was for want of room that it could not be made.
+        Err(error) if may_be_for_room(error.kind()) && reserve.release() => {
+            open_file(&file, path, options)
+        }
+        opened => opened,
+    };
+    let (writer, reader) = opened?;
+    if options.create {
+        // Without it nothing is accepted until there is room, and what is there is worked off.
+        reserve.is_whole();
+    }
+    Ok(Opened {
+        writer,
+        reader,
+        place: Place::of(file),
+        reserve,
+    })
+}
+
+fn may_be_for_room(kind: InboxErrorKind) -> bool {
+    use InboxErrorKind::{Denied, Failed, Full};
+    matches!(kind, Full | Denied | Failed)
+}
+
+/// The two connections: the first writes, the second reads.
+fn open_file(
+    file: &Path,
+    path: &Path,
+    options: &InboxOptions,
+) -> Result<(Connection, Connection), InboxError> {
     let failed = |error| refusal(path, error);
-    let writer = connect(&file, options).map_err(failed)?;
+    let writer = connect(file, options).map_err(failed)?;
     if writer.is_readonly(MAIN_DB).map_err(failed)? {
         return Err(InboxError::new(
             InboxErrorKind::Denied,
@@ -63,7 +97,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
-        Whose::New => {
+        Whose::New | Whose::Older => {
             durably(&writer, path)?;
             schema::create(&writer).map_err(failed)?;
         }
@@ -85,16 +119,12 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     }
     durably(&writer, path)?;
     flush_what_is_there(&writer).map_err(failed)?;
-    let reader = connect(&file, options).map_err(failed)?;
+    let reader = connect(file, options).map_err(failed)?;
     durably(&reader, path)?;
     reader
         .execute_batch("PRAGMA query_only = ON")
         .map_err(failed)?;
-    Ok(Opened {
-        writer,
-        reader,
-        place: Place::of(file),
-    })
+    Ok((writer, reader))
 }
 
 fn connect(file: &Path, options: &InboxOptions) -> rusqlite::Result<Connection> {
@@ -147,6 +177,15 @@ fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
 /// known without ever being flushed: so the log is copied into the file, which flushes it first.
 fn flush_what_is_there(connection: &Connection) -> rusqlite::Result<()> {
     // Where another process has it open all along, its next write flushes all that was before.
+    match copy_log(connection) {
+        // The log is flushed before the first page is copied, and it is the copies that found no room.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
+        copied => copied,
+    }
+}
+
+/// Copies the log into the file, as far as no reader is in the way.
+pub(super) fn copy_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 

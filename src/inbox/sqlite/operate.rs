@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result, Statement, params};
 
 use super::command::Deed;
 use super::units::state_number;
-use crate::inbox::engine::{EntryId, EntryState};
+use crate::inbox::engine::{Age, EntryId, EntryState};
 
 pub(super) struct Operating<'c> {
     retry: Statement<'c>,
@@ -17,7 +17,8 @@ impl<'c> Operating<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
             retry: connection.prepare(
-                "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL
+                "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL,
+                   first_leased_at = iif(?4, NULL, coalesce(first_leased_at, iif(tries > 0, accepted_at, NULL)))
                  WHERE id = ?1 AND state = ?3",
             )?,
             bury: connection.prepare(
@@ -41,7 +42,10 @@ impl<'c> Operating<'c> {
         let mut count = 0;
         for id in ids {
             count += match deed {
-                Deed::Retry => self.retry.execute(params![id.0, now, state]),
+                Deed::Retry { age } => {
+                    let is_forgotten = *age == Age::Forgotten;
+                    self.retry.execute(params![id.0, now, state, is_forgotten])
+                }
                 Deed::Bury { reason } => self.bury.execute(params![id.0, now, state, reason]),
                 Deed::Purge => self.purge.execute(params![id.0, state]),
             }? as u64;

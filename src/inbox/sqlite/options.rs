@@ -94,9 +94,10 @@ impl InboxOptions {
     }
 
     /// How many pages of 4,096 bytes the file may have: as many as the disk holds, unless told otherwise. Beyond that a delivery is
-    /// answered [`Full`](crate::StoreErrorKind::Full), until entries that are done or purged have given pages back.
+    /// answered [`Full`](crate::StoreErrorKind::Full), until entries that are done or purged have given pages back. What was accepted is
+    /// worked off all the same, and may take the file beyond, by less than 1 KB an entry: its lease and its last error.
     ///
-    /// Not counted is the file beside it that ends in `-wal`: some 4 MB, and more while somebody reads for long.
+    /// Not counted are the files beside it: `-wal` of some 4 MB, more while somebody reads for long, and `-reserve` of 16 MiB.
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.max_pages = Some(pages);
         self

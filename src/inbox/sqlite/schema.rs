@@ -5,10 +5,11 @@ use rusqlite::Connection;
 /// Says in the file's header whose it is, so that no other program's database is taken for an inbox: `hkgt`.
 pub(super) const APPLICATION: i64 = 0x686b_6774;
 /// The version of the tables below.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// `state` is that of [`State`], and `until` goes with it: when the entry is due, when its lease ends, when its id is forgotten.
-/// `since` is when `until` was set: a clock that shows less has been set back.
+/// `since` is when `until` was set: a clock that shows less has been set back. `first_leased_at` is when the entry was first leased: from
+/// then on its effect may be there.
 ///
 /// Bodies are apart from their entries, so that a lease or a failed try writes nothing of them again, and one that is done gives its
 /// pages back. An id is never given again (`AUTOINCREMENT`): an operator's command means the entry that was looked at, or none.
@@ -37,7 +38,8 @@ CREATE TABLE entries (
   key_name TEXT NOT NULL,
   subscription TEXT,
   workspace TEXT,
-  last_error TEXT
+  last_error TEXT,
+  first_leased_at INTEGER
 ) STRICT;
 CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE INDEX entries_by_time ON entries (state, until);
@@ -65,6 +67,8 @@ pub(super) enum Whose {
     New,
     /// An inbox of this version.
     Ours,
+    /// An inbox of the first version, which lacks a column.
+    Older,
     /// An inbox of a version that is not known here.
     Newer(i64),
     /// Another program's.
@@ -79,17 +83,21 @@ pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
     Ok(match (application, version) {
         (0, 0) if tables == 0 => Whose::New,
         (APPLICATION, VERSION) => Whose::Ours,
+        (APPLICATION, 1) => Whose::Older,
         (APPLICATION, version) if version > VERSION => Whose::Newer(version),
         _ => Whose::Foreign,
     })
 }
 
-/// Makes the tables, unless another process has done so meanwhile.
+/// Makes the tables, or the column that an older file lacks, unless another process has done so meanwhile.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = whose(connection).and_then(|whose| match whose {
         Whose::New => connection.execute_batch(&format!(
             "{TABLES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
+        )),
+        Whose::Older => connection.execute_batch(&format!(
+            "ALTER TABLE entries ADD COLUMN first_leased_at INTEGER;PRAGMA user_version = {VERSION};"
         )),
         _ => Ok(()),
     });

@@ -78,6 +78,7 @@ fn ask() -> Ask {
         most: 10,
         lease: 30 * SECOND,
         max_tries: 3,
+        run_within: None,
         serial_by_row: false,
         except: Vec::new(),
     }

@@ -12,10 +12,11 @@ use super::accept::Accepting;
 use super::command::{Answer, Command};
 use super::fault::Fault;
 use super::lease::Leasing;
-use super::open::LOG_PAGES;
+use super::open::{LOG_PAGES, copy_log};
 use super::operate::Operating;
 use super::options::InboxOptions;
 use super::place::Place;
+use super::reserve::Reserve;
 use super::settle::Settling;
 use super::units::reading;
 use super::upkeep::Upkeep;
@@ -28,6 +29,8 @@ use crate::inbox::sink::Accepted;
 
 /// How often an idle writer looks whether another process has written, and whether ids are to be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
+/// No delivery joins a group of more bytes of bodies: what one commit adds to the log must find room in the reserve.
+const GROUP_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
@@ -43,7 +46,9 @@ pub(super) struct Writer<'c> {
     seen_version: i64,
     clock: Arc<dyn Clock>,
     max_group: usize,
+    max_pages: Option<u32>,
     place: Place,
+    reserve: Reserve,
     shared: Arc<Shared>,
     /// Comes first with the next group.
     carried: VecDeque<Command>,
@@ -54,6 +59,7 @@ impl<'c> Writer<'c> {
         connection: &'c Connection,
         options: &InboxOptions,
         place: Place,
+        reserve: Reserve,
         shared: Arc<Shared>,
     ) -> Result<Self> {
         let mut data_version = connection.prepare("PRAGMA data_version")?;
@@ -71,7 +77,9 @@ impl<'c> Writer<'c> {
             connection,
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
+            max_pages: options.max_pages,
             place,
+            reserve,
             shared,
             carried: VecDeque::new(),
         })
@@ -98,16 +106,40 @@ impl<'c> Writer<'c> {
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
+        let mut bytes: usize = group.iter().map(Command::body_bytes).sum();
         while group.len() < self.max_group
+            && bytes < GROUP_BYTES
             && let Ok(command) = commands.try_recv()
         {
+            bytes = bytes.saturating_add(command.body_bytes());
             group.push(command);
         }
         self.look_for_others();
         group.retain(|command| !command.is_given_up());
+        if group.iter().any(Command::is_accept) && !self.reserve.is_whole() {
+            group = self.refuse_new(group);
+        }
         self.serve(group);
         self.shorten_log();
         true
+    }
+
+    /// What room there is, is for the work: a delivery is accepted only where it takes none, since it is known.
+    fn refuse_new(&mut self, group: Vec<Command>) -> Vec<Command> {
+        let now = self.now();
+        let (refused, rest) = group.into_iter().partition(|command| match command {
+            Command::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
+            _ => false,
+        });
+        let full = Fault::said(
+            StoreErrorKind::Full,
+            "the disk is full: what room is left is kept for entries that are accepted already",
+        );
+        let refused: Vec<Command> = refused;
+        for command in refused {
+            command.refuse(&full);
+        }
+        rest
     }
 
     fn serve(&mut self, group: Vec<Command>) {
@@ -122,21 +154,24 @@ impl<'c> Writer<'c> {
         // Nothing can be written for now: so it is for all of them.
         let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.place.stands();
         // What workers settle makes room, and must not fail with the deliveries that found none.
-        let again = !accepts.is_empty() && !nothing_can;
+        let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
             command.refuse(&fault);
         }
-        if others.is_empty() || !again {
-            for command in others {
-                command.refuse(&fault);
-            }
+        let mut tried = if again {
+            self.commit(&others, false)
         } else {
-            match self.commit(&others, false) {
-                Ok(answers) => self.answer(others, answers),
-                Err(fault) => {
-                    for command in others {
-                        command.refuse(&fault);
-                    }
+            Err(fault)
+        };
+        let is_full = tried.as_ref().err().map(Fault::kind) == Some(StoreErrorKind::Full);
+        if is_full && !others.is_empty() && self.take_reserve() {
+            tried = self.commit(&others, false);
+        }
+        match tried {
+            Ok(answers) => self.answer(others, answers),
+            Err(fault) => {
+                for command in others {
+                    command.refuse(&fault);
                 }
             }
         }
@@ -145,12 +180,29 @@ impl<'c> Writer<'c> {
         }
     }
 
+    /// Makes room for the work, and uses it at once to copy the log: then that takes no more. Says whether there was any.
+    fn take_reserve(&mut self) -> bool {
+        let had_any = self.reserve.release();
+        if had_any {
+            // What fails here fails again, and is told, when something is written.
+            let _ = copy_log(self.connection);
+        }
+        had_any
+    }
+
     /// All of them in one transaction, with what the writer does of its own accord.
     fn commit(
         &mut self,
         group: &[Command],
         upkeep: bool,
     ) -> std::result::Result<Vec<Answer>, Fault> {
+        if let Some(pages) = self.max_pages {
+            // For deliveries alone: what is leased and settled makes room in the end, and takes a little first.
+            let is_for_accepts = group.iter().any(Command::is_accept);
+            let pages = if is_for_accepts { pages } else { u32::MAX };
+            self.connection
+                .execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
+        }
         let (now, done) = self.transaction(|writer| {
             // Others may have kept the file locked until now, and have written what was later than the time before.
             let now = writer.now();
@@ -281,10 +333,11 @@ impl<'c> Writer<'c> {
             Ok(log.saturating_sub(copied))
         });
         if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
-            // Where a reader is in the way, the next time will do.
-            let _ = self
-                .connection
-                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            // Where a reader is in the way, the next time will do. Where there is no room, the log would grow and grow.
+            let copied = copy_log(self.connection).map_err(Fault::from);
+            if copied.is_err_and(|fault| fault.kind() == StoreErrorKind::Full) {
+                self.take_reserve();
+            }
         }
     }
 

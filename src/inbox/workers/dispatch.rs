@@ -112,6 +112,7 @@ where
             most,
             lease: settings.lease,
             max_tries: settings.max_tries,
+            run_within: settings.run_within(),
             serial_by_row: settings.serial_by_row,
             except: self.entries.values().copied().collect(),
         }

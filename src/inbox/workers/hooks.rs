@@ -71,8 +71,8 @@ pub struct DeadEntry {
     pub tries: u32,
     /// Why, in one line, as it is kept with the entry.
     pub error: String,
-    /// The delivery. `None` where no try could tell: the lease of the last one ended without a word, as when its process was killed, or
-    /// what is stored is no delivery, since somebody else has written there.
+    /// The delivery. `None` where no try could tell: the lease of the last one ended without a word, as when its process was killed, the
+    /// entry is [too old](super::Workers::claim_retention) to be run again, or what is stored is no delivery, since it was changed.
     pub delivery: Option<Delivery>,
 }
 

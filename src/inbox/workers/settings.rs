@@ -8,10 +8,19 @@ use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Hooks, LostLease, Tried};
 use crate::error::{BuildError, BuildErrorKind};
 use crate::inbox::Inbox;
+use crate::inbox::engine::CLOCK_LEAP;
 use crate::receiver::in_range;
 
 /// With the default back-off, more than the 26 h 36 min for which the sender would have tried.
 pub(super) const MAX_TRIES: u32 = 30;
+
+/// That of the receiver, which the docs of `claim_in` name for claims.
+const CLAIM_RETENTION: Duration = Duration::from_secs(48 * 3_600);
+/// Of the inbox's clock and of the claims' clock, each may be set by an hour meanwhile.
+const CLOCK_LEAPS: Duration = CLOCK_LEAP.saturating_mul(2);
+
+/// No setting is checked beyond it.
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Shorter ones would be renewed faster than a busy machine can.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
@@ -27,6 +36,7 @@ pub(super) struct Settings {
     pub(super) concurrency: usize,
     pub(super) lease: Duration,
     pub(super) run_limit: Duration,
+    pub(super) claim_retention: Duration,
     pub(super) backoff: Backoff,
     pub(super) max_tries: u32,
     pub(super) serial_by_row: bool,
@@ -44,6 +54,7 @@ impl Workers {
                 concurrency: 16,
                 lease: Duration::from_secs(30),
                 run_limit: Duration::from_secs(600),
+                claim_retention: CLAIM_RETENTION,
                 backoff: Backoff::default(),
                 max_tries: MAX_TRIES,
                 serial_by_row: false,
@@ -73,6 +84,36 @@ impl Workers {
         self
     }
 
+    /// How long a handler's own claims are kept, such as those of [`claim_in`](crate::postgres::claim_in): pass the same constant to both.
+    /// Default: 48 h. More than the [run limit](Self::run_limit) and 2 h.
+    ///
+    /// A handler may commit its effect and its claim, and its process may die before the entry is settled. As long as the claim is kept,
+    /// the next run finds it. So **no run begins that could end after that**: an entry whose first lease began longer ago than this
+    /// time, less the run limit and 2 h for clocks that are set, is not leased; it becomes a dead letter, whose last error says so. An
+    /// entry that was never leased is run however old it is. An operator decides on the others:
+    /// [`Inbox::retry_even_if_older_than_claims`](crate::Inbox::retry_even_if_older_than_claims), or `hookgate inbox retry
+    /// --even-if-older-than-claims`.
+    ///
+    /// `Duration::MAX` is for handlers whose second run does no harm at any time: their entries are run however old they are.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::inbox::Workers;
+    /// # use hookgate::Inbox;
+    ///
+    /// /// Of the claims, and so of the workers: `claim_in(&transaction, &delivery, RETAIN)`.
+    /// const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
+    ///
+    /// # fn example(inbox: &Inbox) {
+    /// let workers = Workers::new(inbox).claim_retention(RETAIN);
+    /// # drop(workers);
+    /// # }
+    /// ```
+    pub fn claim_retention(mut self, retention: Duration) -> Self {
+        self.settings.claim_retention = retention;
+        self
+    }
+
     /// How long a failed entry waits for its next try. Default: [`Backoff::default`].
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.settings.backoff = backoff;
@@ -80,7 +121,7 @@ impl Workers {
     }
 
     /// After so many tries an entry that fails becomes a dead letter. Default: 30, which with the default back-off is 30 to 60 h: longer
-    /// than the sender itself would have tried, 26 h 36 min.
+    /// than the sender itself would have tried, 26 h 36 min. The default [claim retention](Self::claim_retention) ends them after 45 h 50 min.
     ///
     /// A try counts when it begins, so that an event whose handler kills its process comes to an end too. A deploy that kills its
     /// workers counts against what they were handling; one that [shuts them down](super::RunningWorkers::shutdown) does not.
@@ -150,12 +191,27 @@ impl Workers {
             Duration::ZERO,
             Duration::MAX,
         )?;
+        if settings.claim_retention != Duration::MAX {
+            let least = settings.run_limit.saturating_add(CLOCK_LEAPS);
+            // Claims may be kept for years.
+            let retention = settings.claim_retention.min(LONGEST);
+            in_range("claim_retention", retention, least, LONGEST)?;
+        }
         in_range(
             "poll_interval",
             settings.poll,
             Duration::ZERO,
             Duration::MAX,
         )
+    }
+}
+
+impl Settings {
+    /// How long after an entry's first lease its last run may begin, so that it ends while a claim of the first one is kept.
+    pub(super) fn run_within(&self) -> Option<Duration> {
+        let ends = self.run_limit.saturating_add(CLOCK_LEAPS);
+        let is_bounded = self.claim_retention != Duration::MAX;
+        is_bounded.then(|| self.claim_retention.saturating_sub(ends))
     }
 }
 
@@ -167,6 +223,7 @@ impl fmt::Debug for Workers {
             .field("concurrency", &settings.concurrency)
             .field("lease", &settings.lease)
             .field("run_limit", &settings.run_limit)
+            .field("claim_retention", &settings.claim_retention)
             .field("backoff", &settings.backoff)
             .field("max_tries", &settings.max_tries)
             .field("serial_by_row", &settings.serial_by_row)

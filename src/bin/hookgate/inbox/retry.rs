@@ -13,6 +13,9 @@ use crate::out::Out;
 /// Make entries that wait, and dead letters, due now and with all their tries before them.
 ///
 /// Those that run or are done are left alone. Mend first what has made them fail.
+///
+/// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h unless set): its effect may be there, and
+/// nothing would show it any more. It becomes a dead letter again, unless --even-if-older-than-claims is given.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "state", "all"])))]
 pub(crate) struct RetryArgs {
@@ -26,6 +29,9 @@ pub(crate) struct RetryArgs {
     /// All that wait, and all dead letters
     #[arg(long)]
     all: bool,
+    /// Run them however long ago their first run began. THE EFFECT MAY HAPPEN TWICE: look first whether it is there
+    #[arg(long)]
+    even_if_older_than_claims: bool,
 }
 
 pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
@@ -40,7 +46,11 @@ pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         if let Some(State(state)) = args.state {
             selection = selection.state(state);
         }
-        let retried = inbox.retry(selection).await;
+        let retried = if args.even_if_older_than_claims {
+            inbox.retry_even_if_older_than_claims(selection).await
+        } else {
+            inbox.retry(selection).await
+        };
         let retried = retried.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;
         let text = format!("{} due now", entries(retried));

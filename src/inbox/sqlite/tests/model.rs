@@ -143,6 +143,7 @@ fn step(
                 most,
                 lease: 30 * SECOND,
                 max_tries,
+                run_within: None,
                 serial_by_row: serial,
                 except: model
                     .jobs
@@ -229,7 +230,10 @@ fn step(
                 (kept.state, kept.until) = (EntryState::Queued, was.min(now));
                 (kept.tries, kept.token) = (0, None);
             }
-            prop_assert_eq!(block_on(engine.retry(which)).unwrap(), count);
+            prop_assert_eq!(
+                block_on(engine.retry(which, Age::SinceFirstLease)).unwrap(),
+                count
+            );
         }
         Call::Bury => {
             let mut count = 0;

@@ -76,3 +76,70 @@ async fn the_file_takes_what_the_docs_say() {
     assert!((250..=500).contains(&waiting), "{waiting}");
     assert!((150..=350).contains(&remembered), "{remembered}");
 }
+
+/// Leases what is young enough, with claims that are kept for a day.
+fn lease_of_a_day(engine: &SqliteEngine) -> Batch {
+    let within = Ask {
+        run_within: Some(DAY),
+        ..ask()
+    };
+    block_on(engine.lease(within)).unwrap()
+}
+
+/// Its age is not known then, and it may be older than the claim of its first run.
+#[test]
+fn an_entry_whose_first_lease_lies_ahead_by_more_than_an_hour_is_not_run() {
+    for (set_back, is_run) in [(59 * 60, true), (61 * 60, false)] {
+        let (folder, clock) = (Folder::new(), manual());
+        let engine = engine(&folder, &clock);
+        accept(&engine, "evt_1");
+        let job = lease(&engine).remove(0);
+        let failed = End::Retry {
+            after: Duration::ZERO,
+            error: "not now".to_owned(),
+        };
+        block_on(engine.settle(job.id, job.token, failed)).unwrap();
+        clock.set_wall(UnixSeconds::new(1_763_690_000 - set_back));
+        let batch = lease_of_a_day(&engine);
+        assert_eq!(
+            (batch.jobs.len(), batch.buried.len()),
+            if is_run { (1, 0) } else { (0, 1) }
+        );
+    }
+}
+
+/// What a process of the first version has leased was accepted before, and may have run.
+#[test]
+fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
+    let (folder, clock) = (Folder::new(), manual());
+    let first = engine(&folder, &clock);
+    for id in ["evt_leased", "evt_new"] {
+        accept(&first, id);
+    }
+    let one = Ask { most: 1, ..ask() };
+    assert_eq!(block_on(first.lease(one)).unwrap().jobs.len(), 1);
+    block_on(
+        Inbox {
+            engine: Arc::new(first),
+        }
+        .close(),
+    );
+    let connection = Connection::open(folder.file()).unwrap();
+    connection
+        .execute_batch("ALTER TABLE entries DROP COLUMN first_leased_at; PRAGMA user_version = 1")
+        .unwrap();
+    drop(connection);
+
+    clock.advance(2 * DAY);
+    // Processes that start at the same time do not meet.
+    let engines: Vec<_> = std::thread::scope(|scope| {
+        let open = || engine(&folder, &clock);
+        let opening: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+        let opened = opening.into_iter().map(|one| one.join().unwrap());
+        opened.collect()
+    });
+    let batch = lease_of_a_day(&engines[0]);
+    let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
+    assert_eq!(events, ["evt_new"]);
+    assert_eq!(batch.buried[0].event_id.as_str(), "evt_leased");
+}

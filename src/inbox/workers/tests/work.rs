@@ -241,6 +241,22 @@ fn settings_that_could_do_nothing_are_refused() {
     );
     assert!(refused(bench.workers().run_limit(Duration::ZERO)).starts_with("run_limit"));
     assert!(refused(bench.workers().poll_interval(Duration::MAX)).starts_with("poll_interval"));
+    // No run may end after the claims of the first one are forgotten.
+    let hours = |hours: u64| secs(hours * 3_600);
+    let with = |retention, limit| bench.workers().claim_retention(retention).run_limit(limit);
+    assert!(refused(with(hours(3), hours(1))).starts_with("claim_retention must be longer than"));
+    assert!(refused(with(hours(48), hours(46))).starts_with("claim_retention"));
+    let within = |workers: Workers| {
+        workers.check().unwrap();
+        workers.settings.run_within()
+    };
+    assert_eq!(within(with(hours(4), hours(1))), Some(hours(1)));
+    assert_eq!(
+        within(with(hours(24 * 365), hours(1))),
+        Some(hours(24 * 365 - 3))
+    );
+    assert_eq!(within(bench.workers()), Some(hours(46) - secs(600)));
+    assert_eq!(within(with(Duration::MAX, hours(720))), None);
     assert!(bench.workers().check().is_ok());
 }
 

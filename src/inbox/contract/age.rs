@@ -1,0 +1,141 @@
+//! Age: what may have run long ago is not run again without an operator's word.
+
+use super::*;
+
+impl Subject {
+    fn within(&self, units: u32, ask: Ask) -> Ask {
+        Ask {
+            run_within: Some(self.units(units)),
+            ..ask
+        }
+    }
+
+    async fn assert_too_old(&self, batch: &Batch, event: &str) {
+        let buried: Vec<_> = batch.buried.iter().collect();
+        assert_eq!(buried.len(), 1, "{event}");
+        assert_eq!(buried[0].event_id.as_str(), event);
+        assert_eq!(buried[0].state, EntryState::Dead);
+        let listed = self.listed(event).await;
+        assert_eq!((listed.state, listed.until), (EntryState::Dead, None));
+        let error = listed.last_error.unwrap();
+        assert!(error.starts_with(TOO_OLD), "{error}");
+    }
+}
+
+pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(subject: Subject) {
+    // Its process died, it failed, or its end was a dead letter that an operator makes due.
+    for name in ["", "_serial"] {
+        let ask = if name.is_empty() { ask } else { serial };
+        let [died, failed, dead_letter] =
+            ["died", "failed", "dead"].map(|end| format!("{end}{name}"));
+        subject.accept(&entry_of(&died, &died)).await;
+        let short = Ask {
+            lease: subject.units(1),
+            ..ask(1)
+        };
+        assert_eq!(events(&subject.lease(short).await.jobs), [&*died]);
+        subject.pass(4).await;
+        let batch = subject.lease(subject.within(3, ask(9))).await;
+        assert!(batch.jobs.is_empty(), "{:?}", events(&batch.jobs));
+        subject.assert_too_old(&batch, &died).await;
+
+        for (event, end) in [(&failed, retry(Duration::ZERO)), (&dead_letter, dead())] {
+            subject.accept(&entry_of(event, event)).await;
+            let job = subject.one().await;
+            subject.settle(&job, end).await;
+            subject.pass(4).await;
+            if *event == dead_letter {
+                assert_eq!(subject.due_again(of(event)).await, 1);
+            }
+            let batch = subject.lease(subject.within(3, ask(9))).await;
+            assert!(batch.jobs.is_empty(), "{:?}", events(&batch.jobs));
+            subject.assert_too_old(&batch, event).await;
+        }
+    }
+    // What is young enough is run, and so is everything where nothing is asked of its age.
+    subject.with(&["young"]).await;
+    let job = subject.one().await;
+    subject.settle(&job, retry(Duration::ZERO)).await;
+    subject.pass(1).await;
+    let young = subject.within(1_000, ask(1));
+    let again = subject.lease(young).await.jobs.remove(0);
+    subject.settle(&again, retry(Duration::ZERO)).await;
+    subject.pass(4).await;
+    assert_eq!(events(&subject.lease(ask(9)).await.jobs), ["young"]);
+}
+
+pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subject: Subject) {
+    subject.with(&["evt_1", "evt_2"]).await;
+    subject.pass(4).await;
+    assert_eq!(
+        subject
+            .engine
+            .bury(of("evt_2"), "by hand".into())
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(subject.due_again(of("evt_2")).await, 1);
+    let batch = subject.lease(subject.within(1, ask(9))).await;
+    assert_eq!(events(&batch.jobs), ["evt_1", "evt_2"]);
+    assert!(batch.buried.is_empty());
+}
+
+pub(super) async fn a_try_that_was_given_back_may_have_run(subject: Subject) {
+    subject.with(&["evt_1"]).await;
+    let job = subject.one().await;
+    assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
+    assert_eq!(subject.listed("evt_1").await.tries, 0);
+    subject.pass(4).await;
+    let batch = subject.lease(subject.within(3, ask(9))).await;
+    assert!(batch.jobs.is_empty());
+    subject.assert_too_old(&batch, "evt_1").await;
+}
+
+pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Subject) {
+    subject.with(&["evt_1"]).await;
+    let job = subject.one().await;
+    subject.settle(&job, dead()).await;
+    subject.pass(4).await;
+    for _ in 0..2 {
+        assert_eq!(subject.due_again(of("evt_1")).await, 1);
+        let batch = subject.lease(subject.within(3, ask(9))).await;
+        subject.assert_too_old(&batch, "evt_1").await;
+        let retried = subject.engine.retry(of("evt_1"), Age::Forgotten);
+        assert_eq!(retried.await.unwrap(), 1);
+        // However long it takes until a worker comes: it counts as never run.
+        subject.pass(4).await;
+        let batch = subject.lease(subject.within(3, ask(9))).await;
+        assert_eq!(events(&batch.jobs), ["evt_1"]);
+        assert_eq!(batch.jobs[0].tries, 1);
+        // That run may have had an effect too.
+        subject.settle(&batch.jobs[0], dead()).await;
+        subject.pass(4).await;
+    }
+}
+
+pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subject: Subject) {
+    for number in 0..5 {
+        let name = format!("old_{number}");
+        subject.accept(&entry_of("a", &name)).await;
+    }
+    for job in subject.lease(ask(9)).await.jobs {
+        subject.settle(&job, retry(Duration::ZERO)).await;
+    }
+    subject.pass(4).await;
+    subject.accept(&entry_of("a", "new")).await;
+    // No lease waits for the next poll because of them.
+    let mut rounds = 0;
+    let leased = loop {
+        let ask = if rounds % 2 == 0 { ask(2) } else { serial(2) };
+        let batch = subject.lease(subject.within(3, ask)).await;
+        if !batch.jobs.is_empty() {
+            break batch.jobs;
+        }
+        assert!(!batch.buried.is_empty());
+        assert_eq!(batch.next_in, Some(Duration::ZERO));
+        rounds += 1;
+    };
+    assert_eq!(events(&leased), ["new"]);
+    assert_eq!(subject.names(in_state(EntryState::Dead)).await.len(), 5);
+}

@@ -102,8 +102,8 @@ const CHUNKS: u32 = 8;
 /// answered, as the server's `synchronous_commit` says; a duplicate only reads. Time is the server's. A call ends within 900 ms, also where the
 /// server is silent; what it meant to do may then have been done, as [`DedupeStore`] has it.
 ///
-/// Receivers with other secrets share the table, also those of other applications: give each a [scope](crate::ReceiverBuilder::scope) of its own,
-/// or a schema of its own by the connection's `search_path`. In one process, and on one [`Postgres`], the receiver's `build` sees to it.
+/// Receivers with other secrets that claim under one name need a [scope](crate::ReceiverBuilder::scope) each. In one process, and on one
+/// [`Postgres`], the receiver's `build` checks it.
 ///
 /// What has ended is deleted in chunks, by a task of its own after every 256th claim, where a connection is free.
 ///
@@ -114,6 +114,7 @@ const CHUNKS: u32 = 8;
 pub struct PostgresStore {
     postgres: Postgres,
     namespace: Namespace,
+    scopes: ScopesInUse,
     sweeping: Arc<Sweeping>,
 }
 
@@ -135,6 +136,7 @@ impl PostgresStore {
         Self {
             postgres: postgres.clone(),
             namespace: Namespace::new(name),
+            scopes: postgres.scopes_in_use(name),
             sweeping: Arc::default(),
         }
     }
@@ -285,7 +287,7 @@ impl DedupeStore for PostgresStore {
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
-        Some(self.postgres.scopes_in_use())
+        Some(&self.scopes)
     }
 }
 

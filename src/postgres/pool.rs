@@ -1,8 +1,9 @@
 //! Connections: a few, made when they are needed, and thrown away when nobody can tell how they stand.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
@@ -50,8 +51,8 @@ pub struct Postgres {
     connector: Option<Arc<Connector>>,
     spares: Arc<Spares>,
     patience: Duration,
-    /// Of the claims in this database, whichever store they are asked of.
-    scopes: ScopesInUse,
+    /// For each name, the receivers that claim under it, whichever store they were given.
+    scopes: Arc<Mutex<BTreeMap<String, ScopesInUse>>>,
 }
 
 impl Postgres {
@@ -84,7 +85,7 @@ impl Postgres {
                 spares: Arc::new(Spares::new(Some(Arc::clone(&connector)))),
                 connector: Some(connector),
                 patience: PATIENCE,
-                scopes: ScopesInUse::default(),
+                scopes: Arc::default(),
             },
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
@@ -107,7 +108,7 @@ impl Postgres {
             spares: Arc::new(Spares::new(None)),
             connector: None,
             patience: PATIENCE,
-            scopes: ScopesInUse::default(),
+            scopes: Arc::default(),
         }
     }
 
@@ -131,8 +132,10 @@ impl Postgres {
         self
     }
 
-    pub(super) fn scopes_in_use(&self) -> &ScopesInUse {
-        &self.scopes
+    /// The list of the stores of this name. Clones of a list share it.
+    pub(super) fn scopes_in_use(&self, name: &str) -> ScopesInUse {
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        scopes.entry(name.to_owned()).or_default().clone()
     }
 
     /// How long a call may take.

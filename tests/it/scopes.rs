@@ -246,15 +246,17 @@ fn receivers_on_redis_are_compared_by_prefix() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn receivers_on_postgres_are_compared_by_database() {
+fn receivers_on_postgres_are_compared_by_name() {
     use hookgate::PostgresStore;
     use hookgate::postgres::Postgres;
     use tokio_postgres::{Config, NoTls};
 
     let postgres = Postgres::new(Config::new(), NoTls);
-    let store = || PostgresStore::new(&postgres);
+    let store = || PostgresStore::new(&postgres, "orders");
     let _orders = with(SECRET).store(store()).build().unwrap();
     assert_eq!(kind(with(LEDGER).store(store())), TAKEN);
+    let of_another_name = PostgresStore::new(&postgres, "ledger");
+    assert_eq!(kind(with(LEDGER).store(of_another_name)), Ok(()));
     assert_eq!(kind(with(LEDGER).scope("ledger").store(store())), Ok(()));
 }
 

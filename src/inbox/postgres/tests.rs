@@ -197,7 +197,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
     ] {
         client.batch_execute(statement).await.unwrap();
     }
-    let asked: [&(dyn ToSql + Sync); 6] = [
+    let asked: [&(dyn ToSql + Sync); 7] = [
         &8_i64,
         &Vec::<i64>::new(),
         &10_i32,
@@ -284,14 +284,14 @@ async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
     fill(&client, 2, 1).await;
     for statement in [
         "ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at",
-        "DELETE FROM hookgate_migrations WHERE name = 'inbox-2'",
+        "DELETE FROM hookgate_migrations WHERE name = 'inbox-first-lease-1'",
         "UPDATE hookgate_inbox SET accepted_at = now() - interval '2 days'",
         "UPDATE hookgate_inbox SET tries = 1, token = 'x' WHERE event_id = 'evt_1_1'",
     ] {
         client.batch_execute(statement).await.unwrap();
     }
     migrate(&client).await.unwrap();
-    let table = Table::new(Postgres::new(config, NoTls));
+    let table = Table::new(Postgres::new(config, NoTls), "default");
     let within = Ask {
         run_within: Some(Duration::from_secs(86_400)),
         ..ask(9, false)

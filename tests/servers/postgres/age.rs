@@ -53,7 +53,7 @@ impl Shop {
     }
 
     fn on_postgres(&self) -> Inbox {
-        Inbox::on_postgres(&patient(&self.server.config()))
+        Inbox::on_postgres(&patient(&self.server.config()), "orders").unwrap()
     }
 
     /// So many seconds after the start, by both clocks; what is not kept any longer is forgotten.
@@ -86,7 +86,10 @@ impl Shop {
         let handler = async move |delivery: Delivery| {
             let mut client = client_at(&config).await;
             let transaction = client.transaction().await.unwrap();
-            match claim_in(&transaction, &delivery, RETAIN).await.unwrap() {
+            match claim_in(&transaction, "orders", &delivery, RETAIN)
+                .await
+                .unwrap()
+            {
                 ClaimedIn::Fresh => {}
                 ClaimedIn::Held => return StatusCode::SERVICE_UNAVAILABLE,
                 _ => return StatusCode::OK,
@@ -200,7 +203,7 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     assert_eq!(again, Accepted::Duplicate { same_body: true });
     let mut client = client_at(&shop.server.config()).await;
     let transaction = client.transaction().await.unwrap();
-    let known = claim_in(&transaction, &event("evt_done"), RETAIN).await;
+    let known = claim_in(&transaction, "orders", &event("evt_done"), RETAIN).await;
     assert_eq!(known.unwrap(), ClaimedIn::Duplicate { same_body: true });
     drop(transaction);
 

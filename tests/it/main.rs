@@ -8,12 +8,8 @@
 mod accept;
 #[cfg(feature = "axum")]
 mod bodies;
-#[cfg(feature = "cli")]
-mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
-#[cfg(feature = "cli")]
-mod doctor;
 mod events;
 mod examples;
 #[cfg(feature = "testing")]
@@ -32,16 +28,12 @@ mod harness;
 mod health;
 #[cfg(feature = "axum")]
 mod http2;
-#[cfg(feature = "cli")]
-mod inbox;
 mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod leases;
-#[cfg(feature = "cli")]
-mod listen;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod log;
 #[cfg(feature = "axum")]
@@ -54,11 +46,12 @@ mod model;
 mod once;
 #[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
 mod operations;
+#[allow(dead_code)] // asked only where every feature is on
+mod packages;
 mod parsers;
-#[cfg(all(unix, feature = "cli"))]
-mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
+#[allow(dead_code)] // not every set of features starts every example
 mod process;
 mod readme;
 #[cfg(feature = "axum")]
@@ -69,17 +62,11 @@ mod refusals;
 mod replay;
 #[cfg(feature = "axum")]
 mod route;
-#[cfg(feature = "cli")]
-mod send;
 #[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
 mod sender;
-#[cfg(feature = "cli")]
-mod simulate;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
-#[cfg(all(unix, feature = "cli"))]
-mod terminal;
 #[cfg(feature = "axum")]
 mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]

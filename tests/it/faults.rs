@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use crate::packages::root;
+
 /// Every Rust source below a folder of the repository, with its path.
 pub(crate) fn each_source(folder: &str, see: &mut dyn FnMut(&str, &str)) {
-    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), see);
+    walk(&root().join(folder), see);
 }
 
 fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
@@ -46,7 +48,7 @@ pub(crate) fn tests() -> BTreeSet<String> {
 
 #[test]
 fn every_known_fault_has_its_test() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults.md");
+    let path = root().join("tests/faults.md");
     let list = fs::read_to_string(path).unwrap();
     let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in list.lines().filter(|line| line.starts_with("| ")) {
@@ -100,9 +102,8 @@ fn the_readme_says_what_is_not_promised() {
 
 #[test]
 fn every_dependency_has_a_bounded_version() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dependencies = |manifest: &str| {
-        let manifest = fs::read_to_string(root.join(manifest)).unwrap();
+        let manifest = fs::read_to_string(root().join(manifest)).unwrap();
         let section = manifest.split("[dependencies]").nth(1).unwrap();
         section.split("\n[").next().unwrap().to_owned()
     };

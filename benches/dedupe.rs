@@ -1,4 +1,4 @@
-//! Claim and commit against moka as it is usually written, in one interleaved run: `cargo bench --bench dedupe`.
+//! Claim and commit against moka as it is usually written, in one interleaved run: `cargo bench -p hookgate-benches --bench dedupe`.
 //!
 //! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time to live, under LRU. It is the
 //! measure of cost and no rival in what it does: an event whose handler fails, or whose process dies, stays marked there.
@@ -6,8 +6,8 @@
 //! work of a store here is all of it: the key is made of the id, the event claimed, the claim committed.
 //!
 //! ```text
-//! cargo bench --bench dedupe -- --memory             # bytes an event, a child process for each store
-//! cargo bench --bench dedupe -- --memory 10000000    # takes four gigabytes at its worst
+//! cargo bench -p hookgate-benches --bench dedupe -- --memory             # bytes an event, a child process for each store
+//! cargo bench -p hookgate-benches --bench dedupe -- --memory 10000000    # takes four gigabytes at its worst
 //! ```
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and stops at what it did not expect.

@@ -1,7 +1,7 @@
 //! The whole axum route, guarded and unguarded, in requests per second over loopback, with bodies of 1 KiB and of 64 KiB.
 //!
 //! ```text
-//! cargo bench --bench http
+//! cargo bench -p hookgate-benches --bench http
 //! ```
 //!
 //! Server and sender have a thread each, with 32 connections kept alive between them. Every request is signed beforehand and

@@ -1,11 +1,11 @@
-//! What each step of a delivery costs, without a socket: `cargo bench --bench layer`.
+//! What each step of a delivery costs, without a socket: `cargo bench -p hookgate-benches --bench layer`.
 //!
 //! A `row.created` of 1 KiB with a fresh id goes through an axum route by `oneshot`, and step by step through `Receiver`. Each
 //! row of the table is one step, by subtraction: the walk up to its end, less the walk up to its beginning. Time is a share of what the
 //! whole guarded route adds to the unguarded one, from one interleaved run; allocations are exact.
 //!
 //! ```text
-//! cargo bench --bench layer -- --instructions    # needs valgrind (Debian's package)
+//! cargo bench -p hookgate-benches --bench layer -- --instructions    # needs valgrind (Debian's package)
 //! ```
 //!
 //! Instructions are counted by valgrind's cachegrind in two child processes a step, which prepare alike and deliver different

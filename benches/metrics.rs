@@ -2,7 +2,7 @@
 //! as the recorder and without any.
 //!
 //! ```text
-//! cargo bench --features metrics --bench metrics
+//! cargo bench -p hookgate-benches --features metrics --bench metrics
 //! ```
 //!
 //! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `LocalStore`; the handler answers

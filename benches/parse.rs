@@ -1,4 +1,4 @@
-//! Typed events against plain structs of a known type, in one interleaved run: `cargo bench --bench parse`.
+//! Typed events against plain structs of a known type, in one interleaved run: `cargo bench -p hookgate-benches --bench parse`.
 //!
 //! The peers are what one writes who knows that only one type of event will ever come: a derived struct with the same fields, the
 //! same owned texts and **the same `R`**, read by `serde_json::from_str` after one check of UTF-8, which is the fastest way that

@@ -1,4 +1,4 @@
-//! What recording costs a delivery: `cargo bench --features testing --bench record`.
+//! What recording costs a delivery: `cargo bench -p hookgate-benches --features testing --bench record`.
 //!
 //! A `row.created` of 1 KiB with a fresh id goes through a guarded axum route by `oneshot`, with a typed event and `MemoryStore`: without
 //! a recorder, with a closure that drops what it gets, and with a recorder that writes a file. They take turns in one run, and what

@@ -1,7 +1,7 @@
 //! What a replay in process costs beside the bare verification of the same bytes.
 //!
 //! ```text
-//! cargo bench --features testing --bench replay
+//! cargo bench -p hookgate-benches --features testing --bench replay
 //! ```
 //!
 //! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies each delivery, headers read

@@ -2,7 +2,7 @@
 //! `LocalStore`; each inbox beside an insert of its own that is committed alone.
 //!
 //! ```text
-//! cargo bench --bench stores --all-features
+//! cargo bench -p hookgate-benches --bench stores --all-features
 //! ```
 //!
 //! Servers are started on free loopback ports and stopped; redis-server and PostgreSQL must be installed, as `scripts/test` does. Contestants

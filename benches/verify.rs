@@ -1,4 +1,4 @@
-//! Verification against the floor and against peers, in one interleaved run: `cargo bench --bench verify`.
+//! Verification against the floor and against peers, in one interleaved run: `cargo bench -p hookgate-benches --bench verify`.
 //!
 //! The floor, LIMIT, is what no HMAC-SHA256 can do without: `sha2`'s compression of the very blocks, padded and keyed
 //! beforehand, and a comparison of 32 bytes. All figures are ratios to it, medians over rounds in which every contestant
@@ -11,7 +11,7 @@
 //! changes with all eleven headers of a request behind a proxy, and with `DeliveryHeaders` made beforehand.
 //!
 //! One peer is built only on request, since it brings some fifty packages with it:
-//! `RUSTFLAGS="--cfg slack_peer" cargo bench --bench verify`.
+//! `RUSTFLAGS="--cfg slack_peer" cargo bench -p hookgate-benches --bench verify`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
 

@@ -1,6 +1,6 @@
 //! Every input of the committed corpus, on stable: what the fuzzers have found interesting stays judged right.
 //!
-//! A test of the crate (`cargo test --test corpus`) that is not published, since its inputs are not.
+//! A test of the crate: `cargo test -p hookgate-tests --test corpus`.
 
 #![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
 
@@ -15,7 +15,7 @@ use fuzz::targets;
 
 fn replay(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fuzz/corpus")
+        .join("../fuzz/corpus")
         .join(target);
     let mut replayed = 0;
     for entry in fs::read_dir(folder).unwrap() {

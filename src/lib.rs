@@ -60,10 +60,9 @@
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also there |
 //! | `testing` | `testing`: signed deliveries, factories, the delivery log and its replay, the sender, explanations, the conformance suite for stores |
-//! | `cli` | the command `hookgate`; brings `axum`, `inbox`, `moka` and `testing` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour.
+//! A feature adds API and changes no behaviour. The command `hookgate` is a package of its own, `hookgate-cli`.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

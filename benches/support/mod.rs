@@ -157,7 +157,8 @@ impl Arguments {
 
 /// Cargo runs a bench in the package's folder already; who starts the program itself may be anywhere.
 fn from_the_root(file: &str) -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.join(file)
 }
 
 /// Four digits, which is more than any measurement here is worth.

@@ -1,7 +1,5 @@
 //! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
 
-#[cfg(feature = "cli")]
-mod command;
 mod mistakes;
 
 use std::collections::BTreeSet;

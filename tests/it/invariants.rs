@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A file of `src`, without its comments.
+/// A file of the library, or of another crate that is published.
 struct Source {
-    /// Below `src`, with `/`.
+    /// Below `src`, with `/`; of another crate with that crate's folder, as in `cli/main.rs`.
     name: String,
     text: String,
 }
@@ -30,20 +30,22 @@ impl Source {
 }
 
 fn sources() -> Vec<Source> {
-    let src = Path::new(ROOT).join("src");
     let mut sources = Vec::new();
-    let mut folders = vec![src.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path: PathBuf = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(&src).unwrap().to_str().unwrap();
-                sources.push(Source {
-                    name: name.replace('\\', "/"),
-                    text: std::fs::read_to_string(&path).unwrap(),
-                });
+    for (src, prefix) in [("src", ""), ("crates/cli/src", "cli/")] {
+        let src = Path::new(ROOT).join(src);
+        let mut folders = vec![src.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path: PathBuf = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    let name = path.strip_prefix(&src).unwrap().to_str().unwrap();
+                    sources.push(Source {
+                        name: format!("{prefix}{}", name.replace('\\', "/")),
+                        text: std::fs::read_to_string(&path).unwrap(),
+                    });
+                }
             }
         }
     }
@@ -231,7 +233,7 @@ fn the_clock_is_read_in_one_file() {
         let tokios = [
             "layer/",
             "testing/",
-            "bin/",
+            "cli/",
             "inbox/workers/",
             "inbox/memory.rs",
         ];
@@ -279,7 +281,7 @@ fn chosen_clocks(code: &str) -> Vec<&str> {
 #[test]
 fn no_request_sets_a_receivers_time() {
     let tools = |name: &str| {
-        ["testing/", "bin/"]
+        ["testing/", "cli/"]
             .iter()
             .any(|folder| name.starts_with(folder))
     };
@@ -349,7 +351,7 @@ fn a_planted_way_to_set_the_time_is_found() {
 fn json_is_parsed_after_verification_only() {
     let parsers = who_names(&["serde_json::"]);
     for name in parsers {
-        let after = ["event/", "testing/", "bin/"];
+        let after = ["event/", "testing/", "cli/"];
         let after = after.iter().any(|folder| name.starts_with(folder));
         assert!(after || name == "error/event.rs", "{name}");
     }
@@ -363,7 +365,7 @@ fn frameworks_stay_in_their_folders() {
             "inbox/acceptor.rs",
             "inbox/workers/",
             "testing/",
-            "bin/",
+            "cli/",
         ];
         assert!(
             apart.iter().any(|folder| name.starts_with(folder)),
@@ -371,7 +373,7 @@ fn frameworks_stay_in_their_folders() {
         );
     }
     for name in who_names(&["axum_core::", "axum::"]) {
-        let apart = ["extract/", "route/", "bin/"];
+        let apart = ["extract/", "route/", "cli/"];
         assert!(
             apart.iter().any(|folder| name.starts_with(folder)),
             "{name}"
@@ -404,17 +406,17 @@ fn unsafe_code_is_forbidden() {
 
 #[test]
 fn the_command_is_built_only_where_it_is_asked_for() {
-    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
-    let command = manifest.split("[[bin]]").nth(1).unwrap();
+    let manifest = |path: &str| std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+    let library = manifest("Cargo.toml");
+    assert!(!library.contains("[[bin]]"));
+    assert!(library.contains("\ndefault-members = [\".\"]\n"));
+    let is_program = |source: &Source| source.name.starts_with("bin/") || source.name == "main.rs";
+    assert!(!sources().iter().any(is_program));
+    let command = manifest("crates/cli/Cargo.toml");
+    assert_eq!(command.matches("[[bin]]").count(), 1);
+    let command = command.split("[[bin]]").nth(1).unwrap();
     let command = command.split("\n[").next().unwrap();
     assert!(command.contains("name = \"hookgate\""), "{command}");
-    assert!(
-        command.contains("required-features = [\"cli\"]"),
-        "{command}"
-    );
-    let default = manifest.lines().find(|line| line.starts_with("default = "));
-    assert!(default.is_some_and(|line| !line.contains("cli")));
-    assert_eq!(manifest.matches("[[bin]]").count(), 1);
 }
 
 #[test]
@@ -444,90 +446,16 @@ fn no_file_is_long() {
     feature = "tracing"
 ))]
 mod packages {
-    use std::collections::{BTreeMap, BTreeSet};
-    use std::fs;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
+    use crate::packages::{Package, cargo, readme_counts, rust_versions, tree};
+
+    use std::collections::BTreeMap;
     use std::sync::LazyLock;
 
-    use super::ROOT;
-
-    type Package = (String, String);
-
-    fn cargo(arguments: &[&str]) -> String {
-        let locked = [arguments, &["--locked"]].concat();
-        cargo_in(Path::new(ROOT), &locked)
-    }
-
-    fn cargo_in(folder: &Path, arguments: &[&str]) -> String {
-        let output = Command::new(env!("CARGO"))
-            .current_dir(folder)
-            .args(arguments)
-            .arg("--offline")
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Name and version of every package that these features compile, this one included.
-    fn tree(features: &[&str]) -> BTreeSet<Package> {
-        let tree = ["tree", "--edges", "normal", "--prefix", "none"];
-        cargo(&[&tree, features].concat())
-            .lines()
-            .map(|line| {
-                let mut words = line.split(' ');
-                let mut word = || words.next().unwrap().to_owned();
-                (word(), word().trim_start_matches('v').to_owned())
-            })
-            .collect()
-    }
-
-    /// This package without its workspace. The metadata of a workspace asks for every member's dependencies, and those of
-    /// `examples/frameworks` are not there until somebody builds it.
-    fn alone() -> PathBuf {
-        let name = format!("alone-{}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(folder.join("src")).unwrap();
-        fs::write(folder.join("src/lib.rs"), "").unwrap();
-        let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
-        let members =
-            |line: &&str| line.starts_with("members = ") || line.starts_with("default-members = ");
-        let manifest: Vec<_> = manifest.lines().filter(|line| !members(line)).collect();
-        fs::write(folder.join("Cargo.toml"), manifest.join("\n")).unwrap();
-        // Cargo takes the members' packages out of it, and changes nothing else without a network.
-        fs::copy(
-            Path::new(ROOT).join("Cargo.lock"),
-            folder.join("Cargo.lock"),
-        )
-        .unwrap();
-        folder
-    }
-
-    static RUST_VERSIONS: LazyLock<BTreeMap<Package, (u32, u32)>> = LazyLock::new(|| {
-        let about = Command::new(env!("CARGO")).arg("-vV").output().unwrap();
-        let about = String::from_utf8(about.stdout).unwrap();
-        let host = about.lines().find_map(|line| line.strip_prefix("host: "));
-        let metadata = ["metadata", "--format-version=1", "--all-features"];
-        let filter = ["--filter-platform", host.unwrap()];
-        let folder = alone();
-        let metadata = cargo_in(&folder, &[metadata.as_slice(), &filter].concat());
-        fs::remove_dir_all(folder).unwrap();
-        let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
-        let mut versions = BTreeMap::new();
-        for package in metadata["packages"].as_array().unwrap() {
-            let text = |name: &str| package[name].as_str().unwrap_or_default().to_owned();
-            let rust = text("rust_version");
-            let mut numbers = rust.split('.').map_while(|number| number.parse().ok());
-            let rust = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-            versions.insert((text("name"), text("version")), rust);
-        }
-        versions
-    });
+    static RUST_VERSIONS: LazyLock<BTreeMap<Package, (u32, u32)>> =
+        LazyLock::new(|| rust_versions(None));
 
     /// README's rows and what to ask cargo for.
-    const ROWS: [(&str, &[&str]); 16] = [
+    const ROWS: [(&str, &[&str]); 15] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -550,7 +478,6 @@ mod packages {
             &["--no-default-features", "--features=postgres"],
         ),
         ("`inbox`", &["--no-default-features", "--features=inbox"]),
-        ("`cli`", &["--no-default-features", "--features=cli"]),
         ("`chrono`", &["--no-default-features", "--features=chrono"]),
         ("`jiff`", &["--no-default-features", "--features=jiff"]),
         ("`time`", &["--no-default-features", "--features=time"]),
@@ -560,17 +487,8 @@ mod packages {
 
     #[test]
     fn readme_counts_packages_right() {
-        let readme = include_str!("../../README.md");
         for (row, features) in ROWS {
-            let packages = tree(features);
-            let newest = packages.iter().map(|package| RUST_VERSIONS[package]).max();
-            let (major, minor) = newest.unwrap();
-            let end = format!("| {} | {major}.{minor} |", packages.len());
-            let line = readme
-                .lines()
-                .find(|line| line.starts_with(&format!("| {row} |")));
-            let line = line.unwrap_or_else(|| panic!("no row for {row}"));
-            assert!(line.ends_with(&end), "{line} should end in {end}");
+            readme_counts(row, features, &RUST_VERSIONS);
         }
     }
 

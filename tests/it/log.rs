@@ -1,70 +1,10 @@
-//! The delivery log: what is recorded of a delivery, how it is written and read, and the command that looks into it.
+//! The delivery log: what is recorded of a delivery, how it is written and read.
 
-#[cfg(feature = "cli")]
-mod command;
+mod folder;
 mod imported;
 mod read;
 mod recorded;
 mod written;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use hookgate::UnixSeconds;
-use hookgate::testing::{LoggedAnswer, LoggedDelivery};
-
-/// A directory of a test's own, which goes with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("log-{}-{number}", std::process::id());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// The names of what is in it.
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A delivery that was handled, whose event has this id.
-fn delivery(id: &str) -> LoggedDelivery {
-    delivery_of(format!(
-        r#"{{"id":"{id}","type":"page.created","data":{{}}}}"#
-    ))
-}
-
-fn delivery_of(body: impl Into<bytes::Bytes>) -> LoggedDelivery {
-    let headers = [
-        ("content-type", "application/json"),
-        ("x-service-timestamp", "1763690000"),
-    ];
-    let mut delivery = LoggedDelivery::new(UnixSeconds::new(1_763_690_001), headers, body);
-    delivery.answer = Some(LoggedAnswer::new(204, "handled"));
-    delivery
-}
-
-fn ids<'a>(deliveries: impl IntoIterator<Item = &'a LoggedDelivery>) -> Vec<String> {
-    let ids = deliveries.into_iter().map(LoggedDelivery::event_id);
-    ids.map(Option::unwrap).collect()
-}
+pub(crate) use folder::Folder;
+use folder::{delivery, delivery_of, ids};

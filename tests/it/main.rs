@@ -8,12 +8,8 @@
 mod accept;
 #[cfg(feature = "axum")]
 mod bodies;
-#[cfg(feature = "cli")]
-mod cli;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod crowd;
-#[cfg(feature = "cli")]
-mod doctor;
 mod events;
 mod examples;
 #[cfg(feature = "testing")]
@@ -34,16 +30,12 @@ mod health;
 mod held;
 #[cfg(feature = "axum")]
 mod http2;
-#[cfg(feature = "cli")]
-mod inbox;
 mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod leases;
-#[cfg(feature = "cli")]
-mod listen;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod log;
 #[cfg(feature = "axum")]
@@ -60,11 +52,12 @@ mod once;
 mod operations;
 #[cfg(feature = "axum")]
 mod oversized;
+#[allow(dead_code)] // asked only where every feature is on
+mod packages;
 mod parsers;
-#[cfg(all(unix, feature = "cli"))]
-mod pictures;
 #[cfg(feature = "axum")]
 mod positions;
+#[allow(dead_code)] // not every set of features starts every example
 mod process;
 mod readme;
 #[cfg(feature = "axum")]
@@ -73,23 +66,17 @@ mod ready;
 mod refusals;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod replay;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "axum", feature = "inbox", feature = "testing"))]
 mod reserved_keys;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(all(feature = "axum", feature = "moka"))]
 mod scopes;
-#[cfg(feature = "cli")]
-mod send;
 #[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
 mod sender;
-#[cfg(feature = "cli")]
-mod simulate;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
-#[cfg(all(unix, feature = "cli"))]
-mod terminal;
 #[cfg(feature = "axum")]
 mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]

@@ -60,7 +60,7 @@ fn each_event_is_committed_once_and_none_is_lost() {
             defaults.cases
         },
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
-            "tests/it/model.regressions",
+            "it/model.regressions",
         ))),
         ..defaults
     });

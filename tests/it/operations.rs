@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -347,7 +347,7 @@ fn the_series_are_reckoned_right() {
 
 #[test]
 fn the_docs_lead_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate::packages::root();
     for link in DOCS
         .split("](")
         .skip(1)
@@ -369,7 +369,7 @@ fn the_docs_lead_somewhere() {
 /// What `promtool` says where it is not content.
 fn promtool(arguments: &[&str], stdin: &str) {
     let mut promtool = Command::new("promtool")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(crate::packages::root())
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

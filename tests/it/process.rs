@@ -35,7 +35,6 @@ impl Example {
     }
 
     /// Starts an example that should refuse to run. Says what it printed.
-    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn refused(name: &str, variables: &[(&str, &str)]) -> String {
         let mut example = Self::spawn(name, variables);
         let until = Instant::now() + PATIENCE;
@@ -103,7 +102,6 @@ impl Example {
     }
 
     /// How many lines printed so far contain `text`.
-    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn count_lines_with(&mut self, text: &str) -> usize {
         self.seen.extend(self.lines.get_mut().unwrap().try_iter());
         self.seen.iter().filter(|line| line.contains(text)).count()
@@ -111,7 +109,6 @@ impl Example {
 
     /// Asks the process to end, by its own id, and waits for it. Says whether it ended well.
     #[cfg(unix)]
-    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn terminate(&mut self) -> bool {
         signal(&self.child, "TERM");
         let until = Instant::now() + PATIENCE;
@@ -128,7 +125,6 @@ impl Example {
         self.send("POST", "/webhooks", &signed(secret, body, 0), body)
     }
 
-    #[cfg_attr(not(feature = "axum"), allow(dead_code))]
     pub(crate) fn get(&self, path: &str) -> Reply {
         self.send("GET", path, &[], "")
     }
@@ -173,7 +169,6 @@ impl Reply {
 
 /// Whether these tools are installed. In CI, or where it is asked for, a missing one is a failure; elsewhere it is said what is
 /// not checked for want of it.
-#[cfg_attr(not(all(feature = "axum", feature = "moka")), allow(dead_code))]
 pub(crate) fn tools_are_there(tools: &[&'static str], what: &str) -> bool {
     let is_missing = |tool: &&'static str| {
         let version = if *tool == "openssl" {
@@ -230,12 +225,10 @@ impl Reply {
         }
     }
 
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     pub(crate) fn is_replay(&self) -> bool {
         self.status == 200 && self.has("idempotent-replayed: true")
     }
 
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     pub(crate) fn has(&self, header: &str) -> bool {
         self.head.lines().any(|line| line == header)
     }
@@ -254,7 +247,7 @@ pub(crate) fn signed(secret: &str, body: &str, age: i64) -> Vec<(&'static str, S
     ]
 }
 
-/// `cargo test` builds the examples beside the tests; `cargo test --test it` alone does not.
+/// `cargo test -p hookgate` builds the examples; another package's tests do not.
 pub(crate) fn binary(name: &str) -> PathBuf {
     let this = std::env::current_exe().unwrap();
     let profile = this.parent().and_then(|deps| deps.parent()).unwrap();
@@ -263,7 +256,7 @@ pub(crate) fn binary(name: &str) -> PathBuf {
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     assert!(
         path.exists(),
-        "{} is not built: run `cargo test`, or `cargo build --examples` first",
+        "{} is not built: run `cargo build --examples` first",
         path.display()
     );
     path
@@ -278,7 +271,6 @@ pub(crate) fn row_created(id: &str, properties: &str) -> String {
 
 /// Sends a signal, by its short name, to a process that a test has started.
 #[cfg(unix)]
-#[cfg_attr(not(feature = "axum"), allow(dead_code))] // who starts examples and commands has that feature
 pub(crate) fn signal(child: &Child, name: &str) {
     let kill = format!("kill -{name} {}", child.id());
     let killed = Command::new("sh").args(["-c", &kill]).status().unwrap();

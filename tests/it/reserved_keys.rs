@@ -9,15 +9,15 @@ use bytes::Bytes;
 use hookgate::inbox::Workers;
 use hookgate::testing::{LoggedDelivery, delivery, event};
 use hookgate::{
-    Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter, Failure,
-    Json, Outcome, Properties, UnixSeconds,
+    Accepted, Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter,
+    Failure, Inbox, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
 };
 use http::StatusCode;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::inbox::{Folder, accept_body};
-use crate::support::{Sent, ask, receiver};
+use crate::log::Folder;
+use crate::support::{Sent, ask, secret};
 
 const RAW: &str = "$serde_json::private::RawValue";
 /// That of a worker of tokio's, unless its builder says otherwise.
@@ -218,7 +218,8 @@ async fn a_handler_that_takes_an_event_is_answered_422_and_one_that_takes_bytes_
     async fn on_bytes(delivery: Delivery) -> Bytes {
         delivery.body().clone()
     }
-    let receiver = receiver().without_deduplication().build().unwrap();
+    let receiver = Receiver::builder().secret(secret());
+    let receiver = receiver.without_deduplication().build().unwrap();
     let events = EventRouter::new()
         .on_rows("dm_1", on_event)
         .otherwise(on_event);
@@ -239,10 +240,16 @@ async fn a_handler_that_takes_an_event_is_answered_422_and_one_that_takes_bytes_
     }
 }
 
+async fn accept(inbox: &Inbox, body: &str) {
+    let delivery = delivery(body).unwrap();
+    let day = Duration::from_secs(86_400);
+    assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
     let folder = Folder::new();
-    let inbox = folder.inbox();
+    let inbox = Inbox::open(folder.path("inbox.db")).unwrap();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let workers = Workers::new(&inbox)
         .max_tries(1)
@@ -255,11 +262,11 @@ async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
         "row.created",
         &format!(r#""properties":{{{}}}"#, nested_member()),
     );
-    accept_body(&inbox, &hostile).await;
+    accept(&inbox, &hostile).await;
     let misfit = Outcome::Failed(Failure::Misfit);
     assert_eq!(told.recv().await, Some(misfit));
     let next = row("row.created", r#""properties":{"Total":1}"#).replace("evt_1", "evt_2");
-    accept_body(&inbox, &next).await;
+    accept(&inbox, &next).await;
     assert_eq!(told.recv().await, Some(Outcome::Handled));
     workers.shutdown(Duration::from_secs(60)).await;
     inbox.close().await;

@@ -16,5 +16,5 @@ fn proofs_cannot_be_forged_nor_secrets_shown() {
         return;
     }
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("tests/ui/*.rs");
+    cases.compile_fail("ui/*.rs");
 }

@@ -357,5 +357,5 @@ fn run(tool: &str, checker: &str) {
 }
 
 fn directory() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }

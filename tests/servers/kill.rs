@@ -5,9 +5,9 @@
 //!
 //! ```sh
 //! # So many kills a loop.
-//! HOOKGATE_KILLS=200 cargo test --all-features --test servers kill:: -- --nocapture --test-threads=2
+//! HOOKGATE_KILLS=200 cargo test -p hookgate-tests --all-features --test servers kill:: -- --nocapture --test-threads=2
 //! # The same chances again.
-//! HOOKGATE_SEED=4711 cargo test --all-features --test servers kill::claims_on_redis -- --nocapture
+//! HOOKGATE_SEED=4711 cargo test -p hookgate-tests --all-features --test servers kill::claims_on_redis -- --nocapture
 //! ```
 //!
 //! A seed repeats what is left to chance in the test, and not how the machine schedules it. `kill/record.md` holds a long run.

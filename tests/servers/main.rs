@@ -11,8 +11,6 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
-#[cfg(feature = "cli")]
-mod command;
 mod kill;
 mod pginbox;
 mod postgres;

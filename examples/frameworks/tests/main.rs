@@ -4,6 +4,7 @@
 
 mod glue;
 mod lambda;
+#[allow(dead_code)] // not everything in it is used here
 #[path = "../../../tests/it/process.rs"]
 mod process;
 mod rules;

@@ -46,7 +46,7 @@
 //!
 //! # Cost
 //! Without a recorder, none. With one, the request's own thread copies the headers and puts the entry into a queue; formatting, redaction
-//! and writing are the recorder's thread's. `cargo bench --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two
+//! and writing are the recorder's thread's. `cargo bench -p hookgate-benches --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two
 //! cores that other work shares, as a multiple of the same route without a recorder: 1.32 to a closure, 1.45 to a file, 2.51 to a file with
 //! [`Redaction::people`]. What the thread does runs beside the next deliveries, and takes from them where no core is free.
 

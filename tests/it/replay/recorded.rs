@@ -16,7 +16,7 @@ const RECORDED_WITH: &str = "whsec_made_up_for_local_tries";
 type Add = fn(Faults) -> Faults;
 
 fn recorded() -> DeliveryLog {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deliveries.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/deliveries.jsonl");
     DeliveryLog::open(path).unwrap()
 }
 

@@ -1,6 +1,5 @@
 //! Two programs in one schema, each under its name.
 
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
@@ -145,43 +144,4 @@ async fn entries_without_a_name_are_those_of_default_after_the_migration() {
     let copy = accept(&default, "evt_1").await.unwrap();
     assert_eq!(copy, Accepted::Duplicate { same_body: true });
     assert_eq!(accept(&orders, "evt_1").await.unwrap(), Accepted::New);
-}
-
-#[tokio::test]
-async fn an_operator_is_asked_for_the_name_where_there_are_several() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let url = format!("postgres://hookgate@{}/postgres", server.server.address);
-    let stats = async |more: &[&str]| {
-        let (url, more) = (url.clone(), more.join(" "));
-        let ran = tokio::task::spawn_blocking(move || {
-            Command::new(env!("CARGO_BIN_EXE_hookgate"))
-                .args(["inbox", "stats", "--database-url-env", "INBOX_URL"])
-                .args(more.split_whitespace())
-                .env("INBOX_URL", url)
-                .output()
-                .unwrap()
-        });
-        let ran = ran.await.unwrap();
-        let said = [ran.stdout, ran.stderr].concat();
-        (ran.status.code(), String::from_utf8(said).unwrap())
-    };
-    let (code, said) = stats(&[]).await;
-    assert!(code == Some(0) && said.starts_with("0 queued"), "{said}");
-    accept(&named(&server.config(), "orders"), "evt_1")
-        .await
-        .unwrap();
-    let (code, said) = stats(&[]).await;
-    assert!(code == Some(0) && said.starts_with("1 queued"), "{said}");
-    accept(&named(&server.config(), "members"), "evt_1")
-        .await
-        .unwrap();
-    let (code, said) = stats(&[]).await;
-    assert_eq!(code, Some(2), "{said}");
-    for part in ["members, orders", "--name"] {
-        assert!(said.contains(part), "{said}");
-    }
-    let (code, said) = stats(&["--name", "orders"]).await;
-    assert!(code == Some(0) && said.starts_with("1 queued"), "{said}");
 }

@@ -49,14 +49,14 @@ impl Example {
     }
 }
 
-/// `cargo test` builds the examples beside the tests; `cargo test --test servers` alone does not.
+/// `cargo test -p hookgate` builds the examples; another package's tests do not.
 fn run(port: u16, database: &str) -> Server {
     let this = std::env::current_exe().unwrap();
     let profile = this.parent().and_then(|deps| deps.parent()).unwrap();
     let example = profile.join("examples/exactly_once");
     assert!(
         example.exists(),
-        "{} is not built: run `cargo test`, or `cargo build --all-features --examples` first",
+        "{} is not built: run `cargo build --all-features --examples` first",
         example.display()
     );
     let mut command = Command::new(example);

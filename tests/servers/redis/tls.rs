@@ -13,7 +13,7 @@ use crate::support::RedisServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_made_up_authority_is_trusted_where_it_is_given_and_nowhere_else() {
-    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
+    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tls");
     let file = |name: &str| certificates.join(name).to_str().unwrap().to_owned();
     let settings = [
         "--port",

@@ -1,4 +1,4 @@
-//! Each exit code, and what goes with it. That of a panic stands beside the hook: `src/bin/hookgate/panics.rs`.
+//! Each exit code, and what goes with it. That of a panic stands beside the hook: `crates/cli/src/panics.rs`.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -108,7 +108,7 @@ async fn over_https_an_authority_must_be_trusted_and_one_that_is_named_is() {
     assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{ran:?}");
     assert!(ran.stdout.contains(&format!("localhost:{port}")), "{ran:?}");
     // An authority that has not signed it.
-    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/server.pem");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls/server.pem");
     let ran = ask(other).await.unwrap();
     assert_eq!((ran.code, &*ran.stdout), (Some(4), ""), "{ran:?}");
     assert!(

@@ -10,12 +10,13 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-pub(crate) const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/authority.pem");
+pub(crate) const AUTHORITY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls/authority.pem");
 
 /// Answers every request over TLS with this head, until it is dropped with its runtime. Says its port.
 pub(crate) async fn serve(head: &'static str) -> u16 {
-    let certificate = include_bytes!("../../tls/server.pem");
-    let key = include_bytes!("../../tls/server.key");
+    let certificate = include_bytes!("../../../../../tests/tls/server.pem");
+    let key = include_bytes!("../../../../../tests/tls/server.key");
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()

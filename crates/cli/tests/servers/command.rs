@@ -109,7 +109,7 @@ fn body(id: &str) -> String {
     format!(r#"{{"id":"{id}","type":"page.created","data":{{"n":1}}}}"#)
 }
 
-async fn accept(inbox: &Inbox, id: &str) {
+pub(crate) async fn accept(inbox: &Inbox, id: &str) {
     let accepted = inbox.accept(&delivery(body(id)).unwrap(), RETAIN).await;
     assert_eq!(accepted.unwrap(), Accepted::New, "{id}");
 }
@@ -284,14 +284,14 @@ async fn an_operator_sees_and_mends_an_inbox_on_sqlite_in_use() {
     inbox.close().await;
 }
 
-fn url(server: &PostgresServer, rest: &str) -> String {
+pub(crate) fn url(server: &PostgresServer, rest: &str) -> String {
     format!(
         "postgres://hookgate@{}/postgres{rest}",
         server.server.address
     )
 }
 
-fn database(server: &PostgresServer) -> Postgres {
+pub(crate) fn database(server: &PostgresServer) -> Postgres {
     Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls)
 }
 

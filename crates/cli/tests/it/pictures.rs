@@ -13,7 +13,7 @@ const SECRET: &str = "whsec_made_up_for_the_pictures";
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("docs/pictures")
+        .join("../../docs/pictures")
         .join(name)
 }
 

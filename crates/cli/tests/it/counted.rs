@@ -1,0 +1,15 @@
+//! What the command is built of.
+
+use crate::packages::{readme_counts, rust_versions, tree};
+
+#[test]
+fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
+    let of = rust_versions(Some("crates/cli"));
+    readme_counts("the command", &["-p", "hookgate-cli"], &of);
+    let packages = tree(&["-p", "hookgate-cli", "--all-features"]);
+    let own = packages.iter().find(|(name, _)| name == "hookgate-cli");
+    let own = of[own.unwrap()];
+    for package in &packages {
+        assert!(of[package] <= own, "{package:?} asks for {:?}", of[package]);
+    }
+}

@@ -1,0 +1,6 @@
+//! `hookgate explain`: what the command prints of the mistakes that the library finds.
+
+mod command;
+#[allow(dead_code)] // shared with the tests of the library
+#[path = "../../../../tests/it/explain/mistakes.rs"]
+mod mistakes;

@@ -1,0 +1,8 @@
+//! `hookgate log`: the command that looks into a delivery log.
+
+mod command;
+#[allow(dead_code)] // shared with the tests of the library
+#[path = "../../../../tests/it/log/folder.rs"]
+mod folder;
+
+use folder::{Folder, delivery, delivery_of};

@@ -1,0 +1,29 @@
+//! The integration tests of the command: one binary, a module a behaviour. Names are sentences.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A test stops at what it did not expect.
+#![allow(unreachable_pub, missing_debug_implementations)] // Nothing here is anybody's API.
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
+
+mod cli;
+#[cfg(target_os = "linux")] // other systems compile other packages
+mod counted;
+mod doctor;
+mod explain;
+mod inbox;
+mod listen;
+mod log;
+#[allow(dead_code)] // shared with the tests of the library
+#[cfg(target_os = "linux")]
+#[path = "../../../../tests/it/packages.rs"]
+mod packages;
+#[cfg(unix)]
+mod pictures;
+#[allow(dead_code)] // shared with the tests of the library
+#[path = "../../../../tests/it/process.rs"]
+mod process;
+mod readme;
+mod replay;
+mod send;
+mod simulate;
+#[cfg(unix)]
+mod terminal;

@@ -1,0 +1,37 @@
+//! The table of commands in `docs/command.md`, against the command.
+
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../../docs/command.md");
+
+/// The table of commands names those that are there.
+#[test]
+fn the_workbench_lists_every_command() {
+    let help = Command::new(env!("CARGO_BIN_EXE_hookgate"))
+        .arg("--help")
+        .output()
+        .unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap();
+    let commands = commands.split("\n\n").next().unwrap().lines();
+    let mut there: Vec<_> = commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| !["help", "completions"].contains(name))
+        .collect();
+    there.sort_unstable();
+
+    let cells = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = cells.filter_map(|line| line.split(" | ").next());
+    let mut listed = Vec::new();
+    for cell in cells {
+        let names = cell.trim_start_matches("hookgate ").split("`, `");
+        let mut names = names.filter_map(|name| name.split([' ', '`']).next());
+        let first = names.next().unwrap();
+        listed.push(first);
+        // Behind these two stand the commands below them.
+        listed.extend(names.filter(|_| !["log", "inbox"].contains(&first)));
+    }
+    listed.sort_unstable();
+    assert_eq!(listed, there);
+}

@@ -1,0 +1,10 @@
+//! `hookgate replay`: a log is delivered again to a server over TCP.
+
+mod command;
+#[allow(dead_code)] // shared with the tests of the library
+#[path = "../../../../tests/it/replay/made.rs"]
+mod made;
+
+use hookgate::testing::{DeliveryLog, LoggedDelivery};
+
+use made::*;

@@ -322,7 +322,7 @@ async fn a_full_store_is_no_failing_one() {
 
 /// A store that refuses each claim for good, as a database does with a text that its encoding has no room for.
 #[derive(Debug)]
-struct Refusing(LocalStore);
+struct Refusing;
 
 impl Through for Refusing {
     fn pass<'a, T: Send + Unpin + 'static>(
@@ -339,7 +339,7 @@ passes_through!(Refusing);
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
     let harness = Harness::new(
-        |builder, _: &TokioClock| builder.store(Refusing(LocalStore::default())),
+        |builder, _: &TokioClock| builder.store(Refusing),
         |_, _| async { OK },
     );
     for number in 0..9 {

@@ -35,7 +35,7 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.ask(From::Pool, self.patience(), statement, types, values)
+        self.query_within(self.patience(), statement, types, values)
             .await
     }
 

@@ -391,7 +391,8 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
         client.write_all(bytes.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let (served, read) = tokio::join!(serving, client.read_to_end(&mut answer));
-        (served.unwrap(), read.unwrap());
+        served.unwrap();
+        read.unwrap();
         assert!(answer.starts_with(b"HTTP/1.1 204"));
     };
     runtime.block_on(async {

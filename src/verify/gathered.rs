@@ -1,6 +1,7 @@
 //! The bytes of a body that arrives in more than one piece, in a buffer that a budget can free.
 
 use std::sync::{Arc, PoisonError};
+#[cfg(feature = "tower")]
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Mutex, MutexGuard};
@@ -17,6 +18,7 @@ struct State {
     bytes: Vec<u8>,
     freed: bool,
     /// Of the reader, while it waits for the next piece.
+    #[cfg(feature = "tower")]
     waker: Option<Waker>,
 }
 

@@ -224,6 +224,8 @@ async fn the_head_is_refused_before_the_body_is_asked_for_and_a_slow_body_in_tim
     let mut long = Request::from_parts(parts.clone(), local());
     let length = "1048577".parse().unwrap();
     long.headers_mut().insert("content-length", length);
+    let leave = "100-continue".parse().unwrap();
+    long.headers_mut().insert("expect", leave);
     assert_eq!(harness.receiver.handle(long, never).await.status(), 413);
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 

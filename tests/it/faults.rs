@@ -73,7 +73,9 @@ fn every_known_fault_has_its_test() {
         .chain((1..=16).map(|row| format!("S{row}")))
         .chain((1..=15).map(|row| format!("C{row}")))
         .chain((1..=16).map(|row| format!("Q{row}")))
-        .chain((1..=6).map(|row| format!("O{row}")));
+        .chain((1..=6).map(|row| format!("O{row}")))
+        .chain((1..=9).chain(11..=17).map(|row| format!("F{row}")))
+        .chain(('a'..='e').map(|row| format!("F10{row}")));
     let mut wrong: Vec<_> = needed
         .filter(|row| !rows.contains_key(row.as_str()))
         .map(|row| format!("{row} is missing"))

@@ -208,7 +208,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
     ];
     for (statement, parameters) in [
         (&lease::LEASE, &asked[..]),
-        (&serial::CANDIDATES, &asked[..4]),
+        (&serial::CANDIDATES, &asked[..5]),
     ] {
         let types = &lease::TYPES[..parameters.len()];
         let plan = plan(&client, statement, types, parameters, 400).await;

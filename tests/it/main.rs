@@ -82,8 +82,6 @@ mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;
-#[cfg(not(feature = "testing"))]
-mod ui;
 mod vectors;
 #[cfg(feature = "axum")]
 mod wire;

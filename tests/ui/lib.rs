@@ -1,0 +1,1 @@
+//! Has nothing to offer: the tests are in `main.rs`.

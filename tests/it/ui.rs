@@ -1,5 +1,5 @@
-//! What must not compile. The compiler's words are compared too, so this runs with the compiler that they were taken from; the
-//! `compile_fail` examples in the documentation of `Verified` and `Event` hold for any.
+//! Code that must not compile. The compiler's messages are compared too, so this runs only with the compiler that they were taken
+//! from; the `compile_fail` examples in the documentation of `Verified` and `Event` hold for any.
 //!
 //! With feature `testing` there are variants of enums that are named like types of ours (`CauseGroup::Secret`), and the compiler then writes
 //! out the types' paths. The texts are those of all other sets of features.

@@ -1,16 +1,16 @@
-//! Claim and commit against moka as it is usually written, in one interleaved run: `cargo bench -p hookgate-benches --bench dedupe`.
+//! Claim and commit against the usual use of moka, in one interleaved run: `cargo bench -p hookgate-benches --bench dedupe`.
 //!
 //! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time to live, under LRU. It is the
-//! measure of cost and no rival in what it does: an event whose handler fails, or whose process dies, stays marked there.
+//! measure of cost and does less: an event whose handler fails, or whose process dies, stays marked there.
 //! Each round makes new stores and measures all of them in turn, so that every claim of a fresh id is one of a growing store. The
-//! work of a store here is all of it: the key is made of the id, the event claimed, the claim committed.
+//! measured work of a store is complete: the key is made from the id, the event claimed, the claim committed.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench dedupe -- --memory             # bytes an event, a child process for each store
 //! cargo bench -p hookgate-benches --bench dedupe -- --memory 10000000    # takes four gigabytes at its worst
 //! ```
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and stops at what it did not expect.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
 use std::hint::black_box;
 use std::pin::pin;
@@ -27,7 +27,7 @@ mod support;
 
 use support::{Arguments, Case};
 
-/// Events of a round.
+/// The number of events in a round.
 const EVENTS: usize = 40_000;
 const ROUNDS: usize = 9;
 const LEASE: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ impl Contestant {
         }
     }
 
-    /// Takes one delivery of this event to its end. True if the event was new.
+    /// Handles one delivery of this event completely. Returns true if the event was new.
     fn deliver(&self, id: &str) -> bool {
         match self {
             Self::Bare(cache) => {
@@ -106,7 +106,7 @@ impl Contestant {
         }
     }
 
-    /// Nanoseconds a delivery.
+    /// Returns the nanoseconds a delivery takes.
     fn time(&self, ids: &[String], fresh: bool) -> f64 {
         let start = Instant::now();
         for id in ids {
@@ -115,7 +115,7 @@ impl Contestant {
         start.elapsed().as_secs_f64() * 1e9 / ids.len() as f64
     }
 
-    /// The same with a thread for each half, by the clock on the wall.
+    /// The same with one thread for each half, in wall-clock time.
     fn time_on_two(&self, ids: &[String], fresh: bool) -> f64 {
         let (one, two) = ids.split_at(ids.len() / 2);
         let start = Instant::now();
@@ -128,7 +128,7 @@ impl Contestant {
     }
 }
 
-/// The answer of a store that answers at once.
+/// Returns the answer of a store that answers at once.
 fn now<T: Unpin>(call: StoreFuture<'_, T>) -> T {
     match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer.unwrap(),
@@ -213,7 +213,7 @@ fn memory(events: usize) -> Vec<Case> {
     vec![case]
 }
 
-/// How much the resident set grew, by event.
+/// Returns the growth of the resident set for each event.
 fn bytes_an_event(store: &str, events: usize) -> f64 {
     let store = Contestant::new(store, 2 * events);
     let before = resident();
@@ -221,7 +221,7 @@ fn bytes_an_event(store: &str, events: usize) -> f64 {
         assert!(store.deliver(&format!("evt_{n:026}")));
     }
     let grown = resident() - before;
-    // Nothing of it may be gone by now.
+    // No event may be forgotten at this point.
     assert!(!store.deliver(&format!("evt_{:026}", 0)));
     grown / events as f64
 }

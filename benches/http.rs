@@ -6,9 +6,9 @@
 //!
 //! Server and sender have a thread each, with 32 connections kept alive between them. Every request is signed beforehand and
 //! carries a fresh id, so that every claim is fresh and the stores really grow. Each round starts new servers with empty
-//! stores and measures all of them in turn; what is printed are the ratios to the unguarded route of the same round.
+//! stores and measures all of them in turn; the printed figures are the ratios to the unguarded route of the same round.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -36,7 +36,7 @@ use support::{Arguments, Case};
 
 const SECRET: &str = "whsec_made_up_for_the_http_bench";
 const CONNECTIONS: usize = 32;
-/// The bodies' length, a name for it, and how many requests make a round unless told otherwise.
+/// The bodies' length, its name, and the default number of requests in a round.
 const SIZES: [(usize, &str, usize); 2] = [(1 << 10, "1 KiB", 20_000), (64 << 10, "64 KiB", 3_000)];
 const DEFAULT_ROUNDS: usize = 7;
 
@@ -73,7 +73,7 @@ fn print_case(case: &Case, bytes: usize) {
     );
     for contestant in &CONTESTANTS {
         let (name, base) = (contestant.name, CONTESTANTS[0].name);
-        // The goals are those of small bodies: of large ones nearly all is the hash.
+        // The goals are those of small bodies: for large ones nearly all the time is the hash.
         let goal = if bytes == SIZES[0].0 {
             contestant.goal
         } else {
@@ -213,7 +213,7 @@ async fn send_in_turn(mut stream: TcpStream, requests: Vec<Bytes>) {
     for request in requests {
         stream.write_all(&request).await.unwrap();
         let mut held = 0;
-        // No answer here has a body, so the empty line is its end.
+        // No answer here has a body, so the empty line ends it.
         while !answer[..held].ends_with(b"\r\n\r\n") {
             let read = stream.read(&mut answer[held..]).await.unwrap();
             assert_ne!(read, 0, "the server hung up");

@@ -1,19 +1,19 @@
-//! What each step of a delivery costs, without a socket: `cargo bench -p hookgate-benches --bench layer`.
+//! The cost of each step of a delivery, without a socket: `cargo bench -p hookgate-benches --bench layer`.
 //!
 //! A `row.created` of 1 KiB with a fresh id goes through an axum route by `oneshot`, and step by step through `Receiver`. Each
-//! row of the table is one step, by subtraction: the walk up to its end, less the walk up to its beginning. Time is a share of what the
-//! whole guarded route adds to the unguarded one, from one interleaved run; allocations are exact.
+//! row of the table is one step, by subtraction: the walk up to the step's end, less the walk up to its beginning. Time is a
+//! share of the difference between the guarded and the unguarded route, from one interleaved run; allocations are exact.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench layer -- --instructions    # needs valgrind (Debian's package)
 //! ```
 //!
-//! Instructions are counted by valgrind's cachegrind in two child processes a step, which prepare alike and deliver different
-//! numbers of deliveries. It knows no SHA extensions, so the row *bare compression* says what of the steps is SHA-256 in software:
-//! on a CPU with the extensions that part is about a fifth.
+//! Instructions are counted by valgrind's cachegrind in two child processes a step, which prepare in the same way and deliver
+//! different numbers of deliveries. It knows no SHA extensions, so the row *bare compression* shows the part of the steps that is
+//! SHA-256 in software: on a CPU with the extensions that part is about a fifth.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and stops at what it did not expect.
-#![allow(unsafe_code)] // An allocator can't be written without.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
+#![allow(unsafe_code)] // An allocator needs unsafe code.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -44,7 +44,7 @@ use support::{Arguments, Case};
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const SECRET: &str = "whsec_made_up_for_the_layer_bench";
 const BODY_BYTES: usize = 1_024;
-/// Deliveries of a round.
+/// The number of deliveries in a round.
 const DELIVERIES: usize = 200;
 const ROUNDS: usize = 61;
 
@@ -68,10 +68,10 @@ fn main() {
     arguments.record("layer", "ns, allocations, bytes, instructions", &cases);
 }
 
-/// The walk up to here, from the shortest to the whole.
+/// The last step of the walk, from the shortest walk to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UpTo {
-    /// The compression of the blocks that the MAC is made of, and nothing else.
+    /// Only the compression of the blocks that the MAC is made of.
     Compression,
     Head,
     Mac,
@@ -101,7 +101,7 @@ const ALL: [UpTo; 11] = [
     Typed,
 ];
 
-/// The steps: name, the walk up to its end, the walks to take off.
+/// The steps: name, the walk up to its end, the walks to subtract.
 const STEPS: [(&str, UpTo, &[UpTo]); 8] = [
     ("headers read, window checked (open)", Head, &[]),
     ("body hashed, MAC compared (push, finish)", Mac, &[Head]),
@@ -117,7 +117,7 @@ const STEPS: [(&str, UpTo, &[UpTo]); 8] = [
     ("all that the guarded route adds", Typed, &[Unguarded]),
 ];
 
-/// One way of walking, with what it needs.
+/// One kind of walk, with the objects that it needs.
 struct Walk {
     up_to: UpTo,
     receiver: Receiver,
@@ -149,7 +149,7 @@ impl Walk {
         }
     }
 
-    /// Delivers each of them.
+    /// Sends each of the deliveries.
     fn deliver(&mut self, signed: &[Signed]) {
         match self.up_to {
             Compression => signed.iter().for_each(Signed::compress),
@@ -176,7 +176,7 @@ impl Walk {
         matches!(self.up_to, Unguarded | Verified | Claimed | Typed)
     }
 
-    /// Runs `measure` around the deliveries, with whatever they need prepared before.
+    /// Runs `measure` around the deliveries, after their preparation.
     fn run<T>(&mut self, signed: &[Signed], measure: impl FnOnce(&mut dyn FnMut()) -> T) -> T {
         if self.takes_requests() {
             let mut requests: Vec<_> = signed.iter().map(Signed::request).collect();
@@ -268,7 +268,7 @@ impl Signed {
         request
     }
 
-    /// As many blocks as timestamp, dot and body fill, and the outer one.
+    /// Compresses as many blocks as timestamp, dot and body fill, and the outer one.
     fn compress(&self) {
         let mut state = [0; 8];
         let (blocks, _) = self.body.as_chunks::<64>();
@@ -288,7 +288,7 @@ fn name(up_to: UpTo) -> String {
     format!("{up_to:?}")
 }
 
-/// Nanoseconds a delivery, of each walk in turn.
+/// Returns the nanoseconds a delivery takes, for each walk in turn.
 fn time() -> Case {
     let mut case = Case::new("time");
     let mut walks = ALL.map(Walk::new);
@@ -306,12 +306,12 @@ fn time() -> Case {
     case
 }
 
-/// Allocations and bytes of the median delivery.
+/// Returns the allocations and bytes of the median delivery.
 fn allocations() -> (Case, Case) {
     let (mut times, mut bytes) = (Case::new("allocations"), Case::new("bytes"));
     for up_to in ALL {
         let mut walk = Walk::new(up_to);
-        // Not the first ones: maps and the like allocate their first room.
+        // Not the first deliveries: maps and similar types allocate their first memory there.
         for (n, delivery) in signed(0, DELIVERIES).into_iter().enumerate() {
             let (before, after) = walk.run(&[delivery], |deliver| {
                 let before = allocated();
@@ -327,7 +327,7 @@ fn allocations() -> (Case, Case) {
     (times, bytes)
 }
 
-/// Instructions a delivery.
+/// Returns the instructions a delivery takes.
 fn instructions() -> Case {
     let mut case = Case::new("instructions");
     for up_to in ALL {
@@ -356,7 +356,7 @@ fn instructions() -> Case {
     case
 }
 
-/// Prepares for as many as the other child does, and delivers so many. (More are for a profiler.)
+/// Prepares as many deliveries as the other child does, and delivers `count` of them. (More are for a profiler.)
 fn walk_as_child(step: &str, count: usize) {
     let up_to = ALL.into_iter().find(|up_to| name(*up_to) == step).unwrap();
     let mut walk = Walk::new(up_to);

@@ -1,15 +1,15 @@
-//! What the feature `metrics` costs once a recorder listens: deliveries through the layer, in process, with the Prometheus exporter
-//! as the recorder and without any.
+//! The cost of the feature `metrics` with a recorder installed: deliveries through the layer, in process, with the Prometheus
+//! exporter as the recorder and without a recorder.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --features metrics --bench metrics
 //! ```
 //!
-//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `LocalStore`; the handler answers
-//! 204 at once. A round sends as many through each in turn; what is printed is the time a delivery as a multiple of the one
-//! without a recorder in the same round.
+//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `LocalStore`; the handler
+//! answers 204 at once. A round sends the same number through each in turn; the printed figure is the time a delivery, as a
+//! multiple of the one without a recorder in the same round.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn main() {
         .build_recorder();
     let (mut ratios, mut alone) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        // Which goes first changes from round to round.
+        // The order changes from round to round.
         let recorded = || metrics::with_local_recorder(&recorder, || measure(round * 2));
         let unrecorded = || measure(round * 2 + 1);
         let (with, without) = if round % 2 == 0 {
@@ -65,7 +65,7 @@ fn main() {
     );
 }
 
-/// The time that all deliveries of a round take.
+/// Returns the time that all deliveries of a round take.
 fn measure(round: usize) -> Duration {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();

@@ -1,17 +1,17 @@
 //! Typed events against plain structs of a known type, in one interleaved run: `cargo bench -p hookgate-benches --bench parse`.
 //!
-//! The peers are what one writes who knows that only one type of event will ever come: a derived struct with the same fields, the
+//! The peers are written for one known type of event: a derived struct with the same fields, the
 //! same owned texts and **the same `R`**, read by `serde_json::from_str` after one check of UTF-8, which is the fastest way that
 //! serde_json has (`from_slice` checks each text by itself and is slower).
 //!
-//! - *Plain* leaves what `R` skips unchecked: half surrogate pairs, numbers beyond a float, nesting without end.
-//! - *Plain, all checked* accepts and refuses the same bodies as `Event<R>`, by the means that serde has: a visitor that walks over all
-//!   of the body and builds nothing.
+//! - *Plain* does not check the parts that `R` skips: half surrogate pairs, numbers beyond a float, nesting without end.
+//! - *Plain, all checked* accepts and refuses the same bodies as `Event<R>`, with the means of serde: a visitor that walks over
+//!   the whole body and builds nothing.
 //!
-//! `Event<R>` must not take more than 1.05 times as long as the second, which does the same work, and stay below a ceiling of what it
-//! takes beside the first. With `-- --check`, a missed goal fails the run.
+//! `Event<R>` must not take more than 1.05 times as long as the second, which does the same work, and must stay below a ceiling
+//! relative to the first. With `-- --check`, a missed goal fails the run.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and panics on an unexpected result.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use support::{Arguments, Case, Contestant};
 
 const ROUNDS: usize = 201;
 const TURN: Duration = Duration::from_micros(300);
-/// `Event<R>`, as a multiple of a plain struct whose whole body is checked too.
+/// The greatest time of `Event<R>`, as a multiple of a plain struct whose whole body is checked too.
 const REQUIRED: f64 = 1.05;
-/// The same beside a plain struct that checks nothing else: for small rows, and for those of which it skips nearly all. What
-/// is measured lies well below; more than this is a change for the worse.
+/// The same relative to a plain struct that does no further checks: for small rows, and for rows of which it skips nearly all.
+/// The measured ratio is well below this; a ratio above it is a regression.
 const CEILING: f64 = 1.50;
 
 const PLAIN: &str = "plain struct of known type";
@@ -108,7 +108,7 @@ fn print_table(cases: &[Case]) -> usize {
     missed
 }
 
-/// Those that the goal is about.
+/// The contestants that the goal applies to.
 fn contestants<'a, R: DeserializeOwned + 'static>(
     verified: &'a Verified<String>,
 ) -> Vec<Contestant<'a>> {
@@ -140,12 +140,12 @@ fn contestants<'a, R: DeserializeOwned + 'static>(
     ]
 }
 
-/// Those alone.
+/// Compares those alone.
 fn compare<R: DeserializeOwned + 'static>(name: &str, verified: &Verified<String>) -> Case {
     support::interleaved(name, contestants::<R>(verified), ROUNDS, TURN)
 }
 
-/// Those and what else there is to compare with.
+/// Compares those and all others.
 fn compare_all(name: &str, verified: &Verified<String>, misfit: &Verified<String>) -> Case {
     let mut contestants = contestants::<Order>(verified);
     let more: [Contestant<'_>; 4] = [
@@ -181,7 +181,7 @@ fn compare_all(name: &str, verified: &Verified<String>, misfit: &Verified<String
     support::interleaved(name, contestants, ROUNDS, TURN)
 }
 
-/// Looks at all of a text and keeps nothing. `IgnoredAny` looks at less: serde_json reads past what it skips.
+/// Reads a whole text and keeps nothing. `IgnoredAny` checks less: serde_json does not check the values that it skips.
 struct Anything;
 
 impl<'de> Deserialize<'de> for Anything {
@@ -225,7 +225,7 @@ impl<'de> Visitor<'de> for Anything {
     }
 }
 
-/// What one writes who knows what will come. The ids are those of the crate where they can be read.
+/// A struct for one known type of event. The ids are of the crate's types where they can be deserialised.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Plain<R> {
@@ -266,7 +266,7 @@ struct Actor {
     _email: Option<String>,
 }
 
-/// What serde's documentation leads to where there are several types of event with common fields.
+/// The form that serde's documentation suggests for several types of event with common fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tagged<R> {
@@ -281,7 +281,7 @@ struct Tagged<R> {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", content = "data", bound = "R: DeserializeOwned")]
-#[allow(dead_code, clippy::enum_variant_names)] // they are there to be read into, and are named so
+#[allow(dead_code, clippy::enum_variant_names)] // the fields are only deserialised, and the names are those of the service
 enum Kind<R> {
     #[serde(rename = "row.created")]
     RowCreated(Row<R>),
@@ -294,7 +294,7 @@ enum Kind<R> {
 /// Eight of the properties.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[allow(dead_code)] // they are there to be read into
+#[allow(dead_code)] // the fields are only deserialised
 struct Order {
     number: String,
     customer: String,
@@ -306,10 +306,10 @@ struct Order {
     note: String,
 }
 
-/// The same, one of them as it was written.
+/// The same, with one property kept as it was written.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[allow(dead_code)] // they are there to be read into
+#[allow(dead_code)] // the fields are only deserialised
 struct WithRaw {
     number: String,
     customer: String,
@@ -323,9 +323,9 @@ struct WithRaw {
 
 macro_rules! wide {
     ($($text:ident $number:ident $flag:ident $list:ident;)*) => {
-        /// All 200 properties of the big row: the eight, and 48 times four.
+        /// All 200 properties of the large row: the eight, and 48 times four.
         #[derive(Deserialize)]
-        #[allow(dead_code)] // they are there to be read into
+        #[allow(dead_code)] // the fields are only deserialised
         struct All {
             #[serde(rename = "Number")]
             number: String,
@@ -346,7 +346,7 @@ macro_rules! wide {
             $($text: String, $number: f64, $flag: bool, $list: Vec<String>,)*
         }
 
-        /// The properties that only the big row has.
+        /// Returns the properties that only the large row has.
         fn more_properties() -> String {
             let mut text = String::new();
             $(
@@ -396,7 +396,7 @@ fn body(lines: &str, more: &str) -> String {
     )
 }
 
-/// The proof that an event is read from.
+/// Returns the verified body that an event is read from.
 fn signed(body: &str) -> Verified<String> {
     let secret = Secret::new("whsec_made_up_for_the_parse_bench").unwrap();
     let now = UnixSeconds::new(1_763_690_000);
@@ -412,7 +412,7 @@ fn signed(body: &str) -> Verified<String> {
         .unwrap()
 }
 
-/// All of many properties asked for by name, against one walk over them: the ratio must not grow with their number.
+/// Compares a look-up by name for each of many properties with one walk over them: the ratio must not grow with their number.
 fn look_up_by_name() -> Vec<Case> {
     const WALK: &str = "one walk over all";
     const BY_NAME: &str = "each by its name";
@@ -436,7 +436,7 @@ fn look_up_by_name() -> Vec<Case> {
                 ),
                 (
                     BY_NAME,
-                    // A clone has no index yet, so that making it counts too.
+                    // A clone has no index yet, so that making the index counts too.
                     Box::new(|| {
                         let fresh = properties.clone();
                         names.iter().all(|name| number(&fresh.value(name)))

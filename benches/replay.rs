@@ -1,16 +1,16 @@
-//! What a replay in process costs beside the bare verification of the same bytes.
+//! The cost of a replay in process, compared with verification alone of the same bytes.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --features testing --bench replay
 //! ```
 //!
-//! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies each delivery, headers read
-//! included, and nothing else. The other replays the log at its recorded time against an axum route with a `LocalStore`: every
-//! delivery is verified twice, once as the log is looked at and once by the receiver, sent in a task of its own, claimed, handled by a handler that
-//! answers 204 at once, committed, and reported. Rounds in turn; the figure is the median of the rounds' ratios. More than
-//! [`MOST`] fails.
+//! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies each delivery, reading of
+//! headers included, and does no more. The other replays the log at its recorded time against an axum route with a `LocalStore`:
+//! every delivery is verified twice, once when the log is read and once by the receiver, sent in a separate task, claimed,
+//! handled by a handler that answers 204 at once, committed, and reported. Rounds in turn; the figure is the median of the
+//! rounds' ratios. More than [`MOST`] fails.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
 #[path = "support/delivery.rs"]
 #[allow(dead_code)] // its typed row is for the other benches
@@ -31,10 +31,10 @@ const SECRET: &str = "whsec_made_up_for_the_replay_bench";
 const BODY_BYTES: usize = 1_024;
 const DELIVERIES: i64 = 4_000;
 const ROUNDS: usize = 31;
-/// A replay may take so many times what the bare verification takes.
+/// The greatest time of a replay, as a multiple of the time of verification alone.
 const MOST: f64 = 25.0;
 
-/// Takes a log, gives nanoseconds a delivery.
+/// A contestant: takes a log, returns nanoseconds a delivery.
 type Contestant = fn(&DeliveryLog) -> f64;
 
 fn main() {
@@ -50,7 +50,7 @@ fn main() {
     verify(&log);
     replay(&log);
     for round in 0..rounds {
-        // Which goes first changes from round to round.
+        // The order changes from round to round.
         let order: [(&str, Contestant); 2] = match round % 2 {
             0 => [("bare verification", verify), ("replay in process", replay)],
             _ => [("replay in process", replay), ("bare verification", verify)],
@@ -68,7 +68,7 @@ fn main() {
     assert!(ratio <= MOST, "{ratio:.1} times the bare verification");
 }
 
-/// Twenty a second.
+/// Returns a log of twenty deliveries a second.
 fn log(deliveries: i64) -> DeliveryLog {
     let secret = Secret::new(SECRET).unwrap();
     let logged = |number: i64| {

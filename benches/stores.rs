@@ -1,15 +1,15 @@
-//! What it costs to share claims and to accept durably, as ratios: each store beside two bare round trips to its server, and beside
-//! `LocalStore`; each inbox beside an insert of its own that is committed alone.
+//! The cost of shared claims and of durable accepts, as ratios: each store compared with two bare round trips to its server, and
+//! with `LocalStore`; each inbox compared with a plain insert that is committed alone.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench stores --all-features
 //! ```
 //!
-//! Servers are started on free loopback ports and stopped; redis-server and PostgreSQL must be installed, as `scripts/test` does. Contestants
-//! run in turn, round by round; a ratio is the median of the rounds' ratios. Redis writes nothing to disk here unless the name says so, and
-//! PostgreSQL flushes each commit: on such figures the disk decides, so they are of the machine that is named.
+//! Servers are started on free loopback ports and stopped; redis-server and PostgreSQL must be installed, as for `scripts/test`.
+//! Contestants run in turn, round by round; a ratio is the median of the rounds' ratios. Redis writes nothing to disk here unless
+//! the name says so, and PostgreSQL flushes each commit: such figures depend on the disk, so they hold for the named machine.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and stops at what it did not expect.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -54,11 +54,11 @@ fn main() {
     arguments.record("stores", "ns", &cases);
 }
 
-/// A contestant: calls it `count` times, so many at a time, and says how long one took.
+/// A contestant: runs a call `count` times, this many at a time, and returns how long one took.
 type Calls<'a> = (&'a str, Box<dyn Fn() -> Call + 'a>);
 type Call = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Round by round, each contestant in its turn, `together` calls under way at a time.
+/// Runs each contestant in turn, round by round, with `together` calls under way at a time.
 fn rounds(
     runtime: &Runtime,
     case: &str,
@@ -100,7 +100,7 @@ async fn all(calls: Vec<Call>, together: usize) {
     }
 }
 
-/// An event that nobody has seen.
+/// Returns the id of an event that was never used.
 fn fresh() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let run = std::process::id();
@@ -267,7 +267,7 @@ fn inboxes(runtime: &Runtime) -> Vec<Case> {
         }
         cases.push(measured);
     }
-    // What was accepted above is worked off first; then each round accepts, and waits until all of it is handled.
+    // The entries accepted above are handled first; then each round accepts, and waits until all entries are handled.
     let mut worked = Case::new("accepted and worked, 32 producers, 32 at a time");
     for (name, inbox) in [&inboxes[0], &inboxes[2]] {
         let workers = runtime.block_on(async {

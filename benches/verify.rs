@@ -1,19 +1,20 @@
-//! Verification against the floor and against peers, in one interleaved run: `cargo bench -p hookgate-benches --bench verify`.
+//! Verification against the lower limit and against peers, in one interleaved run:
+//! `cargo bench -p hookgate-benches --bench verify`.
 //!
-//! The floor, LIMIT, is what no HMAC-SHA256 can do without: `sha2`'s compression of the very blocks, padded and keyed
+//! The lower limit, LIMIT, is the work that every HMAC-SHA256 needs: `sha2`'s compression of the same blocks, padded and keyed
 //! beforehand, and a comparison of 32 bytes. All figures are ratios to it, medians over rounds in which every contestant
 //! runs in turn, so that a noisy machine slows all of them alike. With `-- --check`, a missed goal fails the run where the
 //! CPU has SHA extensions.
 //!
-//! What the goals are about, *one live key*: the service's five `X-Service-` headers as pairs, already taken out of the
+//! The goals apply to *one live key*: the service's five `X-Service-` headers as pairs, already taken out of the
 //! server's map, are made into `DeliveryHeaders` (names compared, signature and timestamp parsed strictly), the window is
-//! checked, the ring of keys is looked up, the body is verified, and the states are wiped. The rows below it show what
-//! changes with all eleven headers of a request behind a proxy, and with `DeliveryHeaders` made beforehand.
+//! checked, the key ring is looked up, the body is verified, and the states are wiped. The rows below it show the
+//! difference with all eleven headers of a request behind a proxy, and with `DeliveryHeaders` made beforehand.
 //!
 //! One peer is built only on request, since it brings some fifty packages with it:
 //! `RUSTFLAGS="--cfg slack_peer" cargo bench -p hookgate-benches --bench verify`.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and panics on an unexpected result.
 
 use std::hint::black_box;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,13 +34,13 @@ const SIZES: [(usize, &str); 4] = [
     (4 << 10, "4 KiB"),
     (64 << 10, "64 KiB"),
 ];
-/// What one live key may cost, as a multiple of LIMIT, by size: required, and aimed at.
+/// The greatest cost of one live key, as a multiple of LIMIT, by size: required, and aimed at.
 const REQUIRED: [f64; 4] = [1.55, 1.20, 1.08, 1.03];
 const AIM: [f64; 4] = [1.25, 1.10, 1.04, 1.01];
-/// How many times faster than `standardwebhooks` at the smallest size.
+/// The required speed, as a multiple of that of `standardwebhooks`, at the smallest size.
 const REQUIRED_LEAD: f64 = 6.0;
 const ROUNDS: usize = 201;
-/// How long a contestant runs in a round, so far as its speed allows.
+/// How long a contestant runs in a round, as far as its speed allows.
 const TURN: Duration = Duration::from_micros(150);
 
 const LIMIT: &str = "LIMIT: bare compression";
@@ -118,7 +119,7 @@ struct Delivery<'b> {
 
 impl<'b> Delivery<'b> {
     fn new(body: &'b [u8]) -> Self {
-        // The one peer that asks the clock itself needs a timestamp of today.
+        // One peer reads the clock itself, so it needs a timestamp of today.
         let today = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap()
@@ -138,7 +139,7 @@ impl<'b> Delivery<'b> {
         }
     }
 
-    /// The service's own headers.
+    /// Returns the service's own headers.
     fn headers<'a>(&'a self, signature: &'a str) -> [(&'static str, &'a str); 5] {
         [
             ("x-service-webhook-id", "wh_0123456789abcdef"),
@@ -149,7 +150,7 @@ impl<'b> Delivery<'b> {
         ]
     }
 
-    /// The same among what else a request carries behind a proxy.
+    /// Returns the same headers among the others of a request behind a proxy.
     fn request_headers(&self) -> [(&'static str, &str); 11] {
         let [webhook_id, event_id, event_type, signature, timestamp] =
             self.headers(&self.signature);
@@ -227,7 +228,7 @@ fn contestants<'a>(delivery: &'a Delivery<'a>) -> Vec<Contestant<'a>> {
     ]
 }
 
-/// The whole of a verification, from pairs of headers to the proof.
+/// Runs a whole verification, from pairs of headers to the proof.
 fn accepts(verifier: &Verifier, headers: &[(&str, &str)], delivery: &Delivery<'_>) -> bool {
     let pairs = black_box(headers).iter().copied();
     let head = DeliveryHeaders::from_pairs(pairs).unwrap();
@@ -362,7 +363,7 @@ fn secret() -> Secret {
     Secret::new(SECRET).unwrap()
 }
 
-/// JSON-like text of this length.
+/// Returns JSON-like text of this length.
 fn body(size: usize) -> Vec<u8> {
     let row = br#"{"id":"evt_0123456789abcdef","type":"row.created","data":{"name":"Example","count":42}},"#;
     row.iter().copied().cycle().take(size).collect()

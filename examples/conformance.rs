@@ -1,4 +1,4 @@
-//! A receiver that a suite outside this crate, in any language, can judge over HTTP. Nothing about it is special but the
+//! A receiver that a suite outside this crate, in any language, can test over HTTP. It differs from other receivers only in the
 //! probes below.
 //!
 //! ```sh
@@ -7,13 +7,14 @@
 //!
 //! - `ADDR` (default `127.0.0.1:0`), `SECRET`, optional `SECRET2`, optional `MAX_BODY`.
 //! - Prints one line, `listening on http://HOST:PORT`.
-//! - `POST /webhooks` is the guarded route: subscription `wh_1` with `SECRET`, `wh_2` with `SECRET2`, all else by default.
-//! - `GET /count` answers `{"total": N}`, the runs that answered 2xx. With `?id=EVENT_ID` also `"effects"`, such runs of that id;
-//!   `"starts"`, all its runs; `"type"`, as handled.
+//! - `POST /webhooks` is the guarded route: subscription `wh_1` with `SECRET`, `wh_2` with `SECRET2`, all other settings by
+//!   default.
+//! - `GET /count` answers `{"total": N}`, the number of runs that answered 2xx. With `?id=EVENT_ID` also `"effects"`, the number
+//!   of such runs of that id; `"starts"`, the number of all its runs; `"type"`, the type as handled.
 //! - The text property `probe` of a row.created is a program for its runs, joined by `;`: `sleep=MS` first, then `panic=N`, the
 //!   first N runs of this id panic, and `fail=N`, the first N answer 500.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::collections::HashMap;
 use std::env;
@@ -58,7 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A secret of any form, since a suite brings its own.
+/// Reads a secret of any form, since a suite brings its own.
 fn secret(variable: &str) -> Result<Secret, Box<dyn Error>> {
     let text = env::var(variable).map_err(|error| format!("{variable}: {error}"))?;
     Ok(Secret::new(&text).or_else(|_| Secret::of_other_form(&text))?)
@@ -97,7 +98,7 @@ fn update<T>(runs: &Runs, id: &str, change: impl FnOnce(&mut Counts) -> T) -> T 
     change(runs.entry(id.to_owned()).or_default())
 }
 
-/// What the runs of an event are told to do.
+/// The instructions for the runs of an event.
 #[derive(Default)]
 struct Probe {
     sleep_ms: u64,

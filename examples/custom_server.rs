@@ -1,13 +1,13 @@
-//! Any server: the walk of a delivery, step by step, over `std::net` alone. The core needs no http crate, no async runtime.
+//! Any server: the steps of a delivery, one by one, over `std::net` alone. The core needs no http crate and no async runtime.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
 //! ```
 //!
-//! docs/try-it.md shows how to deliver to it. The HTTP here is as small as an example allows: one request a connection, a body
-//! with a length.
+//! docs/try-it.md shows how to deliver to it. The HTTP here is as small as an example allows: one request for each connection,
+//! and a body with a length.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use hookgate::{Admission, LocalStore, Receiver, Refusal, RequestHead, Secret, block_on};
 
-/// The most bytes of a request's line and headers.
+/// The greatest length of a request's line and headers, in bytes.
 const MAX_HEAD: u64 = 16 * 1024;
-/// The most bytes of a refused body that are read for the sake of the answer.
+/// The greatest number of bytes of a refused body that are read, so that the answer arrives.
 const MAX_UNREAD: u64 = 64 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for stream in listener.incoming() {
         let (stream, receiver) = (stream?, receiver.clone());
         std::thread::spawn(move || {
-            // An error here is a connection that broke off.
+            // An error here is a connection that broke.
             let _ = serve(stream, &receiver);
         });
     }
@@ -48,7 +48,7 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
     let answer = match receive(receiver, &request, &mut reader)? {
         Ok(answer) => answer.to_owned(),
         Err(refusal) => {
-            // The reason is for the operator; the sender is told a status.
+            // The reason is for the operator; the sender gets only a status.
             println!("{refusal}");
             format!("{} Refused", refusal.kind().status())
         }
@@ -57,13 +57,13 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
         stream,
         "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     )?;
-    // Closing over unread bytes would reset the connection and could cost the sender its answer.
+    // Closing with unread bytes would reset the connection, and the sender could lose the answer.
     stream.shutdown(Shutdown::Write)?;
     io::copy(&mut reader.take(MAX_UNREAD), &mut io::sink())?;
     Ok(())
 }
 
-/// The walk: open on the head, push the body, recognise, admit, handle, commit.
+/// Receives a delivery: open on the head, push the body, recognise, admit, handle, commit.
 fn receive(
     receiver: &Receiver,
     request: &Request,
@@ -89,7 +89,8 @@ fn receive(
         match block_on(receiver.admit(&delivery))? {
             Admission::Fresh(claim) => {
                 println!("{} {}", delivery.event_id(), delivery.event_type());
-                // Handled: a commit that fails costs a second run at worst, any answer but 2xx costs one for sure.
+                // The event is handled: a commit that fails costs a second run at worst; any answer but 2xx costs one for
+                // certain.
                 let _ = block_on(claim.commit());
                 Ok("204 No Content")
             }
@@ -124,7 +125,7 @@ impl Request {
         }
     }
 
-    /// All of them as they came, doubled ones too.
+    /// Returns all headers as received, duplicate ones too.
     fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (&**name, &**value))
     }

@@ -1,14 +1,15 @@
-//! For handlers that take longer than the sender waits, or that must survive a deploy: deliveries are stored in a file, answered, and
-//! worked off afterwards. Whatever kills this process, each event that was answered 2xx is handled.
+//! For handlers that take longer than the sender waits, or that must survive a deploy: deliveries are stored in a file, answered,
+//! and handled afterwards. Even if this process is killed, each event that was answered 2xx is handled.
 //!
 //! ```sh
 //! cargo run --example durable_inbox --features inbox
 //! ```
 //!
-//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address, `INBOX` another file than
-//! `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM ends it once the orders under way are done, or given back.
+//! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address, `INBOX` another file
+//! than `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM ends it once the orders under way are done, or
+//! returned.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -34,14 +35,14 @@ struct Order {
     total: Number,
 }
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Clone)]
 struct Shop {
     takes: Duration,
 }
 
-/// Takes its time, as one that asks other services does. It may run again where it was cut off, so what it does is found by the
-/// event's id.
+/// Takes some time, like a handler that calls other services. It may run again after it was interrupted, so its effect is
+/// identified by the event's id.
 async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
     tokio::time::sleep(shop.takes).await;
     if let EventData::RowCreated(row) = event.data {
@@ -66,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = env::var("INBOX").unwrap_or_else(|_| "inbox.db".into());
     let inbox = Inbox::open(&path)?;
 
-    // First the work that a process before this one has left behind.
+    // First handle the entries that an earlier process has left.
     let events = EventRouter::new()
         .on_rows("dm_orders", on_order)
         .on(EventType::PAGE_CREATED, on_page)
@@ -74,7 +75,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_state(Shop { takes: takes()? });
     let workers = Workers::new(&inbox)
         .concurrency(8)
-        .lease(Duration::from_secs(2)) // so that a kill is made good soon; the default fits a deploy
+        .lease(Duration::from_secs(2)) // so that work is soon repeated after a kill; the default fits a deploy
         .on_failed(|tried| println!("{} failed: {:?}", tried.delivery.event_id(), tried.fate))
         .on_dead_letter(|dead| println!("{} is a dead letter: {}", dead.event_id, dead.error))
         .start(events)?;
@@ -93,7 +94,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_graceful_shutdown(told_to_stop())
         .await?;
 
-    // Nothing comes any more: what is being stored ends, then what is being handled. What is only stored waits in the file.
+    // No new deliveries come. Wait for entries being stored, then for entries being handled. The other entries stay in the file.
     acceptor.receiver().drain(Duration::from_secs(5)).await;
     let ended = workers.shutdown(Duration::from_secs(10)).await;
     let left = inbox.stats().await?;

@@ -1,14 +1,14 @@
-//! Several data models at one URL: an arm for each, with its own row type, and a list of what to subscribe to.
+//! Several data models at one URL: an arm for each, with its own row type, and a list of the subscriptions to make.
 //!
 //! ```sh
 //! WEBHOOK_SECRETS=wh_1=whsec_made_up_for_orders,wh_2=whsec_made_up_for_invoices cargo run --example event_router
 //! ```
 //!
-//! `WEBHOOK_SECRETS` has each subscription's id and secret, `ADDR` another address. It prints the subscriptions that the arms ask
-//! for, then a line for each event that an arm handled and one for each answer. An event without an arm is answered 204 and shows
-//! as `unhandled`.
+//! `WEBHOOK_SECRETS` has each subscription's id and secret, `ADDR` another address. It prints the subscriptions that the arms
+//! need, then a line for each event that an arm handled and one for each answer. An event without an arm is answered 204 and
+//! shown as `unhandled`.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -41,13 +41,13 @@ struct Invoice {
     number: String,
 }
 
-/// What the arms share.
+/// The state that the arms share.
 #[derive(Clone, Default)]
 struct Shop {
     orders: Arc<AtomicU64>,
 }
 
-/// Created, updated and deleted orders.
+/// Handles created, updated and deleted orders.
 async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
     match event.data {
         EventData::RowCreated(row) => {
@@ -63,7 +63,7 @@ async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// New invoices. A row that has no number is refused, and goes to no other arm.
+/// Handles new invoices. A row that has no number is refused, and goes to no other arm.
 async fn on_new_invoice(event: Event<Invoice>) -> StatusCode {
     if let EventData::RowCreated(row) = event.data {
         println!("invoice {}", row.properties.number);
@@ -71,7 +71,7 @@ async fn on_new_invoice(event: Event<Invoice>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// The specification does not say what an event of a page carries: raw JSON, or what one reads out of it.
+/// The specification does not define the data of a page's event: use the raw JSON, or the fields that you deserialise from it.
 async fn on_page(delivery: Delivery) -> Result<StatusCode, EventRejection> {
     #[derive(Deserialize)]
     struct Page {
@@ -122,7 +122,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `ID=SECRET`, joined by commas.
+/// Reads `ID=SECRET`, joined by commas.
 fn secrets() -> Result<Vec<(String, Secret)>, Box<dyn Error>> {
     let text = env::var("WEBHOOK_SECRETS").map_err(|error| format!("WEBHOOK_SECRETS: {error}"))?;
     let mut secrets = Vec::new();

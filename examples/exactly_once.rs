@@ -1,14 +1,15 @@
-//! Exactly once: the order and the memory of its event are written in one transaction of PostgreSQL, so a crash leaves both or neither.
+//! Exactly once: the order and the record of its event are written in one transaction of PostgreSQL, so a crash leaves both or
+//! neither.
 //!
 //! ```sh
 //! export DATABASE_URL='host=localhost user=app dbname=app' WEBHOOK_SECRET=whsec_made_up_for_local_tries
 //! cargo run --example exactly_once --features postgres
 //! ```
 //!
-//! The layer's own store keeps copies of one event apart as long as the process lives, and spares the database most duplicates.
-//! What holds across processes, crashes and restarts is the claim in the transaction.
+//! The layer's own store prevents concurrent runs of one event as long as the process lives, and spares the database most
+//! duplicates. The guarantee across processes, crashes and restarts is the claim in the transaction.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -26,7 +27,7 @@ use hookgate::{Delivery, EventData, FailureReason, MemoryStore, PostgresError, R
 use serde::Deserialize;
 use tokio_postgres::NoTls;
 
-/// As long as the receiver remembers by default. With an inbox, its workers are told the same: `Workers::claim_retention(RETAIN)`.
+/// The default retention of the receiver. With an inbox, give its workers the same: `Workers::claim_retention(RETAIN)`.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 
 #[derive(Deserialize)]
@@ -58,7 +59,7 @@ async fn on_event(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Why an order was not written. Dropped before its commit, a transaction is rolled back.
+/// The reason why an order was not written. A transaction that is dropped before its commit is rolled back.
 enum NotHandled {
     NotFresh(NotFresh),
     Database(PostgresError),
@@ -110,7 +111,7 @@ impl From<hookgate::EventError> for NotHandled {
     }
 }
 
-/// What is remembered for longer than needed goes, a thousand at a time.
+/// Deletes events whose retention has ended, a thousand at a time.
 async fn forget_now_and_then(database: Pool) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -130,7 +131,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .keepalives_idle(Duration::from_secs(10));
     let database = Pool::builder(Manager::new(database, NoTls))
         .max_size(8)
-        // Below the layer's budget, so that a database that is down is answered 503.
+        // Less than the layer's budget, so that the answer is 503 when the database is down.
         .wait_timeout(Some(Duration::from_secs(2)))
         .create_timeout(Some(Duration::from_secs(2)))
         .runtime(Runtime::Tokio1)

@@ -6,7 +6,7 @@
 //!
 //! docs/try-it.md shows how to deliver to it.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::convert::Infallible;
 use std::env;
@@ -23,7 +23,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tower_layer::Layer;
 
-/// The inner service sees authentic, fresh deliveries only, each once. The delivery lies in the request's extensions.
+/// The inner service gets authentic, fresh deliveries only, each once. The delivery is in the request's extensions.
 async fn on_delivery(request: Request<VerifiedBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = match request.extensions().get::<Delivery>() {
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let service = TowerToHyperService::new(service.clone());
         tokio::spawn(async move {
             let server = auto::Builder::new(TokioExecutor::new());
-            // An error here is a connection that broke off: its run, if any, goes on all the same.
+            // An error here is a connection that broke: its run, if any, still goes on.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,5 +1,5 @@
-//! Ten thousand subscriptions, whose secrets a database holds: each is looked up when a delivery needs it, and remembered for a
-//! minute. The database here is a map that takes its time; every query is printed.
+//! Ten thousand subscriptions, whose secrets are in a database: each is looked up when a delivery needs it, and remembered for a
+//! minute. The database here is a slow map; every query is printed.
 //!
 //! ```sh
 //! cargo run --example many_subscriptions
@@ -14,10 +14,10 @@
 //! curl http://127.0.0.1:8788/stats
 //! ```
 //!
-//! Both tell the receiver to forget what it has looked up, so that the change holds for the next delivery. Another process that
-//! changes the database can't do that; its change holds after a minute.
+//! Both make the receiver forget the result of its look-up, so that the change applies to the next delivery. Another process that
+//! changes the database can't do that; its change applies after a minute.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::collections::HashMap;
 use std::env;
@@ -36,10 +36,10 @@ use hookgate::{
 };
 use tokio::net::TcpListener;
 
-/// What a query takes, over a network perhaps.
+/// The time of a query, for example over a network.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// Stands in for a table of subscriptions with a unique id.
+/// Takes the place of a table of subscriptions with a unique id.
 #[derive(Clone)]
 struct Database(Arc<RwLock<HashMap<String, String>>>);
 
@@ -59,7 +59,7 @@ impl Database {
         Ok(rows.get(id).cloned())
     }
 
-    /// Sets or removes a row; says whether there was one.
+    /// Sets or removes a row; returns whether there was one.
     fn set(&self, id: String, secret: Option<String>) -> bool {
         let mut rows = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match secret {
@@ -94,7 +94,7 @@ async fn on_delivery(delivery: Delivery) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// For the operator: changes the database, and has the receiver forget what it knew.
+/// The operator's interface: changes the database, and makes the receiver forget the look-up.
 #[derive(Clone)]
 struct Operator {
     database: Database,
@@ -106,7 +106,7 @@ async fn rotate(
     Path(id): Path<String>,
     secret: String,
 ) -> Result<StatusCode, (StatusCode, String)> {
-    // Refused here, with advice, rather than at each delivery.
+    // A wrong secret is refused here, with advice, rather than at each delivery.
     let refused = |error: &dyn Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
     SubscriptionId::parse(&id).map_err(|error| refused(&error))?;
     Secret::new(&secret).map_err(|error| refused(&error))?;

@@ -1,14 +1,14 @@
-//! A receiver that is watched: metrics for Prometheus, a readiness probe, and a second port for both.
+//! A receiver with monitoring: metrics for Prometheus, a readiness probe, and a second port for both.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example prometheus --features metrics
 //! ```
 //!
-//! `/metrics` and `/ready` are on a port of their own, since what senders can reach is nobody else's business. `ADDR` and
-//! `OPERATIONS_ADDR` set the addresses, `STORE_CAPACITY` how many handled events are remembered. docs/operations.md says what to
-//! watch, and dashboards/ has the dashboard and the alerts that go with it. docs/try-it.md shows how to deliver.
+//! `/metrics` and `/ready` are on a separate port, since only operators should read them and senders can reach the first port.
+//! `ADDR` and `OPERATIONS_ADDR` set the addresses, `STORE_CAPACITY` how many handled events are remembered. docs/operations.md
+//! says which metrics to watch, and dashboards/ has the dashboard and the alerts for them. docs/try-it.md shows how to deliver.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -44,15 +44,15 @@ struct Operations {
     prometheus: PrometheusHandle,
 }
 
-/// The text that Prometheus scrapes.
+/// Returns the text that Prometheus scrapes.
 async fn metrics(State(operations): State<Operations>) -> impl IntoResponse {
-    operations.receiver.record_metrics(); // gauges are read off now
-    operations.prometheus.run_upkeep(); // the exporter publishes the words of help
+    operations.receiver.record_metrics(); // gauges are read now
+    operations.prometheus.run_upkeep(); // the exporter publishes the help texts
     let text = operations.prometheus.render();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
-/// For a readiness probe: 200, or 503 with the reasons.
+/// Answers a readiness probe: 200, or 503 with the reasons.
 async fn ready(State(operations): State<Operations>) -> (StatusCode, String) {
     let health = operations.receiver.health();
     let status = if health.is_ready() {
@@ -65,7 +65,7 @@ async fn ready(State(operations): State<Operations>) -> (StatusCode, String) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Buckets for our durations; the exporter makes summaries of everything else, which can't be added up over replicas.
+    // Buckets for our durations; for all other histograms the exporter makes summaries, which can't be added up over replicas.
     let durations = Matcher::Suffix("_duration_seconds".into());
     let prometheus = PrometheusBuilder::new()
         .set_buckets_for_metric(durations, &DURATION_BUCKETS)?
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             prometheus: prometheus.clone(),
         });
 
-    // The exporter collects durations until it is asked for them, and somebody must ask even if nobody scrapes.
+    // The exporter collects durations until it is read, so read it regularly, even if no server scrapes.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -103,13 +103,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     axum::serve(listener, app)
         .with_graceful_shutdown(told_to_stop())
         .await?;
-    // From here on `/ready` says 503, until the last run has ended.
+    // From here on `/ready` answers 503, until the last run has ended.
     let drained = receiver.drain(Duration::from_secs(10)).await;
     println!("stopped, {} runs aborted", drained.aborted());
     Ok(())
 }
 
-/// By Ctrl-C, or by SIGTERM, as orchestrators do it.
+/// Ends at Ctrl-C, or at SIGTERM, as orchestrators send it.
 async fn told_to_stop() {
     #[cfg(unix)]
     let terminate = async {

@@ -1,4 +1,4 @@
-//! The paved road: axum, typed events, one line on standard output for each delivery, a shutdown that loses nothing.
+//! The recommended setup: axum, typed events, one line on standard output for each delivery, a shutdown that loses no event.
 //!
 //! ```sh
 //! cargo run --example receiver
@@ -9,7 +9,7 @@
 //!
 //! Built with feature `testing` it writes a delivery log where `RECORD` names a file, for `hookgate log` and for tests that replay it.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -23,7 +23,7 @@ use hookgate::{Actor, Answer, Change, Event, EventData, MemoryStore, Number, Rec
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-/// A row of the data model `Orders`. Its columns are named as people see them.
+/// A row of the data model `Orders`. Its columns have the names that users see.
 #[derive(Deserialize)]
 struct Order {
     #[serde(rename = "Customer")]
@@ -33,7 +33,7 @@ struct Order {
     total: Number,
 }
 
-/// What may have changed of it. A side is `null` where the property was or is empty.
+/// The properties that may have changed. A side is `null` where the property was or is empty.
 #[derive(Deserialize)]
 struct OrderChanges {
     #[serde(rename = "Total")]
@@ -51,7 +51,7 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
             name(row.created_by.as_ref()),
         ),
         EventData::RowUpdated(row) => {
-            // A column that was renamed or retyped: 422, and the sender's retry can reach a mended receiver.
+            // A column that was renamed or retyped: 422, and the sender's retry can reach a corrected receiver.
             let changes: OrderChanges = row.changes.to()?;
             match changes.total {
                 Some(total) => format!(
@@ -69,7 +69,7 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
             row.row_id,
             name(row.deleted_by.as_ref())
         ),
-        // page.*, member.* and what the service may yet invent come as raw JSON.
+        // page.*, member.* and later types of the service come as raw JSON.
         EventData::Other(other) => other.data.as_str().to_owned(),
         _ => "of a newer kind".to_owned(),
     };
@@ -77,7 +77,7 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The specification does not say that there always is one.
+/// Returns the actor's name. The specification does not say that there always is an actor.
 fn name(actor: Option<&Actor>) -> &str {
     actor.map_or("an actor that is not named", |actor| &actor.name)
 }
@@ -86,7 +86,7 @@ fn shown(total: Option<&Number>) -> &str {
     total.map_or("nothing", Number::as_str)
 }
 
-/// The sender learns a status; the operator learns why.
+/// Prints an answer: the sender gets only a status; the operator sees the reason.
 fn print_answer(answer: &Answer) {
     println!("{answer}");
 }
@@ -110,7 +110,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     axum::serve(listener, app)
         .with_graceful_shutdown(told_to_stop())
         .await?;
-    // No connection is left. Runs that outlived their request get ten seconds to end.
+    // No connection is left. Runs that are still under way get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
     #[cfg(feature = "testing")]
     if recorder.is_some_and(|recorder| !recorder.flush(Duration::from_secs(5))) {
@@ -120,7 +120,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Bodies hold names and e-mail addresses, so nothing is recorded unless a file is named.
+/// Records deliveries only if a file is named, since bodies hold names and e-mail addresses.
 #[cfg(feature = "testing")]
 fn recorded(
     builder: hookgate::ReceiverBuilder,

@@ -1,4 +1,4 @@
-//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` holds the live secrets, the newest first, and is
+//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` has the live secrets, the newest first, and is
 //! read again every second. A line is a name, a space and the secret.
 //!
 //! ```sh
@@ -8,11 +8,11 @@
 //!
 //! 1. Put the new secret on a line above the old one: both are accepted from the next request on.
 //! 2. Give the sender the new one.
-//! 3. Once no delivery names the old key any more, and the retries that it signed are over, delete its line.
+//! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line.
 //!
-//! A file that can't be used, half-written for instance, changes nothing: the keys that are live stay live.
+//! A file that can't be used, for example half-written, changes nothing: the live keys stay live.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;
@@ -24,7 +24,7 @@ use axum::routing::post;
 use hookgate::{Delivery, KeyRing, LocalStore, Receiver, Secret};
 use zeroize::Zeroizing;
 
-/// The name is what is printed of a key. It says which one is meant and nothing of the secret.
+/// Reads the ring. Of a key only the name is printed: it identifies the key and shows no part of the secret.
 fn read_ring(path: &str) -> Result<(KeyRing, Zeroizing<String>), Box<dyn Error>> {
     let text = Zeroizing::new(std::fs::read_to_string(path)?);
     let mut ring: Option<KeyRing> = None;

@@ -1,4 +1,5 @@
-//! Several replicas, one memory: each event runs on one of them, and after a restart is still known. Claims on Redis or Valkey.
+//! Several replicas with shared claims: each event runs on one of them, and is still known after a restart. Claims on Redis or
+//! Valkey.
 //!
 //! ```sh
 //! redis-server --maxmemory 256mb --maxmemory-policy noeviction --appendonly yes --appendfsync always &
@@ -7,11 +8,11 @@
 //! ADDR=127.0.0.1:8788 cargo run --example shared_claims --features redis &
 //! ```
 //!
-//! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs nothing. Where the server's
-//! settings let it forget, it says so as it starts; with `STRICT=1` it refuses to start. Without Redis each delivery is answered 503, so that
-//! the sender comes again.
+//! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs no handler. Where
+//! the server's settings allow it to forget ids, the program prints that at its start; with `STRICT=1` it refuses to start.
+//! Without Redis each delivery is answered 503, so that the sender tries again.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::env;
 use std::error::Error;

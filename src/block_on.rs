@@ -1,4 +1,4 @@
-//! Waiting for a store without a runtime.
+//! Waits for a store without a runtime.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Runs a future to its end on this thread, which sleeps while it waits. For servers without a runtime.
+/// Runs a future to its end on this thread. The thread sleeps while it waits. For servers without a runtime.
 ///
-/// [`LocalStore`](crate::LocalStore) answers at once, so with it this never sleeps. A store that needs a runtime of its own
-/// needs that runtime's `block_on`.
+/// [`LocalStore`](crate::LocalStore) answers at once, so with it the thread never sleeps. A store that needs a runtime of its
+/// own needs that runtime's `block_on`.
 ///
 /// ```
 /// assert_eq!(hookgate::block_on(async { 1 + 1 }), 2);
@@ -21,7 +21,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     loop {
         match future.as_mut().poll(&mut context) {
             Poll::Ready(output) => return output,
-            // A wake-up between poll and park is kept by the thread's token.
+            // The thread's token keeps a wake-up that happens between poll and park.
             Poll::Pending => thread::park(),
         }
     }

@@ -1,19 +1,20 @@
-//! Panics of code that is not ours, kept where they happen.
+//! Catches panics of code from outside this crate.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The call panicked. What it said has gone to the panic hook already.
+/// The call panicked. The panic hook has already had the message.
 #[derive(Debug)]
 pub(crate) struct Panicked;
 
-/// Runs `call`, and keeps its panic in.
+/// Runs `call` and catches its panic.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // Unwind safety: what was shared with the call is dropped with it or locked against poisoning.
+    // Unwind safety: state shared with the call is dropped with it, or is locked against poisoning.
     catch_unwind(AssertUnwindSafe(call)).map_err(discard)
 }
 
-/// A payload can panic in its own destructor, with another one that does so too. That one is leaked: there is no end to it.
+/// Drops a panic payload. Its destructor can panic with a payload whose destructor panics too. That second payload is leaked:
+/// dropping it could go on without end.
 fn discard(payload: Box<dyn Any + Send>) -> Panicked {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);

@@ -1,8 +1,8 @@
-//! What time it is: the one place of the crate that asks.
+//! The clock: the only place in the crate that reads the time.
 //!
-//! Two readings, for two questions. The **wall** clock says how old a delivery is, since its timestamp was
-//! written by another machine. The **monotonic** reading measures leases and retention inside this process, so
-//! that a stepped wall clock neither frees a running claim nor forgets a finished one.
+//! There are two readings. The **wall** clock gives the age of a delivery, because another machine wrote the timestamp. The
+//! **monotonic** reading measures leases and retention inside this process. So a change of the wall clock neither frees a
+//! running claim nor forgets an event that is done.
 //!
 //! ```
 //! use std::time::Duration;
@@ -20,19 +20,20 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Tells the time: wall seconds and a monotonic reading.
+/// Reads the time: wall seconds and a monotonic reading.
 ///
-/// Implement it to bring your own time, for instance one that a simulation drives. Both readings must be cheap,
-/// since a delivery asks several times, and must not panic.
+/// Implement it to use another source of time, for example a simulation. Both readings must be cheap, because one delivery
+/// reads them several times. They must not panic.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The wall clock. May step in either direction.
+    /// Returns the wall clock. It can step forward or backward.
     fn now(&self) -> UnixSeconds;
 
-    /// A reading that never goes backwards while the process lives.
+    /// Returns a reading that never goes backward while the process lives.
     fn monotonic(&self) -> Monotonic;
 
-    /// The wall clock in milliseconds since 1970-01-01T00:00:00Z, for what one process writes and another one reads: the leases of an
-    /// inbox in a file. Zero before 1970. Unless told otherwise, whole seconds.
+    /// Returns the wall clock in milliseconds since 1970-01-01T00:00:00Z, for values that one process writes and another
+    /// process reads, such as the leases of an inbox in a file. Zero before 1970. The default implementation gives whole
+    /// seconds.
     fn unix_millis(&self) -> u64 {
         u64::try_from(self.now().as_i64()).map_or(0, |seconds| seconds.saturating_mul(1_000))
     }
@@ -58,20 +59,20 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 pub struct UnixSeconds(i64);
 
 impl UnixSeconds {
-    /// From seconds since 1970-01-01T00:00:00Z.
+    /// Makes a point from seconds since 1970-01-01T00:00:00Z.
     #[must_use]
     #[inline]
     pub const fn new(seconds: i64) -> Self {
         Self(seconds)
     }
 
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// Returns the seconds since 1970-01-01T00:00:00Z.
     #[must_use]
     pub const fn as_i64(self) -> i64 {
         self.0
     }
 
-    /// How long `earlier` lies before this point; `None` where it lies after. Saturates, never overflows.
+    /// Returns the time from `earlier` to this point; `None` if `earlier` is later than this point. Saturates, never overflows.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -95,44 +96,44 @@ impl fmt::Display for UnixSeconds {
     }
 }
 
-/// A monotonic reading: time since a start that only its own clock knows. Compare readings of one clock only.
+/// A monotonic reading: the time since the start of its clock. Compare only readings of the same clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(Duration);
 
 impl Monotonic {
-    /// A reading that lies `since_start` after the clock's own start.
+    /// Makes a reading `since_start` after the start of the clock.
     #[must_use]
     pub const fn new(since_start: Duration) -> Self {
         Self(since_start)
     }
 
-    /// Time since the clock's own start.
+    /// Returns the time since the start of the clock.
     #[must_use]
     pub const fn since_start(self) -> Duration {
         self.0
     }
 
-    /// The reading `later` after this one. Saturates.
+    /// Returns the reading `later` after this one. Saturates.
     #[must_use]
     pub const fn saturating_add(self, later: Duration) -> Self {
         Self(self.0.saturating_add(later))
     }
 
-    /// Time from `earlier` to this reading; zero where `earlier` is later.
+    /// Returns the time from `earlier` to this reading; zero if `earlier` is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// The machine's own clocks. What every default uses.
+/// The clocks of the machine. The default clock everywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> UnixSeconds {
-        // A clock before 1970 counts down from zero instead of failing: every delivery is then refused as too far
-        // ahead, which is right, since the age of none can be told.
+        // With a clock before 1970 the seconds are negative; this does not fail. Every delivery is then refused as too far
+        // ahead. That is right, because the age of a delivery is unknown.
         let seconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
             Err(before) => {
@@ -155,9 +156,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved. Clones share their time.
+/// A clock that changes only when it is moved. Clones share their time.
 ///
-/// Made for tests: nothing but them moves it.
+/// Made for tests: only the test moves it.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<ManualTime>);
 
@@ -168,7 +169,7 @@ struct ManualTime {
 }
 
 impl ManualClock {
-    /// Stands at `wall`, with its monotonic reading at zero.
+    /// Makes a clock that stands at `wall`, with its monotonic reading at zero.
     #[must_use]
     pub fn at(wall: UnixSeconds) -> Self {
         Self(Arc::new(ManualTime {
@@ -177,7 +178,7 @@ impl ManualClock {
         }))
     }
 
-    /// Moves both readings on by `by`; the wall clock shows whole seconds of it.
+    /// Moves both readings forward by `by`. The wall clock shows whole seconds.
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let before = self
@@ -187,13 +188,13 @@ impl ManualClock {
                 Some(now.saturating_add(nanos))
             })
             .unwrap_or_else(|now| now);
-        // Whole seconds passed since the start, so that many small steps add up on the wall as well.
+        // Counts whole seconds since the start, so that many small steps also add up on the wall clock.
         let seconds = |nanos: u64| i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
         let passed = seconds(before.saturating_add(nanos)) - seconds(before);
         self.0.wall_seconds.fetch_add(passed, Ordering::SeqCst);
     }
 
-    /// Sets the wall clock alone, as an operator or a time service would. The monotonic reading stays.
+    /// Sets only the wall clock, as an operator or a time service does. The monotonic reading stays.
     pub fn set_wall(&self, wall: UnixSeconds) {
         self.0.wall_seconds.store(wall.0, Ordering::SeqCst);
     }
@@ -211,7 +212,7 @@ impl Clock for ManualClock {
     }
 
     fn unix_millis(&self) -> u64 {
-        // The wall's part of a second is that of the monotonic reading: one moves the other.
+        // The fraction of a second comes from the monotonic reading, because `advance` moves both readings.
         let part = self.0.monotonic_nanos.load(Ordering::SeqCst) % 1_000_000_000 / 1_000_000;
         let seconds = u64::try_from(self.now().as_i64()).unwrap_or_default();
         seconds.saturating_mul(1_000).saturating_add(part)

@@ -1,4 +1,4 @@
-//! A delivery that was recognised: authentic, fresh, with its id and type.
+//! A recognised delivery: authentic and fresh, with its id and type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
-/// Minted by [`Receiver::recognise`](crate::Receiver::recognise) alone, so whoever holds one holds proof. An inbox (feature `inbox`) gives
-/// back those that were put into it.
+/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic. An inbox
+/// (feature `inbox`) returns the deliveries that were stored in it.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
 
@@ -28,7 +28,7 @@ struct Recognised {
     by: RecognisedBy,
 }
 
-/// Tells receivers apart while they live.
+/// Identifies a receiver among the receivers that live.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecognisedBy(pub(crate) usize);
 
@@ -49,7 +49,7 @@ impl Delivery {
         }))
     }
 
-    /// What an inbox gives back. No receiver of this process has recognised it.
+    /// Makes a delivery from an entry of an inbox. No receiver of this process has recognised it.
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(
         verified: Verified,
@@ -59,49 +59,49 @@ impl Delivery {
         Self::new(verified, head, received_at, RecognisedBy(0))
     }
 
-    /// Which receiver has recognised it.
+    /// Returns the receiver that has recognised it.
     #[cfg(feature = "tower")]
     pub(crate) fn by(&self) -> RecognisedBy {
         self.0.by
     }
 
-    /// The bytes with their proof: timestamp, key and scope.
+    /// Returns the bytes with their proof: timestamp, key and scope.
     #[must_use]
     pub fn verified(&self) -> &Verified {
         &self.0.verified
     }
 
-    /// The raw bytes that were signed.
+    /// Returns the raw bytes that were signed.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         self.0.verified.bytes()
     }
 
-    /// Id and type, from the signed body.
+    /// Returns id and type, from the signed body.
     #[must_use]
     pub fn head(&self) -> &EventHead {
         &self.0.head
     }
 
-    /// The event's id, from the signed body.
+    /// Returns the event's id, from the signed body.
     #[must_use]
     pub fn event_id(&self) -> &str {
         self.0.head.id.as_str()
     }
 
-    /// The event's type, from the signed body.
+    /// Returns the event's type, from the signed body.
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.0.head.event_type.as_str()
     }
 
-    /// What the event is remembered by.
+    /// Returns the key under which a store remembers the event.
     #[must_use]
     pub fn key(&self) -> &EventKey {
         &self.0.key
     }
 
-    /// What the receiver's wall clock said when the delivery was recognised.
+    /// Returns the receiver's wall clock at the time when the delivery was recognised.
     #[must_use]
     pub fn received_at(&self) -> UnixSeconds {
         self.0.received_at
@@ -110,7 +110,7 @@ impl Delivery {
     /// Parses the whole body as an event whose created rows have the type `R`.
     ///
     /// # Errors
-    /// The body as a whole is no well-formed event, or does not fit `R`; the error names the path.
+    /// The whole body is not a well-formed event, or does not fit `R`; the error names the path.
     pub fn event<R: DeserializeOwned>(&self) -> Result<Event<R>, EventError> {
         Event::from_verified(&self.0.verified)
     }

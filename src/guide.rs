@@ -1,21 +1,22 @@
-//! The guide: the pages of `docs/`, as rustdoc shows them.
+//! The guide: the pages of `docs/`, shown by rustdoc.
 //!
 //! | page | answers |
 //! |---|---|
 //! | [`try_it`] | How do I deliver to a receiver by hand? |
-//! | [`answers`] | What is the sender answered, and when does the handler run? |
-//! | [`handlers`] | How do I take several data models, and how do I fail? |
-//! | [`properties`] | Which Rust type has a TEXT, a NUMBER, a DATE? |
-//! | [`proxy`] | What must a proxy leave alone? |
-//! | [`tracing`] | Which spans, fields and lines are there? |
-//! | [`operations`] | What do I watch, and what do I do when an alert fires? |
-//! | [`guarantees`] | Which store, and what does each promise in each fault? |
+//! | [`answers`] | Which answer does the sender get, and when does the handler run? |
+//! | [`handlers`] | How do I handle several data models, and how do I report a failure? |
+//! | [`properties`] | Which Rust type does a TEXT, a NUMBER or a DATE have? |
+//! | [`proxy`] | Which parts of a request must a proxy not change? |
+//! | [`tracing`] | Which spans, fields and log lines are there? |
+//! | [`operations`] | Which metrics do I watch, and how do I react to an alert? |
+//! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`inbox`] | How is a delivery stored before it is answered? |
-//! | [`testing`] | How do I test a handler, and replay deliveries of yesterday? |
-//! | [`command`] | What does the command `hookgate` do? |
+//! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
+//! | [`command`] | Which tasks does the command `hookgate` perform? |
 
-/// A page of `docs/`. The links come first: rustdoc takes the first definition of a link, so that a page which links to another file
-/// in the repository links to the module here. Code is compiled where the features it uses are on.
+/// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:
+/// a page that links to another file of the repository then links to the module here. Code in a page is compiled if the features
+/// that it uses are on.
 macro_rules! pages {
     ($($(#[$attribute:meta])* $name:ident $file:literal;)*) => {
         $(

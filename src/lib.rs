@@ -1,5 +1,5 @@
-//! Receives the signed webhooks of the Workspace Data Service: proves each **authentic** and fresh, recognises what was handled
-//! before, and hands the handler a **typed** event, **once**, without losing one.
+//! Receives the signed webhooks of the Workspace Data Service. Proves that each delivery is **authentic** and fresh, recognises
+//! events that were handled before, and gives the handler a **typed** event, **once**. No event is lost.
 //!
 //! # Three ways in
 //!
@@ -30,21 +30,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A tower service is guarded by the same `layer`, and a server that knows no tower passes its requests to `Receiver::handle`, which
-//! does all of the same in one call. A server of your own takes the walk [step by step](receiver), or asks only "are these bytes
-//! authentic?", with the [`Verifier`] alone: no HTTP crate, no runtime, no heap.
+//! The same `layer` guards a tower service. A server without tower passes its requests to `Receiver::handle`, which does all of the
+//! same in one call. A server of your own can take the [steps](receiver) one by one. Or it can use only the [`Verifier`] to check
+//! that bytes are authentic: no HTTP crate, no runtime, no heap.
 //!
-//! # The walk of a delivery
+//! # The steps of a delivery
 //!
-//! | stop | what is known afterwards |
+//! | step | known afterwards |
 //! |---|---|
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
 //! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
-//! | [`dedupe`] | [`Claim`]: this event is the caller's to handle, or done, or running elsewhere |
-//! | [`lookup`] | whose keys: rings found in a database when they are needed |
-//! | [`receiver`] | the policy, and the whole walk in steps |
-//! | `layer`, `extract`, `route` | the same for tower and axum, and arms by event type and data model |
-//! | [`outcome`] | what became of the delivery, and the status that answers it |
+//! | [`dedupe`] | [`Claim`]: the caller handles this event, or it is done, or it runs elsewhere |
+//! | [`lookup`] | the keys of a subscription: rings found in a database when they are needed |
+//! | [`receiver`] | the policy, and all steps together |
+//! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
+//! | [`outcome`] | the outcome of the delivery, and the status that answers it |
 //!
 //! # Features
 //!
@@ -62,7 +62,7 @@
 //! | `testing` | `testing`: signed deliveries, factories, the delivery log and its replay, the sender, explanations, the conformance suite for stores |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. The command `hookgate` is a package of its own, `hookgate-cli`.
+//! A feature adds API and changes no behaviour. The command `hookgate` is a separate package, `hookgate-cli`.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

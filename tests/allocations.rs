@@ -1,6 +1,6 @@
 //! Verification allocates nothing, whatever its outcome. A binary of its own: the allocator counts for all of it.
 
-#![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used)] // a failed expectation must stop the test
 #![allow(unsafe_code)] // An allocator can't be written without.
 
 use hookgate::{
@@ -72,7 +72,7 @@ fn a_subscriptions_ring_is_found_or_missed_without_an_allocation() {
     }
 }
 
-/// A receiver whose provider knows that many subscriptions, `wh_0` and on, and what looks one up.
+/// A receiver whose provider knows that many subscriptions, `wh_0` and on, and a function that looks one up.
 fn looked_up(known: usize) -> (Receiver, impl Fn(&str)) {
     let provider = provider_fn(move |id: SubscriptionId| async move {
         let number = id.as_str()[3..].parse::<usize>();
@@ -179,7 +179,8 @@ fn headers_are_read_and_refused_without_an_allocation() {
     }
 }
 
-/// What the layer adds to a route, counted on one thread. The numbers are ceilings: lower one when a change earns it.
+/// The allocations that the layer adds to a route, counted on one thread. The numbers are ceilings: lower one when a change
+/// permits it.
 #[cfg(feature = "axum")]
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {
@@ -188,7 +189,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
-    // The keys of what is counted. Without the feature `metrics` there are none.
+    // The keys of the metrics. Without the feature `metrics` there are none.
     const METRICS: usize = if cfg!(feature = "metrics") { 11 } else { 0 };
     const METRICS_OF_A_REFUSAL: usize = if cfg!(feature = "metrics") { 2 } else { 0 };
     const VERIFIED: usize = 17 + METRICS;
@@ -268,7 +269,8 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     assert!(refused <= REFUSED, "refused: {refused}");
 }
 
-/// What the event router adds to a handler that stands on the route by itself: nothing, whether it reads the model or not.
+/// The allocations that the event router adds to a handler that stands on the route by itself: none, whether it reads the model
+/// or not.
 #[cfg(feature = "axum")]
 #[test]
 fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
@@ -410,7 +412,8 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
     assert_eq!(kept.lock().unwrap().len(), DELIVERIES + 10);
 }
 
-/// What two hundred unfinished bodies make a receiver hold: the budget and a little for each request, not what they have sent.
+/// The memory that two hundred unfinished bodies hold in a receiver: the budget and a little for each request, not all bytes that
+/// they sent.
 #[cfg(feature = "axum")]
 #[test]
 fn bodies_under_way_take_the_memory_of_their_budget() {
@@ -462,7 +465,7 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
             senders.push((sender, answer));
         }
         let mut most = 0;
-        // A piece of one byte pins a buffer of 16 KiB, as a server's may.
+        // A piece of one byte keeps a whole buffer of 16 KiB alive, as a piece from a server may.
         for size in [1, 16 << 10].into_iter().cycle().take(60) {
             for (sender, _) in &senders {
                 let _ = sender.send(Bytes::from(vec![b'x'; 16 << 10]).slice(..size));

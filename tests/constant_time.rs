@@ -3,11 +3,12 @@
 //! accident; a comparison that stops at the first difference is far beyond 100, which the same run shows.
 //!
 //! In release builds only: `cargo test -p hookgate-tests --release --test constant_time -- --nocapture` prints the figures.
-//! `HOOKGATE_TIMINGS` sets how many times each class is measured. What no timing shows, a `==` on 32 bytes that the compiler made
-//! into two wide steps, is looked for in the source: `digests_are_compared_in_constant_time_only` in `tests/it/invariants.rs`.
+//! `HOOKGATE_TIMINGS` sets how many times each class is measured. One leak shows in no timing: a `==` on 32 bytes that the
+//! compiler made into two wide steps. A test looks for it in the source: `digests_are_compared_in_constant_time_only` in
+//! `tests/it/invariants.rs`.
 
 #![cfg(not(debug_assertions))]
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // A test stops at what it did not expect, and this one prints figures.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test, and this one prints figures
 #![allow(clippy::cast_precision_loss)] // Nanoseconds and counts are far below 2^53.
 
 use std::hint::black_box;
@@ -21,7 +22,7 @@ const SECRET: &str = "whsec_made_up_for_timing_only";
 const NOW: i64 = 1_763_690_000;
 const BODY: &[u8] = br#"{"id":"evt_1","type":"row.deleted"}"#;
 
-/// What nobody's accident is, and what no early exit stays below.
+/// The limits of |t|: our comparison must stay below the first, and the comparison with an early exit must exceed the second.
 const OURS_AT_MOST: f64 = 10.0;
 const CONTROL_AT_LEAST: f64 = 100.0;
 /// A loaded machine has its moments. A leak shows at every attempt.
@@ -54,15 +55,15 @@ fn the_time_of_a_comparison_does_not_say_where_signatures_differ() {
             );
         }
     }
-    // Whether it matches at all is another matter: the answer says that. Where the answer is the same, since the
-    // subscription is unknown, a branch on the outcome is all that can be seen.
+    // Whether it matches at all may show: the answer says that. Where the answer is the same, since the subscription is unknown,
+    // only a branch on the outcome could be measured.
     let outcome = welch(timings, comparison(false, Place::Nowhere, Place::Last));
     println!(
         "an unknown one, the right signature against a wrong one, for information: t = {outcome:.1}"
     );
 }
 
-/// What is wrong at one place must be right everywhere else, or every comparison would end at the first byte.
+/// A signature that is wrong at one place must be right everywhere else, or every comparison would end at the first byte.
 #[test]
 fn the_signatures_that_are_compared_are_right_but_for_one_place() {
     let timestamp = NOW.to_string();
@@ -126,7 +127,7 @@ fn header(key: &[u8], timestamp: &str, place: Place) -> String {
     format!("sha256={}", hex::encode(bytes))
 }
 
-/// What a leak looks like: a comparison that stops at the first difference.
+/// The control: a comparison that leaks, as it stops at the first difference.
 fn early_exit() -> impl FnMut(bool) -> f64 {
     let right = vec![0x5a_u8; 4_096];
     let wrong = [0, 4_095].map(|place| {
@@ -177,7 +178,7 @@ fn welch(timings: usize, mut measure: impl FnMut(bool) -> f64) -> f64 {
         Moments::of(times.map(|(_, time)| *time))
     });
     let spread = one.variance / one.count + other.variance / other.count;
-    // Times that are all the same differ in nothing.
+    // Times that are all the same have no difference.
     if spread == 0.0 && one.mean == other.mean {
         return 0.0;
     }

@@ -2,7 +2,7 @@
 //! only the former has it. `scripts/test` runs both. `tests/it/parsers.rs` has the edits that are few.
 
 #![cfg(not(debug_assertions))]
-#![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used)] // a failed expectation must stop the test
 
 use std::thread;
 

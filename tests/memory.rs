@@ -1,10 +1,11 @@
-//! A million deliveries take no more memory than a hundred thousand, whatever they are: handled, handed in twice, forged, failed, or
-//! given up on half way. Each scenario is a process of its own, since an allocator keeps what another one has freed.
+//! A million deliveries take no more memory than a hundred thousand, whatever they are: handled, handed in twice, forged, failed,
+//! or given up on half way. Each scenario is a process of its own, since an allocator keeps memory that another scenario has
+//! freed.
 //!
 //! A million take seconds in a release build and minutes in a debug one, so only the former has them. `scripts/test` runs both.
 
 #![cfg(all(not(debug_assertions), target_os = "linux"))]
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test
 
 use std::convert::Infallible;
 use std::process::Command;
@@ -28,13 +29,13 @@ use tower::ServiceExt;
 
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const SECRET: &str = "whsec_made_up_for_a_million";
-/// Filled several times over before the first reading, and of a size beside which the fits and starts of moka's housekeeping are small.
+/// Filled several times over before the first reading, and so large that the irregular housekeeping of moka is small beside it.
 const CAPACITY: usize = 12_000;
 /// Turned over many times before the first reading, so that no table has yet to grow.
 const SMALL: usize = 5_000;
 const EARLY: usize = 100_000;
 const LATE: usize = 1_000_000;
-/// What the last reading may be, in hundredths of the first.
+/// The limit of the last reading, in hundredths of the first.
 const GROWTH: usize = 110;
 const WORKERS: usize = 8;
 /// How far back a copy's event lies: the same worker's, and not a copy itself.
@@ -75,7 +76,7 @@ scenarios! {
     events_that_an_inbox_accepts_and_works_off
 }
 
-/// What the others would say of eight bytes that stay behind each delivery.
+/// The result of the other tests if eight bytes stayed behind each delivery.
 #[test]
 #[should_panic(expected = "have become")]
 fn a_leak_of_eight_bytes_is_seen() {
@@ -123,7 +124,7 @@ fn stays_within(name: &str) {
     );
 }
 
-/// A scenario in which handlers panic says much on its way.
+/// A scenario in which handlers panic prints much on its way.
 fn tail(text: &str) -> &str {
     let start = text.len().saturating_sub(2_000);
     text.get(start..).unwrap_or(text)
@@ -170,7 +171,7 @@ mod scenarios {
             }
         })
         .await;
-        // A worker that slept while the others filled the store finds its event forgotten, and that is as it should be.
+        // A worker that slept while the others filled the store finds its event forgotten, and that is correct.
         assert!(replays.load(Ordering::Relaxed) > LATE * 9 / 30);
         readings
     }
@@ -345,14 +346,14 @@ mod scenarios {
         readings
     }
 
-    /// On SQLite, in the folder for temporary files: some hundreds of megabytes of ids that are remembered. What makes a million of them
-    /// durable within a minute or two is that many share one commit, so many are accepted and handled at a time.
+    /// On SQLite, in the folder for temporary files: some hundreds of megabytes of remembered ids. Many events are accepted and
+    /// handled at a time, so that many share one commit; only so do a million become durable within a minute or two.
     #[cfg(feature = "inbox")]
     pub(super) async fn events_that_an_inbox_accepts_and_works_off() -> (usize, usize) {
         use hookgate::Inbox;
         use hookgate::inbox::Workers;
 
-        // Half of what may wait to be stored.
+        // Half of the number that may wait to be stored.
         const AT_A_TIME: usize = 512;
         let folder = std::env::temp_dir().join(format!("hookgate-memory-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -374,14 +375,14 @@ mod scenarios {
             let end = numbers.end;
             let mut accepts = tokio::task::JoinSet::new();
             for number in numbers {
-                // No more wait in the inbox than this: what is measured is what stays behind.
+                // No more entries wait in the inbox than this: the test measures the memory that stays behind.
                 open.acquire().await.unwrap().forget();
                 if accepts.len() >= AT_A_TIME {
                     accepts.join_next().await.unwrap().unwrap();
                 }
                 let acceptor = acceptor.clone();
                 accepts.spawn(async move {
-                    // A disk that is busy elsewhere may take too long for one answer: the sender comes again.
+                    // A disk that is busy elsewhere may take too long for one answer: the sender tries again.
                     while acceptor
                         .handle(signed(&event(number), SECRET, None))
                         .await

@@ -1,14 +1,14 @@
-//! How fast events are accepted durably, 32 producers at a time: the inbox beside apalis-sqlite, in turn, round by round.
+//! The speed of durable accepts, 32 producers at a time: the inbox and apalis-sqlite, in turn, round by round.
 //!
 //! ```text
 //! cargo bench --manifest-path benches/peers/Cargo.toml
 //! ```
 //!
-//! apalis-sqlite stands here twice: as its `setup()` leaves it, which turns flushes off on one connection of its pool, so that some of what it
-//! has taken is not on the disk; and with `synchronous=FULL` on each, which is what the inbox does. Both take one transaction a
-//! job. A producer gives its jobs one after the other.
+//! apalis-sqlite is measured twice: with its `setup()`, which turns flushes off on one connection of its pool, so that some
+//! accepted jobs are not on the disk; and with `synchronous=FULL` on each connection, as in the inbox. Both take one transaction
+//! a job. A producer sends its jobs one after the other.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and stops at what it did not expect.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and panics on an unexpected result.
 
 use std::future::Future;
 use std::path::Path;
@@ -33,7 +33,7 @@ struct Job {
     body: String,
 }
 
-/// An id that nobody has seen, and a body of some 600 bytes.
+/// Returns an id that was never used, and a body of about 600 bytes.
 fn event() -> (String, String) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let id = format!("evt_{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -45,7 +45,7 @@ fn event() -> (String, String) {
     (id, body)
 }
 
-/// Nanoseconds an event.
+/// Returns the nanoseconds an event takes.
 fn time<F: Future<Output = ()> + Send + 'static>(
     runtime: &Runtime,
     producer: impl Fn(Vec<(String, String)>) -> F,
@@ -63,7 +63,7 @@ fn time<F: Future<Output = ()> + Send + 'static>(
     start.elapsed().as_secs_f64() * 1e9 / (PRODUCERS * EACH) as f64
 }
 
-/// As apalis' own `setup` makes it, or with flushes on every connection.
+/// Returns a pool as apalis' own `setup` makes it, or with flushes on every connection.
 async fn pool(path: &Path, flushed: bool) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -120,7 +120,7 @@ fn main() {
         let ours = time(&runtime, |events| accept(inbox.clone(), events));
         let shipped = time(&runtime, |events| push(as_shipped.clone(), events));
         let flushed = time(&runtime, |events| push(full.clone(), events));
-        // The first one warms up.
+        // The first round warms up.
         if round > 0 {
             own.push(1e9 / ours);
             shipped_ratios.push(shipped / ours);

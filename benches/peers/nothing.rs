@@ -1,1 +1,1 @@
-//! Nothing: the bench is all.
+//! An empty library: the package has only its bench.

@@ -1,9 +1,9 @@
-//! An allocator that counts what each thread asks it for.
+//! An allocator that counts the requests of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What this thread has allocated so far: how often, and how many bytes. What was given back is not taken off.
+/// The allocations of this thread so far: their number, and their bytes. Freed memory is not subtracted.
 #[allow(dead_code)] // not every user asks for both
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocated {
@@ -18,7 +18,7 @@ pub(crate) fn allocated() -> Allocated {
     }
 }
 
-/// Bytes that were allocated on this thread and are not free yet. Wraps where another thread frees them.
+/// Returns the bytes that were allocated on this thread and are not free yet. Wraps where another thread frees them.
 #[allow(dead_code)]
 pub(crate) fn live_bytes() -> usize {
     LIVE.get()
@@ -39,7 +39,7 @@ fn count(bytes: usize) {
     LIVE.set(LIVE.get().wrapping_add(bytes));
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came; the counts are plain numbers that need neither
+// SAFETY: every call is passed on unchanged to the system's allocator; the counts are plain numbers that need neither
 // an allocation nor a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,6 +1,6 @@
-//! A `row.created` of a chosen size, as the benches deliver it.
+//! A `row.created` of a chosen size, as used by the benches.
 
-#![allow(unreachable_pub)] // a bench has no outside
+#![allow(unreachable_pub)] // a bench has no public API
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ impl Order {
     }
 }
 
-/// The whole body, `bytes` long.
+/// Returns the whole body, `bytes` long.
 pub fn body(id: &str, bytes: usize) -> String {
     let (head, tail) = (
         format!(

@@ -1,10 +1,10 @@
-//! What the benches share: contestants that run in turn, and raw results that can be written down.
+//! The common parts of the benches: contestants that run in turn, and raw results that can be recorded.
 //!
-//! A noisy machine slows whatever runs at the moment. So contestants take short turns, round after round, and each is compared
-//! with what ran beside it in the same round: ratios, never times.
+//! A noisy machine slows the code that runs at the moment. So contestants take short turns, round after round, and each is
+//! compared with the others in the same round: the results are ratios, never times.
 
-#![allow(dead_code, unreachable_pub)] // no bench uses all of it, and none has an outside
-#![allow(clippy::expect_used, clippy::print_stdout)] // a bench prints, and stops at what it did not expect
+#![allow(dead_code, unreachable_pub)] // no bench uses all of it, and none has a public API
+#![allow(clippy::expect_used, clippy::print_stdout)] // a bench prints, and panics on an unexpected result
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 pub type Contestant<'a> = (&'a str, Box<dyn FnMut() -> bool + 'a>);
 
-/// What a contestant took, round by round.
+/// The measurements of a contestant, round by round.
 pub struct Series {
     pub name: String,
-    /// Nanoseconds, requests a second, bytes: whatever the bench measures.
+    /// Nanoseconds, requests a second or bytes: the unit depends on the bench.
     pub rounds: Vec<f64>,
 }
 
-/// Some contestants that were measured together. Ratios are to the first of them.
+/// Some contestants that were measured together. Ratios are relative to the first of them.
 pub struct Case {
     pub name: String,
     pub series: Vec<Series>,
@@ -49,19 +49,19 @@ impl Case {
         &series.unwrap_or_else(|| panic!("no series {name}")).rounds
     }
 
-    /// The median over the rounds of one series as a share of another.
+    /// Returns the median over the rounds of one series as a share of another.
     pub fn ratio(&self, name: &str, base: &str) -> f64 {
         let pairs = self.rounds(name).iter().zip(self.rounds(base));
         median(pairs.map(|(own, base)| own / base).collect())
     }
 
-    /// The highest share over the rounds.
+    /// Returns the highest share over the rounds.
     pub fn best_ratio(&self, name: &str, base: &str) -> f64 {
         let pairs = self.rounds(name).iter().zip(self.rounds(base));
         pairs.map(|(own, base)| own / base).fold(0.0, f64::max)
     }
 
-    /// The median of one series.
+    /// Returns the median of one series.
     pub fn median(&self, name: &str) -> f64 {
         median(self.rounds(name).to_vec())
     }
@@ -72,7 +72,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Runs the contestants in turn, for about `turn` each, and takes the nanoseconds that one call takes.
+/// Runs the contestants in turn, for about `turn` each, and records the nanoseconds of one call.
 pub fn interleaved(
     case: &str,
     mut contestants: Vec<Contestant<'_>>,
@@ -103,7 +103,7 @@ pub fn interleaved(
     measured
 }
 
-/// The words of the command line.
+/// The arguments of the command line.
 pub struct Arguments(Vec<String>);
 
 impl Arguments {
@@ -115,13 +115,13 @@ impl Arguments {
         self.0.iter().any(|argument| argument == flag)
     }
 
-    /// The word behind this one.
+    /// Returns the argument after this one.
     pub fn after(&self, flag: &str) -> Option<&str> {
         let at = self.0.iter().position(|argument| argument == flag)?;
         self.0.get(at + 1).map(String::as_str)
     }
 
-    /// Writes the raw results where `--record FILE` says.
+    /// Writes the raw results to `FILE` where `--record FILE` is given.
     pub fn record(&self, bench: &str, unit: &str, cases: &[Case]) {
         let Some(file) = self.after("--record") else {
             return;
@@ -155,13 +155,13 @@ impl Arguments {
     }
 }
 
-/// Cargo runs a bench in the package's folder already; who starts the program itself may be anywhere.
+/// Cargo runs a bench in the package's folder; a bench started directly may have any current folder.
 fn from_the_root(file: &str) -> std::path::PathBuf {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.join(file)
 }
 
-/// Four digits, which is more than any measurement here is worth.
+/// Returns four digits, which is more than the precision of any measurement here.
 fn short(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! A store of your own: what was handled is still known after a restart, since each commit is a line in `STORE_FILE`.
+//! A store of your own: handled events are still known after a restart, since each commit is a line in `STORE_FILE`.
 //!
 //! ```sh
 //! export STORE_FILE=/tmp/handled WEBHOOK_SECRET=whsec_made_up_for_local_tries
@@ -8,7 +8,7 @@
 //! docs/try-it.md shows how to deliver to it: deliver, restart it, deliver the same event again, and see it answered as a replay.
 //! `tests/it/examples.rs` runs the conformance suite over the store, as a test of yours should.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 mod store;
 

@@ -1,4 +1,4 @@
-//! [`FileStore`]: a map, and a file that its done records are read back from.
+//! [`FileStore`]: a map, and a file from which its done records are read at the start.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,8 +12,8 @@ use hookgate::{
     StoreError, StoreErrorKind, StoreFuture,
 };
 
-/// For **one** process at a time. A running claim is held in memory only: with its process it is gone, and the retry claims
-/// afresh. A done record is in the file before its commit is answered.
+/// A store for **one** process at a time. A running claim is in memory only: it is lost with its process, and the retry claims
+/// again. A done record is in the file before its commit is answered.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     clock: Arc<dyn Clock>,
@@ -30,14 +30,14 @@ struct State {
 
 #[derive(Clone, Copy, Debug)]
 enum Record {
-    /// A lease is measured inside the process, so by the monotonic reading.
+    /// A lease is measured inside the process, so it uses the monotonic reading.
     Running { token: ClaimToken, until: Monotonic },
-    /// Retention outlives the process, so it goes by the wall clock.
+    /// Retention outlives the process, so it uses the wall clock.
     Done { token: ClaimToken, until: i64 },
 }
 
 impl FileStore {
-    /// Reads back what is still remembered, and writes the file anew without the rest.
+    /// Reads the records whose retention has not ended, and writes the file again with these alone.
     pub(crate) fn open(path: impl AsRef<Path>, clock: impl Clock) -> io::Result<Self> {
         let (path, now) = (path.as_ref(), clock.now().as_i64());
         let text = match std::fs::read_to_string(path) {
@@ -65,7 +65,7 @@ impl FileStore {
         })
     }
 
-    /// One call. A disk may keep its caller waiting, so this is no work for a thread that answers requests.
+    /// Runs one call. A disk may block its caller, so do not run this on a thread that answers requests.
     fn step<T: Send + 'static>(
         &self,
         key: &EventKey,
@@ -84,7 +84,7 @@ impl FileStore {
     }
 }
 
-/// What the clock says, read under the lock.
+/// The clock's readings, taken under the lock.
 #[derive(Clone, Copy)]
 struct Now {
     monotonic: Monotonic,
@@ -101,7 +101,7 @@ impl Now {
 }
 
 impl State {
-    /// The record, if neither its lease nor its retention is over.
+    /// Returns the record, if neither its lease nor its retention has ended.
     fn live(&self, key: [u8; 16], now: Now) -> Option<Record> {
         self.records
             .get(&key)
@@ -163,7 +163,7 @@ impl DedupeStore for FileStore {
     ) -> StoreFuture<'a, Ownership> {
         self.step(key, move |state, key, now| {
             match state.live(key, now) {
-                // Asked again after a lost reply: the truth is told twice.
+                // The call is repeated after a lost reply, and gets the same answer.
                 Some(Record::Done { token: by, .. }) if by == token => return Ok(Ownership::Held),
                 Some(Record::Running { token: by, .. }) if by == token => {}
                 _ => return Ok(Ownership::Lost),

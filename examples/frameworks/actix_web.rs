@@ -1,4 +1,4 @@
-//! actix-web: its request becomes one of the `http` crate, and the answer one of its own. `Receiver::handle` does the rest.
+//! actix-web: its request becomes one of the `http` crate, and the answer one of actix-web. `Receiver::handle` does the rest.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example actix_web
@@ -6,13 +6,13 @@
 //!
 //! docs/try-it.md shows how to deliver to it.
 //!
-//! **What holds:** every promise. The head is refused before the body is read, the body is hashed as it arrives, under its limit and
-//! deadline, though actix keeps it on the connection's thread. When the sender hangs up, actix drops this handler; the run goes
-//! on. **What to mind:** it goes on in the runtime of its worker, which ends with the server. So the receiver is
-//! drained before the server is stopped; actix' own reaction to signals would abort such runs, whose leases would then have to
-//! end by themselves.
+//! **Guarantees:** all of the crate's. The head is refused before the body is read, the body is hashed as it arrives, under its
+//! limit and deadline, though actix keeps it on the connection's thread. When the sender closes the connection, actix drops this
+//! handler; the run goes on. **Note:** it goes on in the runtime of its worker, which ends with the server. So the receiver is
+//! drained before the server is stopped; actix' own reaction to signals would abort such runs, and their events would stay
+//! claimed until their leases end.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::error::Error;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::TryStreamExt;
 use hookgate::{Answer, Event, EventData, FailureReason, MemoryStore, Receiver, Secret};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
-use http::StatusCode; // of http 1, as hookgate; actix-web re-exports that of http 0.2
+use http::StatusCode; // of http 1, like hookgate; actix-web re-exports that of http 0.2
 use http_body::Frame;
 use http_body_util::StreamBody;
 
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let shared = web::Data::new(receiver.clone());
     let ledger = web::Data::new(Ledger::from_env());
-    // `web::to` takes every method, so that the receiver answers the wrong ones.
+    // `web::to` accepts every method, so that the receiver answers the wrong ones.
     let app = move || {
         let webhooks = web::resource("/webhooks").route(web::to(webhooks));
         App::new()
@@ -97,7 +97,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let handle = server.handle();
     tokio::spawn(async move {
         told_to_stop().await;
-        // First the runs, while their workers live; new deliveries hear 503 meanwhile.
+        // First drain the runs, while their workers live; meanwhile new deliveries are answered 503.
         let drained = receiver.drain(Duration::from_secs(10)).await;
         println!("stopped, {} runs aborted", drained.aborted());
         handle.stop(true).await;

@@ -1,23 +1,23 @@
-//! AWS Lambda behind an API Gateway, whose events carry the body in base64: lambda_http decodes it, and what is verified are the
-//! bytes that were sent.
+//! AWS Lambda behind an API Gateway, whose events carry the body in base64: lambda_http decodes it, and the verified bytes are
+//! the bytes that were sent.
 //!
 //! ```sh
 //! cargo build --release -p hookgate-frameworks --example lambda_http   # then package it as the function's `bootstrap`
 //! ```
 //!
-//! It runs where Lambda's runtime API is, which `AWS_LAMBDA_RUNTIME_API` names; the test brings a small one.
+//! It runs where Lambda's runtime API is, which `AWS_LAMBDA_RUNTIME_API` names; the test provides a small one.
 //!
-//! **What holds:** authentic, fresh, bounded; and nothing is lost: Lambda freezes a process as soon as it has answered, so
-//! a run that outlives its budget would hang with its claim. Hence this answers no sooner than the run ends, which the sender
-//! hears as a time-out, and its retry as a replay. **What to mind:**
-//! - **Once** is per execution environment with the store used here. Lambda starts many, and drops them unasked: a function that
-//!   must not run an event twice needs a store of its own that all of them reach, such as DynamoDB. See `DedupeStore`.
+//! **Guarantees:** authentic, fresh, bounded; and no event is lost. Lambda freezes a process as soon as it has answered, so
+//! a run that takes longer than its budget would be frozen with its claim. So this answers only when the run ends; the sender
+//! sees that as a time-out, and its retry gets the answer of a replay. **Note:**
+//! - **Once** is per execution environment with the store used here. Lambda starts many, and drops them at any time: a function
+//!   that must not run an event twice needs a store that all of them reach, such as DynamoDB. See `DedupeStore`.
 //! - The function's time-out must exceed `run_limit`, or Lambda kills a run without a release. Its default of 3 s is below both.
-//! - The whole body has arrived before Lambda is asked: there is no head to refuse first, and the limits of Lambda and its gateway,
-//!   some megabytes, come before the receiver's.
-//! - API Gateway joins doubled headers with a comma. What was signed has no comma in it, so they are refused here too.
+//! - The whole body has arrived before Lambda is called: the head can't be refused first, and the limits of Lambda and its
+//!   gateway, some megabytes, apply before the receiver's.
+//! - API Gateway joins duplicate headers with a comma. A signed value has no comma in it, so they are refused here too.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -6,10 +6,11 @@
 //!
 //! docs/try-it.md shows how to deliver to it.
 //!
-//! **What holds:** every promise, over HTTP/1 and HTTP/2. poem is built on hyper and tokio, and drops an endpoint's future when the
-//! sender hangs up; the run goes on. **What to mind:** keep it outside of poem's own body limits and time-outs, as any layer.
+//! **Guarantees:** all of the crate's, over HTTP/1 and HTTP/2. poem is built on hyper and tokio, and drops an endpoint's future
+//! when the sender closes the connection; the run goes on. **Note:** put it outside poem's own body limits and time-outs, like
+//! any layer.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -66,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Server::new_with_acceptor(TcpAcceptor::from_tokio(listener)?)
         .run_with_graceful_shutdown(app, told_to_stop(), Some(Duration::from_secs(10)))
         .await?;
-    // Connections are closed; runs that outlived theirs get ten seconds to end.
+    // Connections are closed; runs that are still under way get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
     println!("stopped, {} runs aborted", drained.aborted());
     Ok(())

@@ -4,13 +4,13 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example tonic
 //! ```
 //!
-//! docs/try-it.md shows how to deliver to it. The service is gRPC's own health check; one of yours is added in its place or beside it.
+//! docs/try-it.md shows how to deliver to it. The service is gRPC's own health check; add your own in its place or beside it.
 //!
-//! **What holds:** every promise. It is axum's road: one line guards the route, and gRPC's routes are not touched. Both come over HTTP/1
-//! and HTTP/2, even over one connection. **What to mind:** guard the route, not the router: `Router::layer` over both would ask every
-//! gRPC call for a signature.
+//! **Guarantees:** all of the crate's. It is used as with axum: one line guards the route, and gRPC's routes are not changed.
+//! Both come over HTTP/1 and HTTP/2, even over one connection. **Note:** guard the route, not the router: `Router::layer` over
+//! both would ask every gRPC call for a signature.
 
-#![allow(clippy::print_stdout)] // an example talks to whoever runs it
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Choices read off the fuzzer's bytes.
+//! Choices read from the fuzzer's bytes.
 //!
-//! A few lines of our own and no library's: the committed corpus keeps its meaning for as long as these lines stay.
+//! These few lines use no library, so the committed corpus keeps its meaning for as long as they do not change.
 
-/// What is left of an input. Once it is used up, every choice is the first one.
+/// The remaining bytes of an input. After they are used up, every choice is the first one.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -16,7 +16,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// A number below `end`, which is at most 256.
+    /// Returns a number below `end`, which is at most 256.
     pub fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end
     }
@@ -25,12 +25,12 @@ impl<'a> Choices<'a> {
         items[self.below(items.len())]
     }
 
-    /// True once in so many times.
+    /// Returns true once in this many times.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
 
-    /// As many bytes as the next byte says, or as are left.
+    /// Returns as many bytes as the next byte says, or all remaining bytes.
     pub fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte()).min(self.0.len());
         let (taken, rest) = self.0.split_at(length);

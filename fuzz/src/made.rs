@@ -1,4 +1,4 @@
-//! Bodies made from choices: nearly events, so that the fuzzer spends its time behind the grammar.
+//! Bodies made from choices: almost valid events, so that the fuzzer spends its time on more than the grammar.
 
 use super::choices::Choices;
 
@@ -81,7 +81,7 @@ const NUMBERS: [&str; 17] = [
     ".5",
 ];
 
-/// A body: an event by choices, or the rest of the input as it is.
+/// Returns a body: an event made by choices, or the rest of the input unchanged.
 pub fn body(choices: &mut Choices<'_>) -> Vec<u8> {
     match choices.below(8) {
         0 => std::mem::take(&mut choices.0).to_vec(),
@@ -94,7 +94,7 @@ pub fn body(choices: &mut Choices<'_>) -> Vec<u8> {
     }
 }
 
-/// An event of the documented shape, with a few things changed where the choices say so.
+/// Returns an event of the documented shape, with a few changes where the choices say so.
 pub fn event(choices: &mut Choices<'_>) -> Vec<u8> {
     let kind = choices.below(4);
     let event_type = ["row.created", "row.updated", "row.deleted", "page.updated"][kind];
@@ -203,7 +203,7 @@ fn value(choices: &mut Choices<'_>, level: usize, out: &mut Vec<u8>) {
         0..=2 => string(choices, out),
         3 => out.extend(choices.one_of(&NUMBERS).bytes()),
         4 => {
-            // Digits, long ones too.
+            // Digits, also long numbers.
             let digit = b'0' + u8::try_from(choices.below(10)).unwrap();
             let length = usize::from(choices.byte()) * 2 + 1;
             out.extend(std::iter::repeat_n(digit, length));
@@ -249,7 +249,7 @@ fn string(choices: &mut Choices<'_>, out: &mut Vec<u8>) {
     match choices.below(8) {
         0 => out.extend(choices.bytes()),
         1 => {
-            // Around the most bytes of an id.
+            // Around the greatest length of an id, in bytes.
             let length = 250 + choices.below(10);
             out.extend(std::iter::repeat_n(b'e', length));
         }

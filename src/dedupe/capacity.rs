@@ -1,11 +1,11 @@
-//! How much a store in memory holds, and what it reports of itself.
+//! The capacity of a store in memory, and the numbers that it reports.
 
 use std::time::Duration;
 
-/// How many records a store in memory holds, and what it does when it is full.
+/// The number of records that a store in memory holds, and its behaviour when it is full.
 ///
 /// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten a second are 1.7 million.
-/// A store that is too small forgets, and a forgotten event that is delivered again runs again: watch
+/// A store that is too small forgets events. A forgotten event that is delivered again runs again: watch
 /// [`StoreStats::youngest_evicted`].
 ///
 /// ```
@@ -21,17 +21,17 @@ pub struct Capacity {
     when_full: WhenFull,
 }
 
-/// What a store does when it is full.
+/// The behaviour of a store when it is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
     /// Forgets the done record whose retention ends first. Running claims are never forgotten and do not count towards the
-    /// capacity. Every event is taken, at the price that a late copy of a forgotten one runs again.
+    /// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again.
     #[default]
     EvictOldest,
     /// Refuses fresh events with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full), which the sender sees as a 503. Running
-    /// claims count towards the capacity, so that a claim once admitted can always be committed. Nothing is forgotten, at the
-    /// price that events wait with the sender until records expire, and are lost if that takes longer than its retries.
+    /// claims count towards the capacity, so a claim that was admitted can always be committed. No record is forgotten; in
+    /// return, events wait with the sender until records expire, and are lost if that takes longer than its retries.
     Refuse,
 }
 
@@ -41,7 +41,7 @@ impl Default for Capacity {
     }
 }
 
-/// So many records, evicting the oldest when full.
+/// A capacity of this many records that evicts the oldest when full.
 impl From<usize> for Capacity {
     fn from(records: usize) -> Self {
         Self::new(records)
@@ -49,10 +49,10 @@ impl From<usize> for Capacity {
 }
 
 impl Capacity {
-    /// How many records a store holds unless told otherwise: 2<sup>18</sup>, or 48 h of 1.5 events a second.
+    /// The default number of records: 2<sup>18</sup>, or 48 h of 1.5 events a second.
     pub const DEFAULT_RECORDS: usize = 262_144;
 
-    /// Holds this many records, at least one, and evicts the oldest when full.
+    /// Returns a capacity of this many records, at least one, that evicts the oldest when full.
     #[must_use]
     pub const fn new(records: usize) -> Self {
         Self {
@@ -61,8 +61,8 @@ impl Capacity {
         }
     }
 
-    /// Holds every event of this time at this rate, and evicts the oldest when full. A rate that is no number or below zero counts as
-    /// zero.
+    /// Returns a capacity for every event of this time at this rate, which evicts the oldest when full. A rate that is not a
+    /// number or is below zero counts as zero.
     ///
     /// ```
     /// use std::time::Duration;
@@ -73,59 +73,59 @@ impl Capacity {
     /// assert_eq!(Capacity::default().lasts(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
     /// ```
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // such a cast saturates, and there is no sign here
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // this cast saturates, and the value is never negative
     pub fn for_rate(events_per_second: f64, retention: Duration) -> Self {
         let records = events_per_second.max(0.0) * retention.as_secs_f64();
         Self::new(records.ceil() as usize)
     }
 
-    /// How far back a full store remembers at this rate, where it evicts. This must not be less than
-    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), and is useless beyond the retention.
+    /// Returns how far back a full store that evicts remembers at this rate. This must not be less than
+    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention). More than the retention is of no use.
     #[must_use]
     pub fn lasts(&self, events_per_second: f64) -> Duration {
         #[allow(clippy::cast_precision_loss)]
-        // far more records than this rounds away fit into no memory
+        // A number of records so large that this rounds it fits into no memory.
         let seconds = self.records as f64 / events_per_second.max(0.0);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// What to do when full.
+    /// Sets the behaviour when full.
     #[must_use]
     pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// How many records are held at most.
+    /// Returns the greatest number of records held.
     #[must_use]
     pub const fn records(&self) -> usize {
         self.records
     }
 
-    /// What happens when full.
+    /// Returns the behaviour when full.
     #[must_use]
     pub const fn when_full(&self) -> WhenFull {
         self.when_full
     }
 }
 
-/// What a store in memory says of itself: for a metric, not for a decision.
+/// The numbers that a store in memory reports: for a metric, not for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStats {
-    /// Done records held. Those whose retention has ended count until their memory is given back.
+    /// The number of done records held. Those whose retention has ended count until their memory is freed.
     pub done: usize,
-    /// Running claims held. Those whose lease has ended count until their memory is given back.
+    /// The number of running claims held. Those whose lease has ended count until their memory is freed.
     pub running: usize,
-    /// Done records forgotten before their retention ended, since the store was made.
+    /// The number of done records forgotten before their retention ended, since the store was made.
     pub evicted: u64,
-    /// The shortest time that one of them was remembered, from its commit to its eviction. Once this is less than
+    /// The shortest time that an evicted record was remembered, from its commit to its eviction. Once this is less than
     /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), the store is too small for its rate.
     pub youngest_evicted: Option<Duration>,
-    /// How long the one forgotten last was remembered. Where the oldest is forgotten first, this is how far the store's memory
-    /// reaches at the present rate: unlike the shortest time, it grows again when the rate falls.
+    /// How long the record evicted last was remembered. Where the oldest is evicted first, this is how far back the store
+    /// remembers at the present rate: unlike the shortest time, it grows again when the rate falls.
     pub last_evicted: Option<Duration>,
-    /// How many done records are held at most, where there is a limit.
+    /// The greatest number of done records held, where there is a limit.
     pub capacity: Option<usize>,
 }
 

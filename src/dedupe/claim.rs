@@ -1,4 +1,4 @@
-//! A claim in hand.
+//! A claim that the caller holds.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use crate::receiver::{Permit, Store};
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
-/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo its successor's record.
+/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo the record of a later claim.
 /// The token guards that record alone: it can't stop effects that a late run has under way.
 ///
-/// Dropping a claim without either frees its permit, but not its record: that stays claimed until the lease ends.
+/// Dropping a claim without either frees its permit, but not its record: the event stays claimed until the lease ends.
 /// Destructors can't wait for a store, so nothing here relies on one.
 ///
 /// # Cancel safety
-/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped half way may or may not have reached the store,
-/// and the claim is gone with it: if it has not, the event stays claimed until the lease ends, and a copy that comes then runs
-/// again. A dropped [`renew`](Self::renew) leaves the claim in hand. Where requests can be cancelled, let a task of its own own
-/// the claim; the tower layer does so.
+/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped before its end may or may not have reached
+/// the store, and the claim is dropped with it. If it has not reached the store, the event stays claimed until the lease ends,
+/// and a copy that comes then runs again. A dropped [`renew`](Self::renew) leaves the claim usable. Where requests can be
+/// cancelled, let a separate task own the claim; the tower layer does so.
 #[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
 pub struct Claim {
     record: Option<ClaimRecord>,
     permit: Permit,
 }
 
-/// Absent where deduplication was switched off.
+/// The record of a claim. Absent where deduplication was switched off.
 pub(crate) struct ClaimRecord {
     pub(crate) store: Store,
     pub(crate) key: EventKey,
     pub(crate) token: ClaimToken,
     pub(crate) lease: Duration,
-    /// How long before its answer it was asked for.
+    /// The time from the call of the claim to its answer.
     #[cfg_attr(not(feature = "tower"), allow(dead_code))]
-    // who has no timers has nothing that renews by itself
+    // Without timers, no claim is renewed automatically.
     pub(crate) age: Duration,
     pub(crate) retention: Duration,
 }
@@ -44,8 +44,8 @@ impl Claim {
         Self { record, permit }
     }
 
-    /// Extends the lease to its full length from now. A run renews at a third of the lease, the first time counted from when
-    /// the claim was asked for: see [`admit`](crate::Receiver::admit).
+    /// Extends the lease to its full length from now. A run renews after a third of the lease; the first time is counted from
+    /// when the claim was called: see [`admit`](crate::Receiver::admit).
     ///
     /// # Errors
     /// The store could not answer: the lease may or may not have been extended.
@@ -59,16 +59,16 @@ impl Claim {
         renewed
     }
 
-    /// Records the event as done.
+    /// Commits the claim: records the event as done.
     ///
     /// # Errors
-    /// The store could not answer: the event may or may not be recorded. The work is done all the same, so answer
-    /// 2xx: anything else asks for a second run.
+    /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
+    /// 2xx: any other answer asks for a second run.
     pub async fn commit(self) -> Result<Ownership, StoreError> {
         self.record_done().await
     }
 
-    /// Gives the event up, so that the next copy can claim it at once.
+    /// Releases the claim, so that the next copy can claim the event at once.
     ///
     /// # Errors
     /// The store could not answer: the event may stay claimed until the lease ends.
@@ -76,7 +76,7 @@ impl Claim {
         self.give_up().await
     }
 
-    /// How old the claim was when it came: so much of its lease had passed.
+    /// Returns the age of the claim when the store answered: this much of its lease had passed.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> Duration {
         self.record
@@ -85,10 +85,10 @@ impl Claim {
             .unwrap_or_default()
     }
 
-    /// As [`commit`](Self::commit); the permit stays in hand.
+    /// As [`commit`](Self::commit), but keeps the permit.
     pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
         let vitals = self.permit.vitals();
-        // Whether it can be recorded or not, the event was handled.
+        // The event was handled, even if it can't be recorded.
         vitals.accepted();
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
@@ -98,8 +98,8 @@ impl Claim {
             store.commit(key, record.token, record.retention)
         };
         let committed = match commit().await {
-            // An error means unknown, and a commit that finds its own done record is held: asking again is safe, and
-            // may save a second run.
+            // An error means that the result is unknown. A commit that finds its own done record returns `Held`, so repeating it
+            // is safe, and may save a second run.
             Err(_) => commit().await,
             answered => answered,
         };
@@ -107,7 +107,7 @@ impl Claim {
         committed
     }
 
-    /// As [`release`](Self::release); the permit stays in hand.
+    /// As [`release`](Self::release), but keeps the permit.
     pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
         let released = self.give_up_unheard().await;
         if self.record.is_some() {
@@ -116,8 +116,8 @@ impl Claim {
         released
     }
 
-    /// As [`release`](Self::release), of a claim that came when its call had been given up: whatever the store says now, it is
-    /// no sign that it is well. The permit stays in hand.
+    /// As [`release`](Self::release), for a claim that was answered after its caller had stopped waiting. The store's answer now
+    /// is not counted as a sign that the store is healthy. Keeps the permit.
     pub(crate) async fn give_up_unheard(&self) -> Result<Ownership, StoreError> {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);

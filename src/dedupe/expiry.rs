@@ -1,19 +1,19 @@
-//! Which records end next.
+//! The order in which records end.
 
 use std::collections::VecDeque;
 
 use super::key::EventKey;
 use crate::clock::Monotonic;
 
-/// How many ended records a call frees at most. More than one, so that a backlog shrinks; bounded, so that no call pays for
-/// all of it.
+/// The greatest number of ended records that a call frees. More than one, so that a backlog shrinks; bounded, so that no single
+/// call frees the whole backlog.
 pub(super) const BATCH: usize = 64;
 
 /// Keys in the order in which their leases or retentions end.
 ///
-/// A heap is not needed: leases are equally long, and so are retentions, hence a new end is nearly always the last. The rare
-/// shorter one is sorted in. Whether an entry still speaks for its record is for the owner to check: a record that was renewed,
-/// settled or taken over leaves its entry behind.
+/// A heap is not needed: leases are equally long, and so are retentions, so a new end is nearly always the last. The rare
+/// shorter one is inserted at its place. The owner checks whether an entry is still valid for its record: a record that was
+/// renewed, settled or claimed again leaves its old entry behind.
 #[derive(Debug, Default)]
 pub(super) struct ExpiryQueue(VecDeque<(Monotonic, EventKey)>);
 
@@ -27,7 +27,7 @@ impl ExpiryQueue {
         }
     }
 
-    /// The first entry, if its end has come.
+    /// Removes and returns the first entry, if its end has come.
     pub(super) fn pop_ended(&mut self, now: Monotonic) -> Option<(Monotonic, EventKey)> {
         self.0
             .front()
@@ -35,13 +35,13 @@ impl ExpiryQueue {
             .then(|| self.0.pop_front())?
     }
 
-    /// The first entry, ended or not.
+    /// Removes and returns the first entry, ended or not.
     pub(super) fn pop_first(&mut self) -> Option<(Monotonic, EventKey)> {
         self.0.pop_front()
     }
 
-    /// Drops entries that speak for no record any more, once they outnumber those that do. Each push pays for one entry looked
-    /// at, so this is amortised O(1).
+    /// Drops entries that are no longer valid for a record, once they outnumber the valid ones. On average each push checks one
+    /// entry, so this is amortised O(1).
     pub(super) fn tidy(&mut self, live: usize, speaks: impl Fn(Monotonic, &EventKey) -> bool) {
         const WORTH_IT: usize = 64;
         if self.0.len() > live.saturating_mul(2).saturating_add(WORTH_IT) {

@@ -1,12 +1,12 @@
-//! Hashing a key, which is a digest already, for a map in memory.
+//! The hash of a key, which is already a digest, for a map in memory.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Builds the hasher of the maps that are keyed by an [`EventKey`](super::EventKey).
 ///
-/// The bits of a key are spread evenly as they are, so one multiplication, keyed for each store, does what SipHash takes some forty
-/// instructions a word for, several times in each delivery. The key is what keeps a sender that seeks ids with equal beginnings of their
-/// digests from filling one bucket: it is drawn from the operating system's randomness and seen by nobody.
+/// The bits of a key are already spread evenly. So one multiplication, keyed for each store, is enough; SipHash takes about forty
+/// instructions a word for the same, several times in each delivery. A sender could search for ids whose digests begin alike, to
+/// fill one bucket. The hash key prevents this: it comes from the operating system's randomness and is never shown.
 #[derive(Clone, Debug)]
 pub(super) struct KeyState {
     seeds: [u64; 2],
@@ -39,11 +39,11 @@ pub(super) struct KeyHasher {
 }
 
 impl Hasher for KeyHasher {
-    /// What a key writes of itself.
+    /// Hashes the 128 bits that a key writes.
     #[inline]
     fn write_u128(&mut self, key: u128) {
         let (low, high) = halves(key);
-        // A product's low half depends on the low bits alone, so both are folded into one.
+        // The low half of a product depends on the low bits alone, so both halves are combined.
         let product =
             u128::from(low ^ self.hash ^ self.seeds[0]) * u128::from(high ^ self.seeds[1]);
         let (low, high) = halves(product);
@@ -65,7 +65,7 @@ impl Hasher for KeyHasher {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // the low half is what is asked for
+#[allow(clippy::cast_possible_truncation)] // the low half is the result wanted
 fn halves(wide: u128) -> (u64, u64) {
     (wide as u64, (wide >> 64) as u64)
 }
@@ -93,13 +93,13 @@ mod tests {
         let state = KeyState::default();
         let hashes: HashSet<u64> = keys().map(|key| state.hash_one(key)).collect();
         assert_eq!(hashes.len(), 40_000);
-        // The maps take the lowest bits for the place, and the highest for a tag or a segment.
+        // The maps take the lowest bits for the position, and the highest for a tag or a segment.
         for bits in [0, 8, 28, 48, 56] {
             let mut counts = [0; 256];
             for hash in &hashes {
                 counts[usize::from((hash >> bits).to_le_bytes()[0])] += 1;
             }
-            // 156 each, with a deviation of 12.5: seven of them to either side.
+            // The mean is 156, the deviation 12.5: seven deviations to either side.
             assert!(
                 counts.iter().all(|count| (69..244).contains(count)),
                 "{bits}"

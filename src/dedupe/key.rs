@@ -1,4 +1,4 @@
-//! What a record is found by, and what a claim is held by.
+//! The key of a record, and the token of a claim.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::verify::signature::fingerprint;
 
-/// What an event is remembered by: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
-/// length. The same in every process and replica; nothing of the id can be read from it.
+/// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
+/// length. It is the same in every process and replica; the id can't be read from it.
 ///
 /// ```
 /// use hookgate::EventKey;
@@ -19,7 +19,7 @@ use crate::verify::signature::fingerprint;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey([u8; 16]);
 
-/// As one number, which the hasher of the stores here takes in one step.
+/// The key as one number, which the hasher of these stores hashes in one step.
 impl Hash for EventKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u128(u128::from_le_bytes(self.0));
@@ -27,25 +27,25 @@ impl Hash for EventKey {
 }
 
 impl EventKey {
-    /// The key of the event `id` under `scope`.
+    /// Returns the key of the event `id` under `scope`.
     #[must_use]
     pub fn new(scope: &str, id: &str) -> Self {
         Self(fingerprint([scope.as_bytes(), id.as_bytes()]))
     }
 
-    /// From the 16 bytes that a store has kept.
+    /// Returns the key from the 16 bytes that a store has kept.
     #[cfg(any(feature = "inbox", feature = "postgres"))]
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 16 bytes, for a store.
+    /// Returns the 16 bytes, for a store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// The same as 32 hex digits, for a name.
+    /// Returns the 16 bytes as 32 hex digits, for a name.
     #[must_use]
     pub fn to_hex(&self) -> String {
         hex::encode(self.0)
@@ -58,23 +58,23 @@ impl fmt::Debug for EventKey {
     }
 }
 
-/// What a claim is held by: 128 bits that its caller chose.
+/// The claim token: 128 bits that the caller of a claim chose.
 ///
-/// Half of it is unique to the claim; the other half is a digest of the body it was made for, so that a done record
-/// can tell a redelivery from another body under the same id.
+/// One half is unique to the claim. The other half is a digest of the body that the claim was made for, so that a done record
+/// can distinguish a redelivery from another body under the same id.
 ///
-/// Replicas draw different tokens, and so do processes that were forked from one. A copy of a whole machine does not: after a
-/// snapshot of a virtual machine was started twice, both go on with the same tokens until their programs are started again.
+/// Replicas draw different tokens, and so do processes that were forked from one. A copy of a whole machine does not: if the
+/// snapshot of a virtual machine is started twice, both draw the same tokens until their programs are restarted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
 impl ClaimToken {
-    /// A new token for a claim on an event with this body.
+    /// Returns a new token for a claim on an event with this body.
     #[must_use]
     pub fn new(body: &[u8]) -> Self {
         static RANDOM: OnceLock<RandomState> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Keyed by the operating system's randomness once a program, so that replicas draw different tokens.
+        // Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
         let random = RANDOM.get_or_init(RandomState::new);
         let unique = unique(
             random,
@@ -87,19 +87,19 @@ impl ClaimToken {
         Self(token)
     }
 
-    /// From the 16 bytes that a store has kept.
+    /// Returns the token from the 16 bytes that a store has kept.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 16 bytes, for a store.
+    /// Returns the 16 bytes, for a store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// Whether both were made for the same body.
+    /// Returns whether both tokens were made for the same body.
     #[must_use]
     pub fn same_body(&self, other: &Self) -> bool {
         self.0[8..] == other.0[8..]
@@ -112,16 +112,17 @@ impl fmt::Debug for ClaimToken {
     }
 }
 
-/// The half of a token that no other claim has. A process that was forked has its parent's keys and its parent's count, so the
-/// process counts too, and is asked for each time: a process can't see that it was forked.
+/// Returns the half of a token that no other claim has. A forked process has the keys and the count of its parent, so the process
+/// id is hashed too. It is read each time: a process can't see that it was forked.
 fn unique(random: &RandomState, process: u32, count: u64) -> u64 {
     random.hash_one((process, count))
 }
 
-/// Tells bodies apart, the same in every process and build. Not cryptographic and need not be: the bodies are signed,
-/// and all that hangs on it is a report.
+/// Returns a digest that distinguishes bodies, the same in every process and build. It is not cryptographic and need not be: the
+/// bodies are signed, and only a report depends on it.
 pub(crate) fn body_digest(body: &[u8]) -> u64 {
-    // Four lanes that do not wait for each other's multiplications: one alone would take a good quarter of what the MAC does.
+    // Four lanes whose multiplications do not wait for each other: with one lane this would take a good quarter of the MAC's
+    // time.
     let mut lanes = [1, 2, 3, 4];
     let (blocks, rest) = body.as_chunks::<32>();
     for block in blocks {
@@ -169,7 +170,7 @@ mod tests {
             b"0123456789abcdef0123456789".as_slice(),
             0xb5b1_e839_4ea4_fc04,
         ),
-        // Two blocks of four lanes, and a rest.
+        // Two blocks of four lanes, and a remainder.
         (
             b"0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz".as_slice(),
             0x04e7_7297_c54b_9c8a,
@@ -188,7 +189,7 @@ mod tests {
         );
     }
 
-    /// A replica of another build tells bodies apart by the same digest.
+    /// A replica of another build computes the same digest of a body.
     #[test]
     fn digests_of_bodies_are_the_same_in_every_build() {
         // Computed with Python, from the same definition.
@@ -216,7 +217,7 @@ mod tests {
             let longer = [body.as_slice(), &[0]].concat();
             assert_ne!(body_digest(&longer), digest, "{length}");
         }
-        // The lanes are told apart.
+        // Lanes that are swapped change the digest.
         let words = |order: [u8; 4]| order.map(|word| [word; 8]).concat();
         assert_ne!(
             body_digest(&words([1, 2, 3, 4])),

@@ -15,18 +15,18 @@ use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Remembers in this process, with the standard library only: the reference for every other store, and a good choice up to
+/// Remembers in this process, with the standard library only. It is the reference for every other store, and a good choice up to
 /// some thousand events a second.
 ///
-/// The table of [`DedupeStore`] is written here as plainly as it can be: one map behind one lock, so that each call is one step,
-/// and two queues that know which lease and which retention end next. Calls are amortised O(1); each frees a few records that
+/// It implements the table of [`DedupeStore`] as plainly as possible: one map behind one lock, so that each call is one step,
+/// and two queues of the leases and the retentions that end next. Calls are amortised O(1); each frees a few records that
 /// have ended. The capacity of done records is exact. A remembered event takes about 190 bytes (growth of the resident set over a
 /// million commits, x86-64 Linux, the allocator of glibc); nothing is reserved up front.
 ///
-/// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a finished event runs again.
+/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a finished event runs again.
 /// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled
 ///   has taken effect all the same.
-/// - **Monotonic time only.** A stepped wall clock neither frees a running claim nor forgets a finished one.
+/// - **Monotonic time only.** A stepped wall clock neither frees a running claim nor forgets a finished event.
 /// - Clones share their records.
 ///
 /// ```
@@ -52,7 +52,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// # Ok::<(), hookgate::StoreError>(())
 /// ```
 ///
-/// Settings, given before the first use:
+/// Settings, made before the first use:
 ///
 /// ```
 /// use hookgate::{LocalStore, WhenFull};
@@ -77,10 +77,10 @@ impl Default for LocalStore {
 }
 
 impl LocalStore {
-    /// About what a remembered event takes, in bytes: measured, see the [type's docs](Self).
+    /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
     pub const BYTES_PER_RECORD: usize = 190;
 
-    /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
+    /// Returns a store for up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {
         Self::with(capacity.into(), Arc::new(SystemClock))
@@ -95,25 +95,25 @@ impl LocalStore {
         }
     }
 
-    /// An empty store that does this when it is full.
+    /// Returns an empty store with this behaviour when it is full.
     #[must_use]
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
         Self::with(self.capacity.with_when_full(when_full), self.clock)
     }
 
-    /// An empty store on this clock.
+    /// Returns an empty store on this clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock) -> Self {
         Self::with(self.capacity, Arc::new(clock))
     }
 
-    /// How much it holds.
+    /// Returns the capacity.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }
 
-    /// What it holds now, and what it had to forget.
+    /// Returns the numbers of records held now and of evictions so far.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         StoreStats {
@@ -122,10 +122,10 @@ impl LocalStore {
         }
     }
 
-    /// The table, with what has ended freed from it, and the time. Read under the lock, so that the steps of the store and the
-    /// readings have one order.
+    /// Locks the table, frees some ended records, and reads the time. The time is read under the lock, so that the steps of the
+    /// store and the readings have one order.
     fn enter(&self) -> (MutexGuard<'_, Table>, Monotonic) {
-        // No step leaves the table half done, so a panic elsewhere (a clock's, say) is no reason to give up on it.
+        // Every step leaves the table consistent, so it stays usable after a panic elsewhere (in a clock, for example).
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.monotonic();
         table.free(now);
@@ -252,7 +252,7 @@ impl Record {
 }
 
 impl Table {
-    /// The record, unless it has ended. One that has is removed, whatever the queues have come to.
+    /// Returns the record, unless it has ended. A record that has ended is removed, whether the queues have reached it or not.
     fn find(&mut self, key: &EventKey, now: Monotonic) -> Option<Record> {
         let record = *self.records.get(key)?;
         if record.end() <= now {
@@ -262,7 +262,7 @@ impl Table {
         Some(record)
     }
 
-    /// Whether one more claim could find no place for its commit. Running claims count, since each was promised one.
+    /// Returns whether the commit of one more claim could find no space. Running claims count, since each has its space reserved.
     fn refuses(&self, capacity: Capacity) -> bool {
         capacity.when_full() == WhenFull::Refuse
             && self.stats.done + self.stats.running >= capacity.records()
@@ -271,7 +271,7 @@ impl Table {
     /// Claims, or renews a claim.
     fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
         match self.records.insert(key, Record::Running { token, end }) {
-            // The entry that is already queued says the same.
+            // The queue has an entry with the same end already.
             Some(old) if old.end() == end => return,
             Some(_) => {}
             None => self.stats.running += 1,
@@ -292,7 +292,7 @@ impl Table {
         capacity: Capacity,
     ) {
         self.remove(&key);
-        // Before the new record is there: it is never the one that is forgotten, however short its retention.
+        // Before the new record is inserted: it is never the one that is evicted, however short its retention.
         while self.stats.done >= capacity.records() && self.evict_first(now) {}
         let end = now.saturating_add(retain);
         let committed = now;
@@ -302,7 +302,7 @@ impl Table {
         self.stats.done += 1;
     }
 
-    /// Forgets the done record whose retention ends first. False where there is none.
+    /// Evicts the done record whose retention ends first. Returns false where there is none.
     fn evict_first(&mut self, now: Monotonic) -> bool {
         while let Some((end, key)) = self.retentions.pop_first() {
             if let Some(Record::Done {
@@ -326,7 +326,7 @@ impl Table {
         false
     }
 
-    /// Frees some of what has ended.
+    /// Frees some ended records.
     fn free(&mut self, now: Monotonic) {
         for _ in 0..BATCH {
             let (lease, retention) = (self.leases.pop_ended(now), self.retentions.pop_ended(now));
@@ -334,7 +334,7 @@ impl Table {
                 return;
             }
             for (_, key) in [lease, retention].into_iter().flatten() {
-                // The entry may have been left behind by a record that goes on.
+                // The entry may be an old one of a record that is still live.
                 self.find(&key, now);
             }
         }

@@ -28,31 +28,32 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard};
 /// [`moka`] cache. **All steps of one event happen under the lock of its map**, so the cache never sees two writers of one event.
 ///
 /// # What moka must not do
-/// Three of its defaults would break deduplication, so none is used:
-/// - its policy, TinyLFU, keeps what is read often: a full cache that has been read *forgets fresh ids at once*. This store asks for
-///   LRU.
-/// - a `get` counts as a use: duplicates of old events would push out new ones. This store looks without being counted, so
+/// Three of moka's defaults would break deduplication, so none is used:
+/// - its policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*. This
+///   store asks for LRU.
+/// - a `get` counts as a use: duplicates of old events would evict new ones. This store looks up without being counted, so
 ///   that **the newest events are remembered at capacity, also after each old one was read**.
-/// - `entry().or_insert()` lets two racers win. This store decides under its own lock.
+/// - `entry().or_insert()` lets two concurrent claims of one event succeed. This store decides under its own lock.
 ///
 /// # Capacity
-/// [`EvictOldest`](WhenFull::EvictOldest) forgets in the order of commits: an event is forgotten only when as many others as the store
-/// holds were committed since. With one retention for all events, which is what the receiver passes, this is the record whose
-/// retention ends first. Records whose retention has ended are forgotten then and there, but keep their memory until newer ones need
-/// it: memory is bounded by the capacity, not by the retention. Evictions are counted, and their age taken, by one of the next 16
+/// [`EvictOldest`](WhenFull::EvictOldest) evicts in the order of commits: an event is evicted only after as many other events as
+/// the store holds were committed since. With one retention for all events, as the receiver uses, this is the record whose
+/// retention ends first. A record whose retention has ended is forgotten at once, but its memory is used until newer records
+/// need it: memory is bounded by the capacity, not by the retention. Evictions and their ages are counted by one of the next 16
 /// commits, or by [`stats`](Self::stats).
 ///
-/// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly and ended ones give their place back.
+/// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space.
 ///
 /// # Memory
 /// About 355 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
-/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. The default capacity is thus about 90 MiB once it is full.
+/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. So the default capacity is about 90 MiB once it is full.
 /// Size it by `rate × retention`: see [`Capacity`].
 ///
 /// # Caveats
-/// - **Per process.** Nothing is shared with replicas, nothing survives a restart: after one, a copy of a done event runs again.
+/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a done event runs again.
 /// - **The work is done when the method is called**: a call whose future is never polled has taken effect all the same.
-/// - moka does its housekeeping inside some commits, and one that outruns it by far sleeps for 50 µs at a time until it has caught up.
+/// - moka does its housekeeping inside some commits. A commit that is far ahead of the housekeeping sleeps for 50 µs at a time
+///   until moka has finished it.
 /// - **Monotonic time only**, from this store's clock and never moka's. Clones share their records.
 ///
 /// # Example
@@ -71,12 +72,12 @@ struct Inner {
     clock: Arc<dyn Clock>,
     shards: [Mutex<Shard>; SHARDS],
     done: Done,
-    /// Done records and running claims, where a full store refuses. Reserved before a claim is admitted.
+    /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
     scopes: ScopesInUse,
 }
 
-/// As many as there may be threads in the store before they wait for each other often.
+/// The number of threads that can use the store before they often wait for each other.
 const SHARDS: usize = 64;
 
 impl Default for MemoryStore {
@@ -86,10 +87,10 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// About what a remembered event takes, in bytes: measured, see the [type's docs](Self).
+    /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
     pub const BYTES_PER_RECORD: usize = 355;
 
-    /// Holds up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
+    /// Returns a store for up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {
         Self::with(capacity.into(), Arc::new(SystemClock))
@@ -106,7 +107,7 @@ impl MemoryStore {
         }))
     }
 
-    /// An empty store that does this when it is full.
+    /// Returns an empty store with this behaviour when it is full.
     #[must_use]
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
         Self::with(
@@ -115,19 +116,20 @@ impl MemoryStore {
         )
     }
 
-    /// An empty store on this clock.
+    /// Returns an empty store on this clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock) -> Self {
         Self::with(self.0.capacity, Arc::new(clock))
     }
 
-    /// How much it holds.
+    /// Returns the capacity.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         self.0.capacity
     }
 
-    /// What it holds now, and what it had to forget. moka does its housekeeping first: ask for a metric, not at each delivery.
+    /// Returns the numbers of records held now and of evictions so far. moka does its housekeeping first: call this for a metric,
+    /// not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         let mut stats = StoreStats {
@@ -159,7 +161,7 @@ impl DedupeStore for MemoryStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        // What ended in other shards is looked for only when there is no room, and with no lock held.
+        // Ended records in other shards are freed only when there is no space, and with no lock held.
         let claimed = self.0.claim(key, token, lease).or_else(|| {
             self.0.sweep();
             self.0.claim(key, token, lease)
@@ -190,7 +192,7 @@ impl DedupeStore for MemoryStore {
     ) -> StoreFuture<'a, Ownership> {
         let (mut shard, now) = self.0.enter(key);
         StoreFuture::ready(Ok(if shard.holds(key, token, now) {
-            // Its place, where places are counted, passes from the claim to the record.
+            // Where space is counted, the space of the claim passes to the record.
             let end = self.0.done.insert(*key, token, now, retain);
             if self.0.refuses() {
                 shard.retentions.push(end, *key);
@@ -226,7 +228,7 @@ impl DedupeStore for MemoryStore {
 }
 
 impl Inner {
-    /// `None` where there is no room for a fresh event.
+    /// Claims the event. Returns `None` where there is no space for a fresh event.
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
         let (mut shard, now) = self.enter(key);
         match shard.running.get(key) {
@@ -239,7 +241,7 @@ impl Inner {
                 shard.run(*key, token, now.saturating_add(lease));
                 return Some(Claimed::Fresh);
             }
-            // A lease that ended leaves its place to its successor, which may yet find no room: so give it back first.
+            // A lease that has ended leaves its space to the next claim. That claim may still find none, so free the space first.
             Some(_) => {
                 shard.running.remove(key);
                 self.give_back();
@@ -257,15 +259,15 @@ impl Inner {
         })
     }
 
-    /// The event's shard, with some of what has ended freed from it, and the time. Read under the lock, so that the steps on an
-    /// event and the readings have one order.
+    /// Locks the event's shard, frees some ended records in it, and reads the time. The time is read under the lock, so that the
+    /// steps on an event and the readings have one order.
     fn enter(&self, key: &EventKey) -> (MutexGuard<'_, Shard>, Monotonic) {
-        // Any byte will do, since the key is a digest.
+        // Any byte is suitable, since the key is a digest.
         self.enter_shard(&self.shards[usize::from(key.as_bytes()[0]) % SHARDS])
     }
 
     fn enter_shard<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Monotonic) {
-        // No step leaves a shard half done, so a panic elsewhere (a clock's, say) is no reason to give up on it.
+        // Every step leaves a shard consistent, so it stays usable after a panic elsewhere (in a clock, for example).
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.monotonic();
         self.free(&mut shard, now);
@@ -279,7 +281,7 @@ impl Inner {
             if lease.is_none() && retention.is_none() {
                 return;
             }
-            // Either entry may have been left behind by a record that goes on.
+            // Either entry may be an old one of a record that is still live.
             if let Some((_, key)) = lease
                 && shard
                     .running
@@ -303,7 +305,7 @@ impl Inner {
         }
     }
 
-    /// Frees some of what has ended in every shard, one lock at a time.
+    /// Frees some ended records in every shard, one lock at a time.
     fn sweep(&self) {
         for shard in &self.shards {
             drop(self.enter_shard(shard));
@@ -314,7 +316,7 @@ impl Inner {
         self.capacity.when_full() == WhenFull::Refuse
     }
 
-    /// A place for a claim and for the record it becomes.
+    /// Reserves the space for a claim and for the record that it becomes. Returns false where there is none.
     fn reserve(&self) -> bool {
         let most = self.capacity.records();
         !self.refuses()

@@ -1,7 +1,7 @@
-//! Once: claims on events.
+//! Deduplication: claims on events.
 //!
-//! The service may deliver an event more than once, and retries one that it believes undelivered. So each event is **claimed**
-//! before it is handled, by its id from the signed body and the scope of the keys that proved it:
+//! The service may deliver an event more than once, and redelivers one whose delivery it believes to have failed. So each event
+//! is **claimed** before it is handled, by its id from the signed body and the scope of the keys that verified it:
 //!
 //! ```text
 //!            claim                     commit
@@ -12,40 +12,41 @@
 //!    └──── the retention ends ───────────────────────┘
 //! ```
 //!
-//! Three states, since two lose events. Marking an event *seen* before its handler has succeeded swallows the retry of a failed
-//! one; marking it afterwards lets two copies run. And a copy that meets a **running** claim must not be answered *done*: the run
-//! it waits for may yet fail.
+//! There are three states, since two states lose events. If an event were marked *seen* before its handler has succeeded, the
+//! retry of a failed run would be ignored; if it were marked afterwards, two copies could run. And a copy that finds a
+//! **running** claim must not be answered *done*: that run may still fail.
 //!
 //! # What is promised
-//! - **Once.** Of any number of copies that come at the same moment, one gets the claim. Whoever holds it names itself by a token, and a
-//!   run that lost its lease can't undo what its successor has recorded. The token guards our record only: it can't
+//! - **Once.** Of any number of copies that come at the same moment, one gets the claim. The holder of a claim is identified by a
+//!   token, and a run that lost its lease can't undo the record of a later run. The token guards our record only: it can't
 //!   stop effects that are already under way.
-//! - **A claim ends by itself.** It is leased, and renewed while its run lives. When a process dies, its claims lapse before the
-//!   first retry comes, so the retry runs. The lease is counted from when the claim is asked for: an answer that comes when it has
-//!   ended begins no run.
-//! - **Remembered long enough.** A finished event is kept for a fixed time from its commit, and duplicates don't extend it. That time must
-//!   outlast the sender's *whole* [`RetrySchedule`], more than a day, and not merely the 300 s for which a signature
-//!   is fresh: each retry carries a new timestamp, so its signature is fresh, and only this memory knows that it is a duplicate.
-//! - **Nothing forgotten in silence.** A store in memory has an explicit [`Capacity`]. When it is full it either forgets the oldest
-//!   finished event, which is counted with its age, or refuses fresh ones; running claims are never forgotten.
+//! - **A claim ends by itself.** It has a lease, which is renewed while its run is alive. When a process dies, its leases end
+//!   before the first retry comes, so the retry runs. The lease is counted from when the claim is called: an answer that comes
+//!   after the lease has ended starts no run.
+//! - **Remembered long enough.** A finished event is kept for a fixed time from its commit, and duplicates don't extend it. That
+//!   time must be longer than the sender's *whole* [`RetrySchedule`], more than a day, and not merely the 300 s for which a
+//!   signature is fresh. Each retry carries a new timestamp, so its signature is fresh, and only this record shows that it is a
+//!   duplicate.
+//! - **No event is forgotten without a report.** A store in memory has an explicit [`Capacity`]. When it is full it either evicts
+//!   the oldest finished event, which is counted with its age, or refuses fresh ones; running claims are never forgotten.
 //!
 //! # Choosing a store
 //! | store | for | after a restart |
 //! |---|---|---|
 //! | [`LocalStore`] | one process, no dependency; the reference | all forgotten |
 //! | `MemoryStore`, feature `moka` | one process, many threads | all forgotten |
-//! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey at hand | remembered, as far as that server's settings go, which it checks |
+//! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
 //! | `PostgresStore`, feature `postgres` | replicas, restarts; [`claim_in`](https://docs.rs/hookgate/latest/hookgate/postgres/fn.claim_in.html) beside it: effects exactly once | all known |
-//! | your own [`DedupeStore`] | replicas, restarts | as you make it |
+//! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
 //!
-//! No store is chosen behind your back. One written outside this crate is checked by the same suite as the ones inside:
+//! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `hookgate::testing::StoreConformance`, feature `testing`.
 //!
 //! # Why not a plain cache?
-//! Because a cache may forget whatever it likes, and chooses badly for this purpose. moka's default policy admits by frequency: once the
+//! A cache may forget any entry, and chooses badly for this purpose. moka's default policy admits by frequency: once the
 //! cache is full and has been read, an id that was *just* inserted is dropped again in favour of older ones that were looked up
-//! more often, so the very next copy runs. Its `entry().or_insert()` lets two racers win. `MemoryStore` says how it uses moka without
-//! either.
+//! more often, so the very next copy runs. Its `entry().or_insert()` lets two concurrent claims of one event succeed.
+//! `MemoryStore` documents how it uses moka and avoids both.
 
 mod capacity;
 mod claim;

@@ -1,8 +1,8 @@
-//! Races for the claim, under a scheduler that chooses who goes on at every lock and counter.
+//! Races for the claim, under a scheduler that chooses the next thread at every lock and counter.
 //!
-//! `scripts/races` runs them: shuttle, random schedules and such with few changes of threads, `HOOKGATE_SCHEDULES` of each kind.
-//! What is explored is this crate's own part: `LocalStore` whole; of `MemoryStore` the shards, the places that are counted and the
-//! order of both with moka. moka itself can't be stopped inside, so each of its calls is one step.
+//! `scripts/races` runs them: shuttle, random schedules and schedules with few changes of threads, `HOOKGATE_SCHEDULES` of each
+//! kind. Only this crate's own code is explored: `LocalStore` whole; of `MemoryStore` the shards, the counted space and
+//! the order of both with moka. The scheduler can't stop inside moka, so each call of moka is one step.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -23,14 +23,14 @@ use crate::sync::{AtomicBool, AtomicUsize};
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
-/// Runs a race under many schedules. A failing one is printed with what replays it.
+/// Runs a race under many schedules. A failing schedule is printed, with the input that replays it.
 pub(crate) fn explore(race: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("HOOKGATE_SCHEDULES");
     let schedules = schedules.map_or(1_000, |number| number.parse().unwrap());
     let race = Arc::new(race);
     let again = Arc::clone(&race);
     let mut config = Config::new();
-    // moka's builder and 64 shards stand on the stack for a moment.
+    // moka's builder and 64 shards are on the stack for a moment.
     config.stack_size = 1 << 20;
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || race());
     Runner::new(PctScheduler::new(3, schedules), config).run(move || again());
@@ -38,7 +38,7 @@ pub(crate) fn explore(race: impl Fn() + Send + Sync + 'static) {
 
 type Store = Arc<dyn DedupeStore>;
 
-/// Each kind of store, with its numbers.
+/// Each kind of store, with its statistics.
 fn each_store(
     capacity: Capacity,
     race: impl Fn(Store, &dyn Fn() -> StoreStats, ManualClock) + Copy + Send + Sync + 'static,
@@ -57,7 +57,7 @@ fn each_store(
     });
 }
 
-/// Both policies, with room for so many.
+/// Both policies, with this capacity.
 fn each_policy(
     records: usize,
     race: impl Fn(Store, &dyn Fn() -> StoreStats, ManualClock) + Copy + Send + Sync + 'static,
@@ -133,7 +133,7 @@ fn one_copy_wins_and_its_commit_stays() {
     });
 }
 
-/// A lease ends while its run goes on: one successor gets in, and whichever of them commits first is what stays.
+/// A lease ends while its run goes on: one later claim succeeds, and the first commit of the two stays recorded.
 #[test]
 fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() {
     each_policy(4, |store, stats, clock| {
@@ -149,7 +149,7 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
                         return None;
                     }
                     assert_eq!(successors.fetch_add(1, SeqCst), 0, "a second successor");
-                    // The late run must not have taken the claim away.
+                    // The late run must not have removed the claim.
                     assert_eq!(
                         now(store.renew(&key(1), token, LEASE)).unwrap(),
                         Ownership::Held
@@ -166,7 +166,7 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
             let (store, clock) = (Arc::clone(&store), clock.clone());
             let way = thread_rng().gen_range(0..3);
             thread::spawn(move || match way {
-                // Once it has ended, whether or not someone has claimed since.
+                // After the lease has ended, with or without a new claim since.
                 0 => {
                     while clock.monotonic().since_start() < LEASE {
                         thread::yield_now();
@@ -210,7 +210,7 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
     });
 }
 
-/// A full store that refuses has never more claims than places.
+/// A full store that refuses never has more claims than its capacity.
 #[test]
 fn places_are_not_exceeded() {
     let two = Capacity::new(2).with_when_full(WhenFull::Refuse);
@@ -244,7 +244,7 @@ fn places_are_not_exceeded() {
     });
 }
 
-/// Its places come back however a claim ends, at whatever moment its lease does: none lost, none made up.
+/// The space of a claim is freed however the claim ends, and whenever its lease ends: none is lost, none is added.
 #[test]
 fn places_are_neither_lost_nor_made_up() {
     let two = Capacity::new(2).with_when_full(WhenFull::Refuse);
@@ -258,7 +258,7 @@ fn places_are_neither_lost_nor_made_up() {
                         if !matches!(now(store.claim(&key, token, LEASE)), Ok(Claimed::Fresh)) {
                             continue;
                         }
-                        // Whether it is still held depends on how often the clock was moved.
+                        // Whether the claim is still held depends on how often the clock was advanced.
                         match thread_rng().gen_range(0..4) {
                             0 => drop(now(store.commit(&key, token, LEASE))),
                             1 => drop(now(store.release(&key, token))),
@@ -283,7 +283,7 @@ fn places_are_neither_lost_nor_made_up() {
     });
 }
 
-/// A full store that evicts: whoever commits is remembered until two others have followed.
+/// A full store that evicts: each committed event is remembered until two others have followed.
 #[test]
 fn the_newest_are_remembered_whoever_came_between() {
     each_store(Capacity::new(2), |store, _, _| {

@@ -1,16 +1,16 @@
-//! The sender's retries, and what follows from them for whoever must remember and whoever must be told.
+//! The sender's retries, and the retention and the warnings that follow from them.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::verify::Window;
 
-/// When the sender tries again.
+/// The times at which the sender tries again.
 ///
 /// The service waits 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours, each after a failed attempt, and gives an attempt
-/// 5 seconds (service specification, *Events*, *Delivery*). The specification contradicts itself about the end: **five waits** make
-/// six attempts, yet it counts **"5 in total"**. Both readings are covered, each where it is the careful one: an event is
-/// remembered for the longer one, and [`probable_attempt`](Self::probable_attempt) warns from the shorter one on.
+/// 5 seconds (service specification, *Events*, *Delivery*). The specification contradicts itself about the end: **five waits**
+/// make six attempts, but it counts **"5 in total"**. Both readings are covered; for each purpose the safer one is used: an event
+/// is remembered for the longer one, and [`probable_attempt`](Self::probable_attempt) warns from the shorter one on.
 ///
 /// | attempt | begins, after the event | may be the last |
 /// |---|---|---|
@@ -53,13 +53,13 @@ pub struct RetrySchedule {
     fewest_attempts: u32,
 }
 
-/// Which attempt a delivery probably is.
+/// The probable attempt of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
     /// Counted from 1.
     pub number: u32,
-    /// Whether the sender may discard the event when this attempt fails, in some reading of its schedule.
+    /// Whether the sender may discard the event when this attempt fails, in at least one reading of its schedule.
     pub may_be_last: bool,
 }
 
@@ -83,8 +83,8 @@ impl RetrySchedule {
         fewest_attempts: 5,
     };
 
-    /// A sender that waits so long after each failed attempt, in this order, and gives an attempt 5 s. With no waits it tries
-    /// once.
+    /// Returns the schedule of a sender that waits this long after each failed attempt, in this order, and gives an attempt 5 s.
+    /// With no waits it makes one attempt.
     #[must_use]
     pub fn new(waits: impl Into<Vec<Duration>>) -> Self {
         let waits: Vec<_> = waits.into();
@@ -95,53 +95,54 @@ impl RetrySchedule {
         }
     }
 
-    /// How long the sender waits for an answer.
+    /// Sets how long the sender waits for an answer.
     #[must_use]
     pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = timeout;
         self
     }
 
-    /// For a sender that is said to stop earlier than its waits allow, as the service is: from this attempt on, each may be the
-    /// last.
+    /// Sets the least number of attempts, for a sender that may stop earlier than its waits allow, as the service may: from this
+    /// attempt on, each may be the last.
     #[must_use]
     pub fn with_fewest_attempts(mut self, attempts: u32) -> Self {
         self.fewest_attempts = attempts;
         self
     }
 
-    /// The waits, in their order.
+    /// Returns the waits, in order.
     #[must_use]
     pub fn waits(&self) -> &[Duration] {
         &self.waits
     }
 
-    /// The wait before the first retry; `None` where there are no retries. A lease must be shorter: otherwise a run lost with its
-    /// process still looks alive when the retry comes.
+    /// Returns the wait before the first retry; `None` where there are no retries. A lease must be shorter: otherwise a run whose
+    /// process died still looks alive when the retry comes.
     #[must_use]
     pub fn first_wait(&self) -> Option<Duration> {
         self.waits.first().copied()
     }
 
-    /// How long the sender waits for an answer before it counts the attempt as failed.
+    /// Returns how long the sender waits for an answer before it counts the attempt as failed.
     #[must_use]
     pub fn attempt_timeout(&self) -> Duration {
         self.attempt_timeout
     }
 
-    /// How many attempts there are, in the longer reading: one more than waits.
+    /// Returns the number of attempts, in the longer reading: one more than waits.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         count(self.waits.len()).saturating_add(1)
     }
 
-    /// How many attempts there are at least: in the shorter reading, where there are two. Never more than [`attempts`](Self::attempts).
+    /// Returns the least number of attempts: that of the shorter reading, where there are two. Never more than
+    /// [`attempts`](Self::attempts).
     #[must_use]
     pub fn fewest_attempts(&self) -> u32 {
         self.fewest_attempts.clamp(1, self.attempts())
     }
 
-    /// The sum of all waits: how long after the first attempt the last one begins, the time that attempts take not counted.
+    /// Returns the sum of all waits: how long after the first attempt the last one begins, without the time that attempts take.
     #[must_use]
     pub fn horizon(&self) -> Duration {
         self.waits
@@ -149,9 +150,9 @@ impl RetrySchedule {
             .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
     }
 
-    /// The least time for which an event must be remembered, so that none of its deliveries can run twice: the horizon, the
-    /// time that the attempts themselves may take, and both limits of the window, within which a copy of the last delivery
-    /// is still accepted.
+    /// Returns the least time for which an event must be remembered, so that none of its deliveries can run twice: the sum of the
+    /// waits, the time that the attempts themselves may take, and both limits of the window, within which a copy of the last
+    /// delivery is still accepted.
     #[must_use]
     pub fn minimum_retention(&self, window: &Window) -> Duration {
         self.horizon()
@@ -160,11 +161,11 @@ impl RetrySchedule {
             .saturating_add(window.ahead())
     }
 
-    /// Which attempt it probably is, given how long ago the event was created.
+    /// Returns the probable attempt, given how long ago the event was created.
     ///
-    /// A delivery says nothing of its number, so this is a guess: for the operator, never for a decision. Attempts come late
-    /// rather than early, so each counts until the next is due; for clocks that disagree, it is due from a tenth of its wait before
-    /// its time on, at most a minute.
+    /// A delivery does not carry its number, so this is a guess: for the operator, never for a decision. Attempts come late
+    /// rather than early, so each attempt counts until the next is due. Clocks may disagree, so an attempt is due a tenth of its
+    /// wait before its time, at most a minute.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,44 +1,44 @@
-//! Which receivers remember in one store under the scope that none of them has named.
+//! The receivers that use one store under the default scope.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::verify::Keys;
 
-/// The receivers that remember in one store under the scope `default` because none was named.
+/// The receivers that use one store under the scope `default` because no scope was named.
 ///
-/// The key of an event is its scope and its id, and whoever holds a receiver's secret chooses the ids. So two receivers with
+/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the ids. So two receivers with
 /// the same scope and different secrets can make each other's events look handled. A store that has this list lets
 /// [`build`](crate::ReceiverBuilder::build) refuse the second of them, until its scope is
-/// [named](crate::ReceiverBuilder::scope). A receiver leaves the list when it, its clones, its layers and its runs are gone.
+/// [named](crate::ReceiverBuilder::scope). A receiver leaves the list when it, its clones, its layers and its runs have ended.
 ///
-/// A store of one's own keeps one for each set of records, shared by its clones, and hands it out by
+/// A store outside this crate keeps one list for each set of records, shared by its clones, and returns it from
 /// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and
 /// nothing derived from one: keys are compared when a receiver is built.
 #[derive(Clone, Default)]
 pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
-/// A receiver's place in the list, given back when it is dropped.
+/// A receiver's entry in the list, removed when this is dropped.
 pub(crate) struct ScopeHeld {
     _keys: Arc<Keys>,
 }
 
-/// The list has receivers with other keys.
+/// The refusal: the list has receivers with other keys.
 #[derive(Debug)]
 pub(crate) struct ScopeTaken;
 
 impl ScopesInUse {
-    /// Enters a receiver with these keys. `None` where the list has no place for it: its scopes are named.
+    /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its scopes are named.
     ///
-    /// One that shares a key with any receiver in the list is let in. All of them came in like this, so they are connected by
-    /// the keys they shared: a rotation, with the old receiver beside the new one.
+    /// A receiver that shares a key with any receiver in the list is accepted. All receivers were accepted like this, so they are
+    /// connected by shared keys: a rotation, with the old receiver beside the new one.
     pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeHeld>, ScopeTaken> {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);
         };
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         list.retain(|held| held.strong_count() > 0);
-        // The rings that are live now, since they can be replaced while a receiver runs.
+        // The present rings, since they can be replaced while a receiver runs.
         let mut others = list
             .iter()
             .filter_map(Weak::upgrade)
@@ -92,7 +92,7 @@ mod tests {
         let both = Keys::single(both.with_key("old", secret("1")).unwrap());
         let _old = list.enter(&single("1")).unwrap();
         let _both = list.enter(&both).unwrap();
-        // The oldest may still have a run to end.
+        // The oldest may still have a run under way.
         let _new = list.enter(&single("2")).unwrap();
         assert!(list.enter(&single("3")).is_err());
     }
@@ -105,11 +105,11 @@ mod tests {
         keys.replace(secret("2")).unwrap();
         assert!(list.enter(&single("1")).is_err());
         assert!(list.enter(&single("2")).is_ok());
-        // One that has been given a name since is in nobody's way.
+        // A receiver whose scope was named since refuses no other.
         keys.replace(KeyRing::new(secret("2")).with_scope("named").unwrap())
             .unwrap();
         assert!(list.enter(&single("3")).unwrap().is_some());
-        // Its name stays when its ring is replaced once more by one without.
+        // The scope stays when the ring is replaced by one without a scope.
         keys.replace(secret("4")).unwrap();
         assert!(list.enter(&keys).unwrap().is_none());
     }

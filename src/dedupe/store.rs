@@ -24,15 +24,15 @@ use crate::error::StoreError;
 /// | `release` | `Lost` | absent: `Held` | `Lost` | `Lost` | `Lost` |
 ///
 /// 1. **Each call is one indivisible step.** Under any number of concurrent claims, one is `Fresh`.
-/// 2. **The caller chooses the token**, so a call whose reply was lost can be repeated and tells the truth: a claim that
+/// 2. **The caller chooses the token**, so a call whose reply was lost can be repeated and gives the right answer: a claim that
 ///    finds its own token is `Fresh`, a commit that finds its own done record is `Held`. Store the token with the done
-///    record and hand it out in [`Claimed::Done`].
-/// 3. **A lease that has ended is gone**: the next claim is `Fresh`, and the late holder's calls are `Lost`.
+///    record and return it in [`Claimed::Done`].
+/// 3. **A lease that has ended no longer counts**: the next claim is `Fresh`, and the calls of the late holder are `Lost`.
 /// 4. **Retention runs from the commit.** A claim that finds the record does not extend it.
 /// 5. **Running records are never evicted.** When the store is full it either forgets the done record whose retention ends
 ///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full).
 /// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
-///    So it is where the call panics.
+///    The same holds where the call panics.
 ///
 /// The conformance suite, `hookgate::testing::StoreConformance` (feature `testing`), checks any store against this table.
 pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
@@ -60,35 +60,35 @@ pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
         retain: Duration,
     ) -> StoreFuture<'a, Ownership>;
 
-    /// Gives the running claim up, so that the next copy can claim at once.
+    /// Releases the running claim, so that the next copy can claim at once.
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership>;
 
-    /// What the store knows of itself without asking anybody: for metrics, and no part of the contract above.
+    /// Returns the store's numbers without asking a server: for metrics, and no part of the contract above.
     ///
-    /// `None`, the default, is the right answer of a store that would have to ask a server for it: this is called from
-    /// where nothing may wait.
+    /// `None`, the default, is the right answer of a store that would have to ask a server for them: callers of this method
+    /// can't wait.
     fn observe(&self) -> Option<StoreStats> {
         None
     }
 
-    /// The receivers that remember here, so that one whose secret differs is refused when it is built: see [`ScopesInUse`]. No part
-    /// of the contract above.
+    /// Returns the receivers that use these records, so that one with another secret is refused when it is built: see
+    /// [`ScopesInUse`]. No part of the contract above.
     ///
-    /// `None`, the default: nothing is compared, and the receivers of this store each need a scope of their own. A store in front of
-    /// another one hands out the other's.
+    /// `None`, the default: keys are not compared, and each receiver of this store needs its own scope. A store that wraps
+    /// another one returns the other's list.
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         None
     }
 }
 
-/// What a claim found.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// The claim is the caller's: handle the event.
+    /// The claim belongs to the caller: handle the event.
     Fresh,
     /// Another claim is running.
     Running {
-        /// When to ask again at the latest: what is left of the running claim's lease.
+        /// The latest time to try again: the remaining lease of the running claim.
         retry_after: Duration,
     },
     /// The event is done.
@@ -101,9 +101,9 @@ pub enum Claimed {
 /// Whether the caller's token still held the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The record was the caller's, and the call took effect.
+    /// The record belonged to the caller, and the call took effect.
     Held,
-    /// It was not: the lease had ended, or another claim holds or has finished the event. Nothing was changed.
+    /// It did not: the lease had ended, or another claim holds or has finished the event. Nothing was changed.
     Lost,
 }
 
@@ -117,13 +117,13 @@ enum Inner<'a, T> {
 }
 
 impl<'a, T> StoreFuture<'a, T> {
-    /// An answer that is already there.
+    /// Returns an answer that is ready at once.
     #[must_use]
     pub fn ready(answer: Result<T, StoreError>) -> Self {
         Self(Inner::Ready(ready(answer)))
     }
 
-    /// An answer that has to be waited for.
+    /// Returns an answer that has to be waited for.
     #[must_use]
     pub fn boxed(future: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
         Self(Inner::Boxed(Box::pin(future)))

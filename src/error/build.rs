@@ -1,11 +1,11 @@
-//! Why a receiver could not be built.
+//! Errors of building a receiver.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::KeysError;
 
-/// Why the settings of a receiver were refused. The message says what to change.
+/// The reason why the settings of a receiver were refused. The message says which setting to change.
 #[derive(Clone, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct BuildError {
@@ -14,31 +14,33 @@ pub struct BuildError {
     source: Option<KeysError>,
 }
 
-/// What was wrong with the settings.
+/// The error in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildErrorKind {
     /// No secret was given.
     NoSecret,
-    /// The subscriptions, or the name of a scope, were refused; the source says why.
+    /// The subscriptions, or the name of a scope, were refused; the source has the reason.
     Keys,
-    /// Another receiver, with other keys, remembers in this store under the same scope, which neither of them has named: each could
-    /// make events of the other look handled. See [`scope`](crate::ReceiverBuilder::scope).
+    /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope. Each
+    /// could make events of the other look handled. See [`scope`](crate::ReceiverBuilder::scope).
     ScopeTaken,
-    /// A scope was named for keys that have theirs: a ring that names it itself, those of a map or a provider, or keys that are
-    /// shared.
+    /// A scope was set for keys that have their own: a ring that names its scope itself, the rings of a map or a provider, or
+    /// shared keys.
     ScopeBesideKeys,
-    /// Neither a store was given nor deduplication switched off.
+    /// No store was given, and deduplication was not switched off.
     NoStore,
     /// A store was given and deduplication switched off as well.
     StoreWithoutDeduplication,
-    /// A store was given, or deduplication switched off, beside the sink of `accept_into`, which is the memory itself.
+    /// A store was given, or deduplication switched off, together with the sink of `accept_into`, which does the
+    /// deduplication itself.
     StoreBesideSink,
-    /// Handled events would be forgotten while the sender still retries them or a copy can be replayed.
+    /// The retention is too short: handled events would be forgotten while the sender still retries them or a copy can be
+    /// replayed.
     RetentionTooShort {
-        /// What the retry schedule and the window ask for.
+        /// The retention that the retry schedule and the window need.
         needed: Duration,
-        /// What was set.
+        /// The retention that was set.
         given: Duration,
     },
     /// A duration is too short or too long.
@@ -50,14 +52,14 @@ pub enum BuildErrorKind {
         /// The longest that is accepted.
         most: Duration,
     },
-    /// The budget of all bodies that arrive has no room for one of the largest size that is accepted.
+    /// The budget for all request bodies has no room for one body of the largest accepted size.
     BodyBudgetTooSmall {
-        /// What one body of `max_body` bytes needs.
+        /// The bytes that one body of `max_body` bytes needs.
         needed: usize,
-        /// What was set, or the default.
+        /// The budget that was set, or the default.
         given: usize,
     },
-    /// A limit is zero: nothing could ever be handled.
+    /// A limit is zero: no delivery could ever be handled.
     Zero {
         /// The builder's method.
         setting: &'static str,
@@ -74,7 +76,7 @@ impl BuildError {
         self
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> BuildErrorKind {
         self.kind

@@ -1,14 +1,14 @@
-//! Why the bytes of an authentic delivery are no event, or not the event that was asked for.
+//! Errors of reading an event, or a value of it, from an authentic delivery.
 
 use std::fmt;
 use std::str::Utf8Error;
 
 use crate::event::DataModelId;
 
-/// Why an authentic body, or a value of it, could not be read.
+/// The reason why an authentic body, or a value of it, could not be read.
 ///
-/// Names the place and says what was found and what was expected there, **never the value**: a serde message repeats
-/// what it read, so only the parts of it that come from the type are kept. Names of properties do show in the
+/// It names the place, the kind of value found and the kind expected, **never the value**. A message of serde repeats the
+/// input, so only the parts of it that come from the type are kept. Names of properties are visible in the
 /// [`path()`](Self::path).
 ///
 /// ```
@@ -42,35 +42,35 @@ pub(crate) struct Position {
     pub(crate) column: usize,
 }
 
-/// What was wrong with a body or a value of it.
+/// The error in a body or in a value of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventErrorKind {
-    /// Bytes that are no UTF-8; [`source()`](std::error::Error::source) says where.
+    /// The bytes are no UTF-8; [`source()`](std::error::Error::source) has the position.
     NotText,
-    /// No well-formed JSON: broken off, something behind the end, or against the grammar.
+    /// The body is no well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
     Syntax,
-    /// An escape that is half of a surrogate pair, which stands for no character.
+    /// An escape is half of a surrogate pair, which stands for no character.
     LoneSurrogate,
-    /// Objects and arrays nested deeper than 127 levels.
+    /// Objects and arrays are nested deeper than 127 levels.
     TooDeep,
-    /// A number beyond the range of a 64-bit float, such as `1e400`.
+    /// A number is beyond the range of a 64-bit float, such as `1e400`.
     NumberOutOfRange,
-    /// A key that begins with `$serde_json::private::`, escaped or not. serde_json takes such a key in a text for one that it
-    /// wrote itself, and reads another value than the text shows; nested, it overflows the stack.
+    /// A key begins with `$serde_json::private::`, escaped or not. serde_json treats such a key in a text as one that it
+    /// wrote itself, and reads another value than the text shows. Nested, it overflows the stack.
     ReservedKey,
-    /// JSON, but no object.
+    /// The body is JSON, but no object.
     NotAnObject,
-    /// A field that must be present is not.
+    /// A required field is missing.
     Missing,
     /// A field appears more than once, so two readers could see two values.
     Doubled,
-    /// An id or type that is empty, blank, longer than 256 bytes or has control characters.
+    /// An id or type is empty, blank, longer than 256 bytes or has control characters.
     Unusable,
-    /// A value is present and not of the kind that was asked for.
+    /// A value is present, but not of the requested kind.
     Misfit,
-    /// The keys are pinned to a workspace, and the body names another or none. Not an error of form: the delivery is
-    /// not authentic for these keys.
+    /// The keys are pinned to a workspace, and the body names another workspace or none. This is no error of form: the
+    /// delivery is not authentic for these keys.
     WorkspaceMismatch,
 }
 
@@ -87,7 +87,7 @@ impl EventError {
         }))
     }
 
-    /// Names the place. The caller has escaped and capped it.
+    /// Sets the path. The caller has escaped it and limited its length.
     pub(crate) fn at_path(mut self, path: impl Into<String>) -> Self {
         self.0.path = Some(path.into());
         self
@@ -98,7 +98,7 @@ impl EventError {
         self
     }
 
-    /// Says more. The caller has made sure that nothing of it is a value of the body.
+    /// Sets the reason. The caller has made sure that it holds no value of the body.
     pub(crate) fn because(mut self, reason: Option<String>) -> Self {
         self.0.reason = reason;
         self
@@ -110,13 +110,14 @@ impl EventError {
         self
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> EventErrorKind {
         self.0.kind
     }
 
-    /// Where, as in `data.properties.Total`, where it is one place. Escaped, and cut off at 256 characters.
+    /// The path of the error, such as `data.properties.Total`, where the error is at one place. Escaped, and cut off at 256
+    /// characters.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.0.path.as_deref()
@@ -134,13 +135,13 @@ impl EventError {
         self.0.position.map(|position| position.column)
     }
 
-    /// The data model of the row that could not be read, where the body says it.
+    /// The data model of the row that could not be read, where the body names it.
     #[must_use]
     pub fn model(&self) -> Option<&DataModelId> {
         self.0.model.as_ref()
     }
 
-    /// The name of that data model. Comes from the body, so it is not part of the message.
+    /// The name of that data model. It comes from the body, so it is not part of the message.
     #[must_use]
     pub fn model_name(&self) -> Option<&str> {
         self.0.model_name.as_deref()
@@ -155,7 +156,7 @@ impl From<Utf8Error> for EventError {
     }
 }
 
-/// All but the model's name, which is a text of the body.
+/// Shows all fields except the model's name, which is a text of the body.
 impl fmt::Debug for EventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventError")

@@ -1,10 +1,10 @@
-//! Why an inbox could not be opened.
+//! Errors of opening an inbox.
 
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why an inbox could not be opened. The message says what to do.
+/// The reason why an inbox could not be opened. The message says how to solve it.
 ///
 /// ```
 /// # #[cfg(feature = "inbox")] {
@@ -25,31 +25,32 @@ pub struct InboxError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The ways in which an inbox can't be opened.
+/// The kinds of errors on opening an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InboxErrorKind {
-    /// The folder is not there, or, where none is to be made, the file is not, or it is empty.
+    /// The folder does not exist. Or the file does not exist or is empty, and it must not be created.
     Missing,
-    /// File or folder may not be read and written by this program.
+    /// This program may not read and write the file or the folder.
     Denied,
-    /// What is there is a folder or a device, no SQLite database, or that of another program.
+    /// The path is a folder or a device, a file that is no SQLite database, or the database of another program.
     NotAnInbox,
     /// The file is damaged.
     Corrupt,
-    /// A newer version of this crate has written the file.
+    /// A newer version of this crate wrote the file.
     Newer,
-    /// What is accepted could not be kept there: in memory, on a network's file system, or where SQLite can't do as it must.
+    /// The file can't keep accepted deliveries durably: it is in memory, on a network file system, or in a place where SQLite
+    /// can't work as required.
     NotDurable,
-    /// The SQLite that this program is linked with damages files.
+    /// The SQLite library of this program is a version that damages files.
     OldSqlite,
-    /// Another process has kept the file locked for longer than is waited.
+    /// Another process kept the file locked for longer than the waiting time.
     Busy,
-    /// There is no room on the disk, or none that the limit of pages allows.
+    /// The disk is full, or the limit of pages is reached.
     Full,
     /// A setting is out of range.
     Setting,
-    /// The system failed in another way; the source says how.
+    /// The system failed in another way; the source has the reason.
     Failed,
 }
 
@@ -68,13 +69,13 @@ impl InboxError {
         self
     }
 
-    /// In which way it failed.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> InboxErrorKind {
         self.kind
     }
 
-    /// The file that was to be opened, as it was named.
+    /// The path of the file, as the caller gave it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,25 +1,25 @@
-//! Why a set of keys was refused.
+//! Errors of a set of keys.
 
 use std::fmt;
 
-/// Why a ring of keys or a map of rings was refused.
+/// The reason why a key ring or a map of key rings was refused.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", .kind.message(), quoted(.name))]
 pub struct KeysError {
     kind: KeysErrorKind,
-    /// What was taken already.
+    /// The name that is taken already.
     name: Option<String>,
 }
 
-/// What was wrong with a ring or a map of rings.
+/// The error in a key ring or a map of key rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeysErrorKind {
     /// More than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS) live keys in one ring.
     TooManyKeys,
-    /// Two keys of one ring have one [name](KeysError::name).
+    /// Two keys of one ring have the same [name](KeysError::name).
     NameTaken,
-    /// Two keys of one ring have the same secret, so which of them matched could not be told.
+    /// Two keys of one ring have the same secret, so the matching key would be ambiguous.
     SecretTwiceInRing,
     /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
     SecretInTwoScopes,
@@ -28,15 +28,15 @@ pub enum KeysErrorKind {
     /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
     /// characters.
     UnusableName,
-    /// No ring at all.
+    /// No ring was given.
     NoKeys,
-    /// These keys are one ring for everything: there is no map to change by subscription id.
+    /// These keys are one ring for all deliveries: there is no map to change by subscription id.
     NotBySubscription,
-    /// These keys are a map by subscription id: say which subscription's ring is meant.
+    /// These keys are a map by subscription id: name the subscription whose ring to change.
     BySubscription,
-    /// These keys are looked up by a provider: change them where it finds them, then forget what was looked up.
+    /// These keys are looked up by a provider: change them at the provider's source, then forget the cached ones.
     ByProvider,
-    /// These keys are not looked up: there is nothing to forget.
+    /// These keys are not looked up by a provider: there is nothing to forget.
     NotByProvider,
 }
 
@@ -50,13 +50,13 @@ impl KeysError {
         self
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> KeysErrorKind {
         self.kind
     }
 
-    /// The key's name or the subscription's id that is taken, where one is.
+    /// The key's name or the subscription's id that is taken, where there is one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()

@@ -1,12 +1,12 @@
-//! Why a delivery log can't be read or written.
+//! Errors of reading or writing a delivery log.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why a delivery log can't be read or written.
+/// The reason why a delivery log can't be read or written.
 ///
-/// It names a line by its number and a place in it by its column, and repeats nothing of what stands there.
+/// It names a line by its number and a place in it by its column. It repeats nothing of the line's content.
 ///
 /// ```
 /// use hookgate::LogErrorKind;
@@ -26,7 +26,7 @@ pub struct LogError {
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// The ways in which a log can't be read or written.
+/// The kinds of errors of a delivery log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogErrorKind {
@@ -34,20 +34,21 @@ pub enum LogErrorKind {
     Unreadable,
     /// A line is no delivery.
     BadLine,
-    /// What is to be imported is no list of deliveries, or one of them is none.
+    /// The import is no list of deliveries, or one of its items is no delivery.
     BadImport,
-    /// The file can't be opened for writing, written, closed to others, or moved aside.
+    /// The file can't be opened for writing, written, closed to other users, or rotated.
     Unwritable,
 }
 
 impl LogError {
-    /// In which way it failed.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> LogErrorKind {
         self.kind
     }
 
-    /// The number of the line, from 1, where one is at fault; of an import that is no lines, the number of the delivery.
+    /// The number of the bad line, from 1, where the error is in one line. For an import that has no lines, the number of the
+    /// delivery.
     #[must_use]
     pub fn line(&self) -> Option<u64> {
         self.line

@@ -1,10 +1,11 @@
-//! Why a subscription's keys could not be looked up.
+//! Errors of looking up a subscription's keys.
 
 use std::error::Error;
 
 use super::{KeysError, SecretError};
 
-/// Why a subscription's keys could not be looked up. The delivery is answered 503, never as unknown.
+/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown
+/// subscription.
 ///
 /// ```
 /// use std::error::Error;
@@ -17,7 +18,7 @@ use super::{KeysError, SecretError};
 /// ```
 ///
 /// # Security
-/// The source is told to the operator, in logs and hooks: no part of a secret may be in it.
+/// The operator sees the source, in logs and hooks: it must hold no part of a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct LookupError {
@@ -26,43 +27,43 @@ pub struct LookupError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The ways in which a look-up fails.
+/// The kinds of errors of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LookupErrorKind {
-    /// The provider could not answer; the source, if there is one, is its own error.
+    /// The provider could not answer; the source, if present, is the provider's own error.
     Unavailable,
-    /// It found keys that can't be used: a secret or a ring that is refused.
+    /// The provider found keys that can't be used: a secret or a ring that is refused.
     Unusable,
-    /// It did not answer in time.
+    /// The provider did not answer in time.
     TimedOut,
-    /// It panicked.
+    /// The provider panicked.
     Panicked,
-    /// As many deliveries wait for look-ups as may.
+    /// The maximum number of deliveries already waits for look-ups.
     TooManyWaiting,
 }
 
 impl LookupError {
-    /// An error of this kind.
+    /// Makes an error of this kind.
     #[must_use]
     pub fn new(kind: LookupErrorKind) -> Self {
         Self { kind, source: None }
     }
 
-    /// The provider could not answer, because of this.
+    /// Makes the error that the provider could not answer, with its cause.
     #[must_use]
     pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(LookupErrorKind::Unavailable).caused_by(source)
     }
 
-    /// The provider found keys that can't be used, because of this.
+    /// Makes the error that the provider found unusable keys, with its cause.
     #[must_use]
     pub fn unusable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(LookupErrorKind::Unusable).caused_by(source)
     }
 
-    /// What a provider that is a mere function failed with: a `LookupError` as it is, and the errors of this crate about secrets and
-    /// rings by what they mean.
+    /// Converts the error of a provider that is a function: a `LookupError` is kept, and errors of this crate about secrets
+    /// and rings become `Unusable`. All others become `Unavailable`.
     pub(crate) fn of_provider(error: Box<dyn Error + Send + Sync>) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
@@ -73,14 +74,14 @@ impl LookupError {
         }
     }
 
-    /// Keeps what lies below. No secret may be part of what it says.
+    /// Sets the cause. Its message must hold no secret.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> LookupErrorKind {
         self.kind

@@ -1,8 +1,8 @@
-//! Every error of the crate, a file a concern.
+//! All errors of the crate, one file per topic.
 //!
-//! An error is an opaque struct with a `kind()`, so that context can be added without breaking anyone. `Display`
-//! says this level only; what lies below is in [`source()`](std::error::Error::source). The wording is for people
-//! and no contract: match on the kind. No error holds a secret, a computed MAC or a byte of a body.
+//! An error is an opaque struct with a `kind()`, so that more context can be added later without a breaking change. `Display`
+//! prints this level only; the cause is in [`source()`](std::error::Error::source). The message is for people and may change:
+//! match on the kind. No error holds a secret, a computed MAC or a byte of a body.
 
 use std::error::Error;
 use std::fmt;
@@ -60,14 +60,14 @@ pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 
-/// A value that is not written the one way the service writes it. What was wrong is deliberately not repeated: the
-/// value came from outside.
+/// A value that is not in the one form that the service writes. The wrong value is not part of this error on purpose: it came
+/// from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not written as the service writes it")]
 pub struct Malformed;
 
-/// `Debug` of the errors that end a program as it starts: a `main` that returns one prints it so, and what to change must
-/// not be missing there.
+/// Writes `Debug` for the errors that end a program at its start. A `main` that returns such an error prints it with `Debug`,
+/// so the advice must be part of it.
 fn write_readably(
     f: &mut fmt::Formatter<'_>,
     name: &str,

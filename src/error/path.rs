@@ -1,29 +1,29 @@
-//! Why a path leads nowhere in an event that a test makes.
+//! Errors of a path into a sample event.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why nothing can be set at a path of a sample event.
+/// The reason why no value can be set at a path of a sample event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
     kind: PathErrorKind,
     path: String,
 }
 
-/// The ways in which a path leads nowhere.
+/// The kinds of errors of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PathErrorKind {
-    /// The path is empty, or a step of it between two dots is.
+    /// The path is empty, or has an empty step between two dots.
     EmptyStep,
     /// A step leads into a text, a number or a boolean.
     NoContainer,
-    /// A step into a list is no number, or one beyond the place behind the last.
+    /// A step into a list is no number, or is greater than the list's length.
     NoIndex,
 }
 
 impl PathError {
-    /// In which way it failed.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> PathErrorKind {
         self.kind

@@ -1,8 +1,8 @@
-//! Why a call to PostgreSQL failed that the program makes itself.
+//! Errors of the PostgreSQL calls that the program makes itself.
 
 use std::fmt;
 
-/// Why a migration, a claim in a transaction or a deletion failed. The message says what to do next.
+/// The reason why a migration, a claim in a transaction or a deletion failed. The message has the next step to take.
 #[derive(thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct PostgresError {
@@ -11,7 +11,7 @@ pub struct PostgresError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What went wrong.
+/// The kind of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PostgresErrorKind {
@@ -21,17 +21,18 @@ pub enum PostgresErrorKind {
     NoTables,
     /// No schema of the search path exists.
     NoSchema,
-    /// The role may not do this.
+    /// The database role lacks the permission.
     Denied,
     /// The database's encoding is not UTF8, or a text holds U+0000, which PostgreSQL can't store.
     Encoding,
-    /// The name of an inbox is empty, longer than 63 bytes, or holds more than letters of ASCII, digits, `.`, `_` and `-`.
+    /// The name of an inbox is empty, longer than 63 bytes, or holds other characters than ASCII letters, digits, `.`, `_`
+    /// and `-`.
     Name,
-    /// The transaction had failed before, and takes nothing more.
+    /// The transaction had failed before, and accepts no more statements.
     Aborted,
     /// A lock was not free in time, or a statement took too long.
     TimedOut,
-    /// The server can't be reached, or answered with another fault; the source says which.
+    /// The server can't be reached, or answered with another fault; the source has the fault.
     Failed,
 }
 
@@ -48,7 +49,7 @@ impl PostgresError {
         self
     }
 
-    /// What went wrong.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> PostgresErrorKind {
         self.kind

@@ -1,11 +1,11 @@
-//! Why a delivery can't be read from where somebody keeps it.
+//! Errors of reading a delivery from text.
 
 use std::error::Error;
 use std::{fmt, io};
 
-/// Why a delivery can't be read from text.
+/// The reason why a delivery can't be read from text.
 ///
-/// Repeats no header's value and no byte of a body.
+/// It repeats no header's value and no byte of a body.
 #[derive(Debug)]
 pub struct ReadError {
     kind: ReadErrorKind,
@@ -13,27 +13,27 @@ pub struct ReadError {
     source: Option<io::Error>,
 }
 
-/// The ways in which a delivery can't be read from text.
+/// The kinds of errors of reading a delivery from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
-    /// No header is there.
+    /// The text has no header.
     NoHeaders,
     /// A line is no `Name: value`.
     BadHeader,
-    /// A body's chunks are not written as HTTP writes them.
+    /// The chunks of a body are not in the form of HTTP.
     BadChunk,
-    /// It is no curl command.
+    /// The text is no curl command.
     NotCurl,
     /// A quote has no end, or the quoting is that of another shell.
     BadQuoting,
-    /// A shell's variable or substitution: what it stands for is not in the text.
+    /// The text holds a variable or a substitution of the shell, whose value is not in the text.
     Variable,
     /// An option has no value.
     MissingValue,
     /// A file that the command names can't be read.
     Unreadable,
-    /// A form of several parts: no delivery is sent as one.
+    /// The command sends a form of several parts: no delivery has this form.
     Multipart,
 }
 
@@ -46,7 +46,7 @@ impl ReadError {
         }
     }
 
-    /// Where: a line, an option, a file.
+    /// Sets the place: a line, an option, a file.
     pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
         self.at = Some(place.into());
         self
@@ -57,7 +57,7 @@ impl ReadError {
         self
     }
 
-    /// In which way it failed.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ReadErrorKind {
         self.kind

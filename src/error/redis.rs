@@ -1,8 +1,9 @@
-//! Why a program should not start on this Redis.
+//! Errors of a Redis that can't be used as a store.
 
 use std::fmt;
 
-/// Why claims can't be kept on this Redis. The message says what to change, and never shows the URL, which may hold a password.
+/// The reason why claims can't be kept on this Redis. The message says which setting to change, and never shows the URL,
+/// which may hold a password.
 #[derive(thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct RedisError {
@@ -11,17 +12,17 @@ pub struct RedisError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What speaks against it.
+/// The kind of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisErrorKind {
-    /// The URL is none of a Redis, or asks for what was not compiled in.
+    /// The URL is no Redis URL, or needs a feature that was not compiled in.
     Url,
-    /// It can't be reached, does not answer, or refuses the login.
+    /// Redis can't be reached, does not answer, or refuses the login.
     Unreachable,
-    /// It is older than Redis 7.0.
+    /// The server is older than Redis 7.0.
     TooOld,
-    /// By its settings it may forget ids, and that was told to be refused. The source says which.
+    /// With its settings Redis may forget ids, and the program asked to refuse this. The source has the setting.
     Forgets,
 }
 
@@ -38,7 +39,7 @@ impl RedisError {
         self
     }
 
-    /// What speaks against it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> RedisErrorKind {
         self.kind

@@ -1,44 +1,45 @@
-//! Why a log could not be replayed.
+//! Errors of a replay of a log.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a replay could not begin or go on. The message says what to change.
+/// The reason why a replay could not begin or continue. The message says how to solve it.
 ///
-/// What the replayed deliveries came to is no error: that stands in the report.
+/// The results of the replayed deliveries are no errors: they are in the report.
 pub struct ReplayError {
     kind: ReplayErrorKind,
     lines: Vec<usize>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The ways in which a replay can't be done.
+/// The kinds of errors of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReplayErrorKind {
-    /// There is no delivery to replay: the log is empty, or nothing of it was asked for.
+    /// There is no delivery to replay: the log is empty, or no delivery of it was selected.
     Empty,
     /// No secret was given.
     NoSecret,
-    /// The secrets can't be used together; the source says why, where there is one.
+    /// The secrets can't be used together; the source has the reason, where there is one.
     Keys,
     /// Deliveries whose signed bytes were redacted can't be replayed with their recorded signature.
     Unverifiable,
-    /// Deliveries that were authentic when they were recorded are so under none of the secrets that were given.
+    /// Deliveries that were authentic when they were recorded are authentic with none of the given secrets.
     WrongSecret,
-    /// A delivery can't be made a request: a method, target or header that HTTP does not know, or a time that can't be signed.
+    /// A delivery can't be converted to a request: HTTP does not know its method, target or header, or its time can't be
+    /// signed.
     Unsendable,
-    /// Tokio's time is not paused, so that recorded gaps would take as long as they took.
+    /// Tokio's time is not paused, so the recorded gaps would pass in real time.
     TimeRuns,
-    /// The receiver was told to remember nothing: there are no commits to see.
+    /// The receiver has deduplication switched off: it makes no commits for the replay to see.
     NoDeduplication,
-    /// The receiver's settings were refused; the source says why.
+    /// The receiver's settings were refused; the source has the reason.
     Settings,
-    /// The closure that makes the app failed; the source says why.
+    /// The closure that makes the app failed; the source has the reason.
     App,
-    /// The closure has asked the harness for no layer and no receiver.
+    /// The closure has taken no layer and no receiver from the harness.
     NoReceiver,
-    /// The plan has faults for the handler, but no layer of the harness stands before it.
+    /// The plan has faults for the handler, but the app has no layer of the harness in front of the handler.
     NoFaultLayer,
 }
 
@@ -61,13 +62,13 @@ impl ReplayError {
         self
     }
 
-    /// In which way it failed.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ReplayErrorKind {
         self.kind
     }
 
-    /// The lines of the log that are at fault, counted from 1, where some are.
+    /// The bad lines of the log, counted from 1, where there are some.
     #[must_use]
     pub fn lines(&self) -> &[usize] {
         &self.lines
@@ -112,7 +113,7 @@ impl ReplayErrorKind {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.message())?;
-        // A long log must not make a long line.
+        // Limits the length of the message for a long log.
         const SHOWN: usize = 10;
         for (index, line) in self.lines.iter().take(SHOWN).enumerate() {
             f.write_str(if index == 0 { ": line " } else { ", " })?;
@@ -125,7 +126,7 @@ impl fmt::Display for ReplayError {
     }
 }
 
-/// As a failing test prints it: what to change must not be missing there.
+/// A failing test prints this form: the advice must be part of it.
 impl fmt::Debug for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         super::write_readably(f, "ReplayError", &self.kind, self)

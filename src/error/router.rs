@@ -1,8 +1,8 @@
-//! Why an event router could not be built.
+//! Errors of building an event router.
 
 use std::fmt;
 
-/// Why the arms of an event router were refused. The message names the arm.
+/// The reason why the arms of an event router were refused. The message names the arm.
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -21,15 +21,15 @@ pub struct RouterError {
     model: Option<String>,
 }
 
-/// What was wrong with the arms.
+/// The error in the arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RouterErrorKind {
-    /// There is no arm and no `otherwise`: nothing could ever be handled.
+    /// There is no arm and no `otherwise`: no event could ever be handled.
     Empty,
-    /// Two arms take the same event type, of the same data model if they name one.
+    /// Two arms take the same event type, and the same data model if they name one.
     ArmTwice,
-    /// Two handlers take whatever no arm does.
+    /// `otherwise` was set twice: two handlers for events without an arm.
     OtherwiseTwice,
     /// An event type that no delivery can have: empty, blank, longer than 256 bytes, with control characters or white space
     /// around it.
@@ -38,7 +38,7 @@ pub enum RouterErrorKind {
     UnusableModel,
     /// A data model is given for an event type that names none.
     TypeWithoutModel,
-    /// Unhandled events are to be refused, but `otherwise` leaves none unhandled.
+    /// Unhandled events are to be refused, but with `otherwise` every event is handled.
     NothingToRefuse,
 }
 
@@ -57,7 +57,7 @@ impl RouterError {
         self
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> RouterErrorKind {
         self.kind

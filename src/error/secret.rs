@@ -1,9 +1,9 @@
-//! Why a secret was refused.
+//! Errors of a secret.
 
 use std::{fmt, io};
 
-/// Why [`Secret`](crate::Secret) refused what it was given. The message says what to paste instead and never repeats
-/// the text.
+/// The reason why [`Secret`](crate::Secret) refused a text. The message says which text to paste instead and never repeats
+/// the refused one.
 #[derive(thiserror::Error)]
 #[error("{}{}", origin_prefix(.origin), .kind.message())]
 pub struct SecretError {
@@ -13,31 +13,31 @@ pub struct SecretError {
     source: Option<io::Error>,
 }
 
-/// What was wrong with the text of a secret.
+/// The error in the text of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SecretErrorKind {
-    /// Nothing there.
+    /// The text is empty.
     Empty,
-    /// White space only.
+    /// The text is white space only.
     Blank,
-    /// White space before or after the secret, often a line break that was pasted along.
+    /// White space stands before or after the secret, often a line break that was pasted with it.
     SurroundedByWhiteSpace,
-    /// White space, a line break or a control character inside the secret, as where a file holds two.
+    /// White space, a line break or a control character stands inside the secret, for example where a file holds two secrets.
     ContainsWhiteSpace,
-    /// Quotes around the secret, often kept from a settings file.
+    /// Quotes stand around the secret, often from a settings file.
     Quoted,
     /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
     ApiKey,
-    /// No `whsec_` in front.
+    /// The prefix `whsec_` is missing.
     WithoutPrefix,
-    /// `whsec_` twice in front.
+    /// The prefix `whsec_` stands twice.
     PrefixTwice,
-    /// `whsec_` and nothing after it.
+    /// The text is only the prefix `whsec_`.
     PrefixOnly,
-    /// Fewer than 16 characters after the prefix.
+    /// The secret has fewer than 16 characters after the prefix.
     TooShort,
-    /// Not text: bytes that are no UTF-8.
+    /// The bytes are no UTF-8 text.
     NotText,
     /// The environment variable is not set.
     Unset,
@@ -54,7 +54,7 @@ impl SecretError {
         }
     }
 
-    /// Names where the text came from: a variable or a path, never its content.
+    /// Sets the origin of the text: a variable or a path, never its content.
     pub(crate) fn with_origin(mut self, origin: String) -> Self {
         self.origin = Some(origin);
         self
@@ -65,7 +65,7 @@ impl SecretError {
         self
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> SecretErrorKind {
         self.kind

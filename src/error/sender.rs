@@ -1,28 +1,28 @@
-//! Why a sender can't be told to deliver.
+//! Errors of a sender.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a subscription can't be made, or a sender has nothing to send to.
+/// The reason why a subscription can't be made, or why a sender knows no such subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderError {
     kind: SenderErrorKind,
 }
 
-/// What was wrong.
+/// The kind of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SenderErrorKind {
-    /// The URL is none, nor a path.
+    /// The text is neither a URL nor a path.
     BadUrl,
-    /// The subscription's id fits no header: it is empty, or has control characters.
+    /// The subscription's id can't be a header's value: it is empty, or has control characters.
     BadSubscriptionId,
     /// The sender has no subscription of this id.
     UnknownSubscription,
 }
 
 impl SenderError {
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> SenderErrorKind {
         self.kind

@@ -1,6 +1,6 @@
-//! Why a store could not answer.
+//! Errors of a store.
 
-/// Why a store could not answer. Whatever was asked may or may not have taken effect.
+/// The reason why a store could not answer. The requested operation may or may not have taken effect.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct StoreError {
@@ -9,29 +9,29 @@ pub struct StoreError {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The ways in which a store fails.
+/// The kinds of errors of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// It can't be reached, or answered with a fault.
+    /// The store can't be reached, or answered with a fault.
     Unavailable,
-    /// It did not answer in time.
+    /// The store did not answer in time.
     TimedOut,
-    /// It is full and was told to refuse.
+    /// The store is full, and is set to refuse new events.
     Full,
-    /// It takes everything else, and will never take this: a text outside of its encoding, or one that breaks a rule of its own. To
-    /// ask again changes nothing.
+    /// The store accepts other requests, but will never accept this one: it holds a text outside of the store's encoding, or
+    /// violates another rule of the store. A second try gives the same result.
     Refused,
 }
 
 impl StoreError {
-    /// An error of this kind.
+    /// Makes an error of this kind.
     #[must_use]
     pub fn new(kind: StoreErrorKind) -> Self {
         Self { kind, source: None }
     }
 
-    /// Keeps what lies below.
+    /// Sets the cause.
     #[must_use]
     pub fn caused_by(
         mut self,
@@ -41,7 +41,7 @@ impl StoreError {
         self
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind

@@ -1,10 +1,10 @@
-//! Why a delivery is not authentic or not fresh.
+//! Errors of verification: why a delivery is not authentic or not fresh.
 
 use std::time::Duration;
 
 use crate::UnixSeconds;
 
-/// Why the headers of a delivery can't be used.
+/// The reason why the headers of a delivery can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header {header} {}", .kind.message())]
 pub struct HeaderError {
@@ -12,15 +12,15 @@ pub struct HeaderError {
     header: &'static str,
 }
 
-/// What was wrong with a header.
+/// The error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HeaderErrorKind {
-    /// A header that must be present is not.
+    /// A required header is missing.
     Missing,
-    /// It appears more than once.
+    /// The header appears more than once.
     Doubled,
-    /// It is not written as the service writes it.
+    /// The header is not in the form that the service writes.
     Malformed,
 }
 
@@ -29,7 +29,7 @@ impl HeaderError {
         Self { kind, header }
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> HeaderErrorKind {
         self.kind
@@ -52,9 +52,9 @@ impl HeaderErrorKind {
     }
 }
 
-/// Why a delivery was not accepted as authentic and fresh.
+/// The reason why a delivery was not accepted as authentic and fresh.
 ///
-/// For the operator. A sender must not learn which kind it was: answer every one of them alike.
+/// It is for the operator. A sender must not learn the kind: give the same answer to all of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .kind.message())]
 pub struct VerifyError {
@@ -63,7 +63,7 @@ pub struct VerifyError {
     source: Option<HeaderError>,
 }
 
-/// The ways to fail verification.
+/// The kinds of failed verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
@@ -71,34 +71,35 @@ pub enum VerifyErrorKind {
     Header,
     /// The timestamp is older than the window allows.
     Stale(Times),
-    /// Stale, and its signature is right. The one sign that retries carry their first timestamp; checked at most eight
-    /// times a second, by a [`Receiver`](crate::Receiver) only.
+    /// The timestamp is stale, but the signature is valid. This is the only sign that retries carry their first timestamp. It
+    /// is checked at most eight times a second, and only by a [`Receiver`](crate::Receiver).
     StaleButAuthentic(Times),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
     Ahead(Times),
     /// `X-Service-Webhook-Id` names no subscription that has keys here.
     UnknownSubscription,
-    /// Rings are looked up by a provider, and this subscription's has not been, or too long ago. Answer 503, not 401: whether
-    /// the delivery is authentic is not known. [`Receiver::open_async`](crate::Receiver::open_async) looks it up.
+    /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
+    /// not 401: it is not known whether the delivery is authentic. [`Receiver::open_async`](crate::Receiver::open_async)
+    /// looks the ring up.
     NotLookedUp,
-    /// No live key of the ring gives this signature over these bytes.
+    /// No live key of the ring gives this signature for these bytes.
     SignatureMismatch,
-    /// The ring is pinned to a workspace, and the signed body names another or none.
+    /// The ring is pinned to a workspace, and the signed body names another workspace or none.
     WorkspaceMismatch,
 }
 
-/// A timestamp that does not lie in the window, and what it was held against.
+/// A timestamp outside the window, with the values that it was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Times {
     /// The delivery's timestamp.
     pub timestamp: UnixSeconds,
-    /// What the receiver's clock said.
+    /// The time of the receiver's clock.
     pub now: UnixSeconds,
-    /// The greatest age, or the furthest ahead, that is accepted.
+    /// The greatest accepted age, or the greatest accepted time ahead of the clock.
     pub limit: Duration,
 }
 
-/// So many seconds ahead is no clock's error any more: milliseconds taken for seconds lie fifty millennia ahead.
+/// A timestamp this many seconds ahead can't come from a wrong clock: milliseconds read as seconds lie fifty millennia ahead.
 const CENTURY: u64 = 100 * 365 * 24 * 3600;
 
 impl Times {
@@ -118,7 +119,7 @@ impl VerifyError {
         Self { kind, source: None }
     }
 
-    /// What was wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> VerifyErrorKind {
         self.kind
@@ -154,7 +155,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// The same finding once the signature has turned out right.
+    /// Returns the kind for a stale delivery whose signature is valid. All other kinds stay the same.
     pub(crate) fn but_authentic(self) -> Self {
         match self {
             Self::Stale(times) => Self::StaleButAuthentic(times),

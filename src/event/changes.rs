@@ -1,4 +1,4 @@
-//! What an update changed, property by property.
+//! The changes of an update, property by property.
 
 use std::fmt;
 
@@ -15,19 +15,20 @@ const PATH: &str = "data.changes";
 
 /// A property before and after an update.
 ///
-/// Stands in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, take an `Option`.
+/// Use it in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, use an `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 pub struct Change<T> {
-    /// The value that it had.
+    /// The value before the update.
     pub before: T,
-    /// The value that it has now.
+    /// The value after the update.
     pub after: T,
 }
 
 /// The changes of a `row.updated`, by property name.
 ///
-/// Each is an object with `before` and `after`. A side that is not there is told apart from one that is `null`, since a
-/// sender may leave out what did not exist before. Where a name appears more than once, all are kept and the last is read.
+/// Each change is an object with `before` and `after`. An absent side is distinguished from a side that is `null`, because a
+/// sender may leave out a value that did not exist before. Where a name appears more than once, all are kept and the last is
+/// read.
 ///
 /// ```
 /// use hookgate::{Change, Changes};
@@ -70,7 +71,7 @@ struct Sides {
 }
 
 impl Changes {
-    /// What the property was. Absent where it did not change.
+    /// The value of the property before the update. Absent where it did not change.
     #[must_use]
     pub fn before<'a>(&'a self, name: &'a str) -> Value<'a> {
         Value::new(
@@ -79,7 +80,7 @@ impl Changes {
         )
     }
 
-    /// What the property is now. Absent where it did not change.
+    /// The value of the property after the update. Absent where it did not change.
     #[must_use]
     pub fn after<'a>(&'a self, name: &'a str) -> Value<'a> {
         Value::new(
@@ -88,7 +89,7 @@ impl Changes {
         )
     }
 
-    /// Whether the property changed.
+    /// Returns whether the property changed.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.find(name).is_some()
@@ -99,7 +100,7 @@ impl Changes {
         self.0.iter().map(|(name, _)| name)
     }
 
-    /// Names and both sides as they were written, doubled names included.
+    /// Names and both sides as they were written, repeated names included.
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&str, Change<Value<'_>>)> + ExactSizeIterator {
@@ -112,28 +113,29 @@ impl Changes {
         })
     }
 
-    /// How many properties changed.
+    /// The number of properties that changed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none did.
+    /// Returns whether no property changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them as a struct of your own, with an `Option<Change<Option<T>>>` for each property that may have changed.
+    /// Reads all changes as a struct of your own, with an `Option<Change<Option<T>>>` for each property that may have
+    /// changed.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
         super::diagnose::fit(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 
-/// The names alone.
+/// Shows only the names.
 impl fmt::Debug for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Changes(")?;

@@ -1,11 +1,12 @@
-//! Conversions of [`Date`] into the types of the date libraries, one feature a library.
+//! Conversions of [`Date`] into the types of the date libraries, with one feature per library.
 //!
-//! A date leads to a date and a date-time to a timestamp; the other two pairs would need a zone that nobody named.
+//! A date converts to a date, and a date-time to a timestamp. The other two pairs would need a time zone, and the text has
+//! none.
 
 use super::Date;
 use crate::error::{EventError, EventErrorKind};
 
-/// The date, or an error that says what there is instead.
+/// Returns the date, or an error for a date-time.
 fn only_date(date: &Date) -> Result<&Date, EventError> {
     if date.is_date_only() {
         Ok(date)
@@ -14,7 +15,7 @@ fn only_date(date: &Date) -> Result<&Date, EventError> {
     }
 }
 
-/// The offset of a date-time, or an error that says what there is instead.
+/// Returns the offset of a date-time, or an error for a date without a time.
 fn only_date_time(date: &Date) -> Result<i32, EventError> {
     date.offset_seconds()
         .ok_or_else(|| misfit("found a date without a time, expected a date-time"))
@@ -37,7 +38,7 @@ mod with_chrono {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: which day it falls on depends on the zone.
+    /// `Misfit` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -59,7 +60,7 @@ mod with_chrono {
     /// A date-time as an instant.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time: when it begins depends on the zone.
+    /// `Misfit` for a date without a time: its beginning depends on the zone.
     impl TryFrom<&Date> for DateTime<Utc> {
         type Error = EventError;
 
@@ -101,7 +102,7 @@ mod with_jiff {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: which day it falls on depends on the zone.
+    /// `Misfit` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -124,7 +125,7 @@ mod with_jiff {
     /// A date-time as an instant.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time, and for the last hours of the year 9999, which jiff does not reach.
+    /// `Misfit` for a date without a time, and for the last hours of the year 9999, which are out of jiff's range.
     ///
     /// ```
     /// use hookgate::Date;
@@ -152,7 +153,7 @@ mod with_time {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: which day it falls on depends on the zone.
+    /// `Misfit` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -218,7 +219,7 @@ mod tests {
                 .all(|error| error.kind() == EventErrorKind::Misfit)
         );
         assert_eq!(errors.iter().flatten().count(), 2);
-        // The ends of what can be written, and what lies beyond a type's range, are no panic.
+        // The first and the last possible date-time, and values beyond a type's range, cause no panic.
         for text in ["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"] {
             let _ = T::try_from(&Date::parse(text).unwrap());
         }

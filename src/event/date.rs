@@ -1,4 +1,4 @@
-//! Dates: the text as written, and the instant it stands for.
+//! Dates: the text as written, and the instant that it means.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,13 +12,14 @@ use crate::error::Malformed;
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A DATE value: a date, or a date-time with its zone. Text plus parsed instant.
+/// A DATE value: a date, or a date-time with its zone. It holds the text and the parsed instant.
 ///
-/// Taken is what ISO 8601 and RFC 3339 agree on: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`, one to nine digits of a fraction
-/// if any, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in lower case. Days are checked against the calendar. A
-/// leap second (`:60`) is refused, since no conversion could keep it; so is a date-time without a zone, which is no instant.
+/// The accepted forms are common to ISO 8601 and RFC 3339: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`, an optional fraction
+/// of one to nine digits, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in lower case. Days are checked against the
+/// calendar. A leap second (`:60`) is refused, because no conversion could keep it. A date-time without a zone is refused
+/// too, because it is no instant.
 ///
-/// It can stand in a row type of your own.
+/// You can use it in a row type of your own.
 ///
 /// ```
 /// use hookgate::Date;
@@ -32,9 +33,9 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// assert!(Date::parse("2026-02-29").is_err());
 /// ```
 ///
-/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` leads to the types of those crates: a date to their date, a
-/// date-time to their timestamp. The other two pairs are errors: which day an instant falls on depends on a zone, and
-/// when a day begins as well.
+/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` converts to the types of those crates: a date to their
+/// date, a date-time to their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does
+/// the beginning of a day.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Date {
     text: Box<str>,
@@ -42,7 +43,7 @@ pub struct Date {
     time: Option<Time>,
 }
 
-/// A day of the calendar, valid.
+/// A valid day of the calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CivilDay {
     pub(super) year: u16,
@@ -58,10 +59,10 @@ struct Time {
 }
 
 impl Date {
-    /// From a value's text.
+    /// Parses a value's text.
     ///
     /// # Errors
-    /// [`Malformed`] for all but the two forms.
+    /// [`Malformed`] for all texts except the two forms.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut rest = Rest(text.as_bytes());
         let day = rest.day().ok_or(Malformed)?;
@@ -83,13 +84,13 @@ impl Date {
         &self.text
     }
 
-    /// Whether it is a date without a time.
+    /// Returns whether it is a date without a time.
     #[must_use]
     pub fn is_date_only(&self) -> bool {
         self.time.is_none()
     }
 
-    /// The instant in whole seconds, rounded down. A date without a time stands for its midnight in UTC.
+    /// The instant in whole seconds, rounded down. For a date without a time it is midnight in UTC.
     #[must_use]
     pub fn unix_seconds(&self) -> UnixSeconds {
         let midnight = self.day.days_since_epoch() * SECONDS_PER_DAY;
@@ -111,13 +112,13 @@ impl Date {
             + i128::from(self.subsec_nanos())
     }
 
-    /// The offset from UTC that it was written with, in seconds east; `None` for a date without a time.
+    /// The written offset from UTC, in seconds east; `None` for a date without a time.
     #[must_use]
     pub fn offset_seconds(&self) -> Option<i32> {
         self.time.map(|time| time.offset_seconds)
     }
 
-    /// The instant as the standard library's, where the platform's can hold it.
+    /// The instant as the standard library's type, where the platform's type can hold it.
     #[must_use]
     pub fn to_system_time(&self) -> Option<SystemTime> {
         let seconds = self.unix_seconds().as_i64();
@@ -132,7 +133,7 @@ impl Date {
 }
 
 impl CivilDay {
-    /// Days since 1970-01-01 in the Gregorian calendar, which is taken to reach back to the year 0.
+    /// Days since 1970-01-01 in the Gregorian calendar, which is extended back to the year 0.
     fn days_since_epoch(self) -> i64 {
         let past_years = i64::from(self.year) - 1;
         let leap_days =
@@ -155,7 +156,7 @@ fn days_of(year: u16, month: u8) -> u8 {
     }
 }
 
-/// What of the text has not been read yet.
+/// The part of the text that is not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -267,10 +268,10 @@ impl<'de> Deserialize<'de> for Date {
     }
 }
 
-/// A date kept as text and not looked at: `createdAt`.
+/// A date that is kept as text without a check: `createdAt`.
 ///
-/// The specification leaves its precision open, and an event must not fail over a field that its handler may not need. So any
-/// text is taken, and [`date`](Self::date) parses it on demand.
+/// The specification does not define its precision, and an event must not fail because of a field that its handler may not
+/// need. So any text is accepted, and [`date`](Self::date) parses it on demand.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
 pub struct DateText(Box<str>);
@@ -282,7 +283,7 @@ impl DateText {
         &self.0
     }
 
-    /// The instant that it stands for.
+    /// Parses the instant.
     ///
     /// # Errors
     /// [`Malformed`], as [`Date::parse`].
@@ -297,7 +298,7 @@ impl fmt::Display for DateText {
     }
 }
 
-/// Shows the text only where it is a date: anything else could be anything.
+/// Shows the text only where it is a date: any other text could hold confidential data.
 impl fmt::Debug for DateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.date() {
@@ -340,7 +341,7 @@ mod tests {
                     Ok(after) => i128::try_from(after.as_nanos()).unwrap(),
                     Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap(),
                 });
-            // A platform may not reach that far, but never somewhere else.
+            // A platform may be unable to represent the time, but must never give another time.
             assert!(
                 since.is_none_or(|since| since == date.unix_nanos()),
                 "{text}"

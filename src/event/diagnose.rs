@@ -1,8 +1,8 @@
-//! What is wrong with a body that did not parse, found in a second, slower pass.
+//! Finds the error in a body that did not parse, in a second, slower pass.
 //!
-//! The fast pass only knows that something failed. Here the body is read again, in two phases: the envelope with `data`
-//! left raw, then `data` on its own. So the path and the position come out right whichever of `type` and `data` comes
-//! first. Messages are made from serde's by a whitelist, see [`Finding`].
+//! The fast pass only knows that an error exists. This pass reads the body again, in two phases: the envelope with `data` as
+//! raw text, then `data` alone. So the path and the position are right for any order of `type` and `data`. Messages are made
+//! from those of serde with a whitelist, see [`Finding`].
 
 use std::borrow::Cow;
 
@@ -19,10 +19,10 @@ use super::row::{RowCreated, RowDeleted, RowUpdated};
 use super::scan;
 use crate::error::{EventError, EventErrorKind as Kind, Position};
 
-/// The longest path in characters, and the longest text that a type may say of itself.
+/// The maximum length of a path in characters, and of the text that a type says it expected.
 const MAX_CHARS: usize = 256;
 
-/// Why this text is no `Event<R>`. `pinned` is the workspace that the keys are pinned to.
+/// Returns the reason why this text is no `Event<R>`. `pinned` is the workspace that the keys are pinned to.
 pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) -> EventError {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return Finding::of(&error)
@@ -59,11 +59,11 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
     let model = serde_json::from_str::<Model<'_>>(data).unwrap_or_default();
     let error = match outcome {
         Err((error, cause)) => {
-            // The raw text is a slice of the whole, so the distance of their starts is its offset.
+            // The raw text is a slice of the whole text, so the distance of their starts is its offset.
             let offset = data.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
             error.at_position(place(text, offset, &cause))
         }
-        // Only a type that answers differently each time gets here.
+        // Only a type that gives different results for the same text gets here.
         Ok(()) => EventError::new(Kind::Misfit).at_path("data"),
     };
     error.of_model(
@@ -72,20 +72,20 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
     )
 }
 
-/// A value of the body as a type of the user's, with the path to what does not fit.
+/// Reads a value of the body as a type of the user's. An error has the path of the value that does not fit.
 pub(super) fn fit<'a, T: Deserialize<'a>>(
     text: &'a str,
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {
-    // Of an event, the text has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
+    // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
     if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
         return Err(Finding::plain(Kind::ReservedKey, None).into_error(prefix()));
     }
-    // The path costs an allocation a key, so it is tracked only once the value is known not to fit.
+    // The path costs an allocation per key, so it is tracked only after the value did not fit.
     serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
 }
 
-/// Adds a name to a path, escaped and cut off where the path gets too long.
+/// Adds a name to a path, escaped, and cut off where the path gets too long.
 pub(super) fn push_name(path: &mut String, name: &str) {
     let dot = (!path.is_empty()).then_some('.');
     push_capped(path, dot.into_iter().chain(name.escape_debug()));
@@ -120,7 +120,7 @@ struct Outline<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// A raw value, `null` among them: only one that is absent is `None`.
+/// Reads a raw value, also `null`: only an absent value is `None`.
 fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(json).map(Some)
 }
@@ -159,7 +159,7 @@ fn append(path: &mut String, inner: &Path) {
     }
 }
 
-/// Where an error lies in the whole text, if it was found in the part that begins at `offset`.
+/// Returns the position of an error in the whole text. The error was found in the part that begins at `offset`.
 fn place(text: &str, offset: usize, error: &serde_json::Error) -> Option<Position> {
     let start = scan::position(text, offset);
     match error.line() {
@@ -175,11 +175,11 @@ fn place(text: &str, offset: usize, error: &serde_json::Error) -> Option<Positio
     }
 }
 
-/// What may be told of a serde error: its kind, and words that come from the type and never from the body.
+/// The parts of a serde error that may be shown: its kind, and words that come from the type and never from the body.
 ///
-/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats what was read. So no message
-/// passes as it is: the forms that serde and serde_json write are known, and of each only the parts that the type
-/// wrote are kept. Whatever has another form, as every message from a user's own code may, becomes silence.
+/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats the input. So no message is shown
+/// unchanged. The forms that serde and serde_json write are known, and of each form only the parts from the type are kept. A
+/// message of any other form, such as one from a user's own code, is left out.
 #[derive(Debug, PartialEq)]
 struct Finding {
     kind: Kind,
@@ -194,7 +194,7 @@ impl Finding {
         let message = message.strip_suffix(&position).unwrap_or(&message);
         match error.classify() {
             Category::Data => Self::of_message(message),
-            // The grammar's messages are constants.
+            // The messages about the grammar are constants.
             _ if message == "number out of range" => Self::plain(Kind::NumberOutOfRange, None),
             _ => Self::plain(Kind::Syntax, Some(message.into())),
         }
@@ -241,7 +241,7 @@ impl Finding {
     }
 }
 
-/// What was found and what was expected, in words that the type wrote.
+/// Returns the kind found and the kind expected, in words that come from the type.
 fn misfit(message: &str) -> Option<String> {
     const NO_VARIANT: &str = "data did not match any variant of untagged enum ";
     if let Some(name) = message.strip_prefix(NO_VARIANT) {
@@ -250,7 +250,7 @@ fn misfit(message: &str) -> Option<String> {
             .all(|char| char.is_alphanumeric() || char == '_');
         return is_ident.then(|| format!("found no match for any variant of {name}"));
     }
-    // What was read may hold the separator too; what is expected comes last.
+    // The input may hold the separator too. The expected kind comes last.
     let (found, expected) = message.rsplit_once(", expected ")?;
     let found = if let Some(value) = found.strip_prefix("invalid type: ") {
         describe(value)?.to_owned()
@@ -277,7 +277,7 @@ fn misfit(message: &str) -> Option<String> {
     Some(reason)
 }
 
-/// The kind of the value that serde's words describe.
+/// Returns the kind of the value that serde's words describe.
 fn describe(value: &str) -> Option<&'static str> {
     let quoted = |prefix: &str, end: char| {
         value
@@ -372,7 +372,7 @@ mod tests {
         assert!(path.ends_with('…'));
         push_name(&mut path, "more");
         assert_eq!(path.chars().count(), 256);
-        // The dot counts too, wherever it falls.
+        // The dot counts too, at every position.
         for length in 250..260 {
             let mut path = "d".repeat(length.min(255));
             push_name(&mut path, &"n".repeat(length));

@@ -16,9 +16,9 @@ use crate::verify::{SignedBytes, Verified};
 
 /// An event's id and type, from the bytes that were signed.
 ///
-/// All that deduplication needs, and cheap: reading stops as soon as both are known, and a `data` that comes before them
-/// is skipped. What lies behind that point is not looked at; [`Event::from_verified`](super::Event::from_verified) checks
-/// the whole.
+/// Deduplication needs no more than this, and it is cheap: reading stops as soon as both are known, and a `data` before them
+/// is skipped. The text after that point is not read; [`Event::from_verified`](super::Event::from_verified) checks the whole
+/// body.
 ///
 /// ```
 /// use hookgate::{EventHead, EventType};
@@ -46,20 +46,21 @@ pub struct EventHead {
 }
 
 impl EventHead {
-    /// Reads the head of a body that was proved authentic.
+    /// Reads the head of a body that was verified as authentic.
     ///
     /// Where the keys are pinned to a workspace, the workspace's id is read as well.
     ///
     /// # Errors
-    /// `WorkspaceMismatch`, which goes before all others: the delivery is then **not authentic** for these keys. Otherwise
-    /// `Syntax`, `NotAnObject`, or `Missing`, `Doubled`, `Misfit`, `Unusable` with the path `id` or `type` (or `workspaceId`,
-    /// doubled).
+    /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
+    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Doubled`, `Misfit`, `Unusable` with the path `id` or `type` (or
+    /// `workspaceId`, doubled).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
     }
 }
 
-/// When the event happened, as its body says; `None` where it does not say so readably. For guesses about attempts only.
+/// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use it only to estimate
+/// attempts.
 #[cfg(feature = "tower")]
 pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
     created_at_of(verified.body())
@@ -68,7 +69,7 @@ pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixS
 #[cfg(feature = "tower")]
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     let mut created = Slot::Absent;
-    // Stopping early looks like a broken object to the parser, so its outcome says nothing.
+    // The parser reports an early stop as a broken object, so its result is ignored.
     let _ =
         serde_json::Deserializer::from_slice(body).deserialize_map(CreatedAtVisitor(&mut created));
     match created {
@@ -77,7 +78,7 @@ fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     }
 }
 
-/// Reads up to `createdAt`, which stands before `data` as a rule: next to nothing, for each delivery.
+/// Reads up to `createdAt`, which usually stands before `data`: the cost per delivery is very small.
 #[cfg(feature = "tower")]
 struct CreatedAtVisitor<'s>(&'s mut Slot<UnixSeconds>);
 
@@ -114,14 +115,15 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
         found: &mut found,
         pinned,
     });
-    // A doubled workspace is a fault of form; another or none at all is one of authenticity, and goes first.
+    // A doubled workspace is an error of form. Another workspace or a missing one is an error of authenticity, and takes
+    // precedence.
     if matches!(
         found.is_pinned_workspace,
         Slot::Read(false) | Slot::Faulty(Kind::Misfit)
     ) {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
-    // Stopping early looks like a broken object to the parser. So its outcome counts only if something was not found.
+    // The parser reports an early stop as a broken object. So its error counts only if a field was not found.
     if let Err(error) = outcome
         && !found.is_complete()
     {
@@ -212,8 +214,8 @@ impl<'de> Visitor<'de> for HeadVisitor<'_> {
     }
 }
 
-/// Fills a slot from a string, borrowed if it can be, so that an id is allocated once. Any other value is a fault that
-/// is noted, not an error: what comes behind it may still matter more.
+/// Fills a slot from a string, borrowed where possible, so that an id is allocated once. Any other value is recorded as a
+/// fault and is no error yet: a later field may take precedence.
 struct TextSeed<'s, T, P>(&'s mut Slot<T>, P);
 
 impl<T, P: FnOnce(&str) -> Result<T, Malformed>> TextSeed<'_, T, P> {

@@ -1,4 +1,4 @@
-//! Ids as types of their own, so that one can't be passed for another.
+//! Ids as separate types, so that one can't be used in place of another.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::text::Text;
 use crate::error::Malformed;
 
-/// The most bytes an id or a type may have.
+/// The maximum number of bytes of an id or a type.
 const MAX_BYTES: usize = 256;
 
-/// Whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not blank.
+/// Returns whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not blank.
 pub(super) fn is_usable(text: &str) -> bool {
     if text.len() > MAX_BYTES {
         return false;
     }
-    // Nearly all are of these characters alone, and a byte is looked at faster than a character.
+    // Nearly all texts have only these characters, and a check per byte is faster than one per character.
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.bytes().any(|byte| byte != b' ');
     }
@@ -88,7 +88,7 @@ macro_rules! id {
     };
 }
 
-/// An id that the service gives and nothing here depends on: any text.
+/// An id from the service that this crate does not depend on: any text.
 macro_rules! free_id {
     ($(#[$meta:meta])* $name:ident) => {
         id! {
@@ -112,10 +112,10 @@ macro_rules! free_id {
 }
 
 id! {
-    /// An event's id: what deliveries are deduplicated by.
+    /// An event's id, which deduplication uses.
     ///
-    /// Always usable as such: 1 to 256 bytes, no control characters, not blank. The service writes `evt_` in front; that is
-    /// not required. Upper and lower case differ.
+    /// It is always usable: 1 to 256 bytes, no control characters, not blank. The service begins it with `evt_`; that is not
+    /// required. Upper and lower case differ.
     ///
     /// ```
     /// use hookgate::EventId;
@@ -129,7 +129,7 @@ id! {
 }
 
 impl EventId {
-    /// From an id's text.
+    /// Parses an id's text.
     ///
     /// # Errors
     /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
@@ -155,7 +155,7 @@ free_id! {
     RowId
 }
 free_id! {
-    /// The id of whoever caused an event.
+    /// The id of the user who caused an event.
     ActorId
 }
 
@@ -184,7 +184,7 @@ macro_rules! known_types {
                 pub const $name: Self = Self(Cow::Borrowed($text));
             )*
 
-            /// From a type's text. A known one costs no allocation.
+            /// Parses a type's text. A known type needs no allocation.
             ///
             /// # Errors
             /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
@@ -196,13 +196,14 @@ macro_rules! known_types {
                 }
             }
 
-            /// Whether the service's specification lists this type. One that it doesn't is mistyped, or newer than this crate.
+            /// Returns whether the service's specification lists this type. Any other type is mistyped, or newer than this
+            /// crate.
             #[must_use]
             pub fn is_known(&self) -> bool {
                 self.known().is_some()
             }
 
-            /// Its text, if it is one of the types above.
+            /// Returns its text, if it is one of the types above.
             pub(crate) fn known(&self) -> Option<&'static str> {
                 match &*self.0 {
                     $($text => Some($text),)*
@@ -231,8 +232,8 @@ impl EventType {
         &self.0
     }
 
-    /// Whether an event of this type names a data model, as the specification says: `row.created`, `row.updated` and
-    /// `row.deleted` do.
+    /// Returns whether an event of this type names a data model according to the specification: `row.created`, `row.updated`
+    /// and `row.deleted` do.
     #[must_use]
     pub fn names_datamodel(&self) -> bool {
         matches!(self.as_str(), "row.created" | "row.updated" | "row.deleted")

@@ -13,8 +13,8 @@ use crate::error::EventError;
 
 /// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
 ///
-/// Inside an event the text has been checked like the rest of the body: every escape stands for a character, nesting ends
-/// at 127 levels and numbers stay within a 64-bit float's range. `Debug` shows the length alone.
+/// Inside an event the text has been checked like the rest of the body: every escape stands for a character, nesting ends at
+/// 127 levels and numbers stay within a 64-bit float's range. `Debug` shows only the length.
 ///
 /// ```
 /// use hookgate::Json;
@@ -39,13 +39,13 @@ impl Json {
         self.0.get()
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"
     }
 
-    /// The value as a type of your own, which may borrow from it.
+    /// Reads the value as a type of your own, which may borrow from it.
     ///
     /// # Errors
     /// `Misfit`, `Missing` or `Doubled`, with the path inside this value.
@@ -66,7 +66,7 @@ impl Serialize for Json {
     }
 }
 
-/// Works with serde_json only, and not below `#[serde(flatten)]` or in an untagged enum, which hold no text any more.
+/// Works with serde_json only, and not below `#[serde(flatten)]` or in an untagged enum: they do not keep the text.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self)
@@ -75,8 +75,8 @@ impl<'de> Deserialize<'de> for Json {
 
 /// Names and their JSON values, in the order they were written in.
 ///
-/// What an object has beyond the fields that this crate knows is kept in one, so that nothing is lost when it is written
-/// again. A name that appears twice is kept twice; [`Fields::find`] and everything built on it take the last one, as
+/// The fields of an object that this crate does not know are kept in this type, so that nothing is lost when the object is
+/// written again. A name that appears twice is kept twice. [`Fields::find`] and everything built on it take the last one, as
 /// nearly every JSON reader does.
 #[derive(Clone, Default)]
 pub struct Fields(Named<Json>);
@@ -88,20 +88,20 @@ impl Fields {
         self.0.find(name)
     }
 
-    /// Names and values as they were written, doubled ones included.
+    /// Names and values as they were written, repeated names included.
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&str, &Json)> + ExactSizeIterator + Clone {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// The number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -111,14 +111,14 @@ impl Fields {
         self.0.push(name, value);
     }
 
-    /// Writes the fields into an object under way.
+    /// Writes the fields into an object that is being written.
     pub(super) fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         self.iter()
             .try_for_each(|(name, value)| map.serialize_entry(name, value))
     }
 }
 
-/// The names alone.
+/// Shows only the names.
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set()
@@ -144,7 +144,7 @@ pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Derived, it would hide the names of fields from the tracker of paths.
+        // A derived implementation would hide the names of fields from the path tracker.
         deserializer.deserialize_str(NameVisitor).map(Self)
     }
 }

@@ -1,16 +1,17 @@
-//! Typed: from verified bytes to an [`Event`].
+//! Typed events: from verified bytes to an [`Event`].
 //!
-//! An event comes from a [`Verified`] and from nothing else: there is no constructor and no `Deserialize`, so an `Event` in
-//! a function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own
-//! fits a subscription that is limited to one data model; the default, [`Properties`], takes any row.
+//! An event can only be made from a [`Verified`]: there is no other constructor and no `Deserialize`. So an `Event` in a
+//! function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own fits
+//! a subscription that is limited to one data model; the default, [`Properties`], takes any row.
 //!
-//! The **whole body** is checked, whatever `R` picks out of it: UTF-8, grammar, doubled fields in the envelope and in `data`,
-//! half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for itself. A
-//! body is then accepted or refused for what it is and not for who reads it. [`EventHead`] reads no further than id and type.
+//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, doubled fields in the envelope and in
+//! `data`, half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for
+//! itself. So the body alone decides whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further
+//! than id and type.
 //!
 //! Nothing is lost: numbers keep their text, and fields that the specification does not name are kept in `extra` at every
-//! level. An `Event<Properties>` that is serialised again is the JSON that was signed, but for the order of fields. With
-//! another `R` that is up to `R`. `page.*`, `member.*` and types that are yet to be invented keep `data` as raw JSON.
+//! level. An `Event<Properties>` that is serialised again is the signed JSON, except for the order of fields. With another
+//! `R` that depends on `R`. `page.*`, `member.*` and types unknown to this crate keep `data` as raw JSON.
 //!
 //! ```
 //! use hookgate::{Event, EventData};
@@ -48,11 +49,12 @@
 //!
 //! # As a `serde_json::Value`
 //!
-//! An event that was read is safe to read as a [`serde_json::Value`](https://docs.rs/serde_json/latest/serde_json/enum.Value.html):
-//! in part, as a row's type, or as a whole. The bytes of a delivery that nothing has checked are **not**: do not give
-//! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, nor take axum's `Json<Value>` of a delivery. Keys
-//! that begin with `$serde_json::private::` can overflow the stack there, and who may name a property can send one. Here they are
-//! refused as [`ReservedKey`](crate::EventErrorKind::ReservedKey), and the answer is 422.
+//! It is safe to read a parsed event as a
+//! [`serde_json::Value`](https://docs.rs/serde_json/latest/serde_json/enum.Value.html): a part of it, as a row's type, or as
+//! a whole. It is **not** safe to do so with the unchecked bytes of a delivery: do not give
+//! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, and do not take axum's `Json<Value>` of a
+//! delivery. Keys that begin with `$serde_json::private::` can overflow the stack there, and any user who can name a property
+//! can send such a key. Here they are refused as [`ReservedKey`](crate::EventErrorKind::ReservedKey), and the answer is 422.
 //!
 //! ```
 //! use hookgate::{Event, EventData, EventErrorKind};
@@ -84,8 +86,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No `Debug` of an event or a part of it prints a value: ids, names of properties and lengths only. A [`Number`] or [`Date`] that was
-//! asked for shows itself. Properties may be many: who asks for all of them by name pays no more than for an index of the names.
+//! No `Debug` of an event or a part of it prints a value: only ids, names of properties and lengths. The `Debug` of a
+//! [`Number`] or [`Date`] that you have read does print it. Look-ups by name stay cheap for rows with many properties:
+//! reading all of them by name costs no more than an index of the names.
 
 mod changes;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
@@ -135,7 +138,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::error::{EventError, EventErrorKind};
 use crate::verify::{SignedBytes, Verified};
 
-/// One event, from bytes that were proved authentic. See the [module docs](self).
+/// One event, from bytes that were verified as authentic. See the [module docs](self).
 ///
 /// ```compile_fail
 /// let forged: hookgate::Event = serde_json::from_str("{}").unwrap();
@@ -145,17 +148,17 @@ use crate::verify::{SignedBytes, Verified};
 pub struct Event<R = Properties> {
     /// The event's id.
     pub id: EventId,
-    /// When the event happened, as the service says.
+    /// The time of the event, as the service sent it.
     pub created_at: DateText,
-    /// The workspace it happened in.
+    /// The workspace of the event.
     pub workspace_id: WorkspaceId,
-    /// What happened.
+    /// The content of the event: `data`, by `type`.
     pub data: EventData<R>,
     /// Fields of the envelope that the specification does not name.
     pub extra: Fields,
 }
 
-/// What happened: `data`, by `type`.
+/// The content of an event: `data`, by `type`.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum EventData<R = Properties> {
@@ -169,26 +172,26 @@ pub enum EventData<R = Properties> {
     Other(Other),
 }
 
-/// An event of a type whose payload is not known here.
+/// An event of a type whose payload this crate does not know.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Other {
     /// The event's type.
     pub event_type: EventType,
-    /// Its payload as it was written, and `null` where there is none: the specification shows no payload of these types, so
-    /// one that is missing is no error.
+    /// Its payload as it was written, or `null` where it is missing: the specification shows no payload of these types, so a
+    /// missing one is no error.
     pub data: Json,
-    /// Whether there is none, so that the event is written again as it was read.
+    /// Whether the payload is missing, so that the event is written again as it was read.
     data_is_absent: bool,
 }
 
 impl<R: DeserializeOwned> Event<R> {
-    /// Reads an event from a body that was proved authentic.
+    /// Reads an event from a body that was verified as authentic.
     ///
     /// # Errors
     /// See [`EventErrorKind`]. `WorkspaceMismatch` means that the delivery is not authentic for these keys. All others mean
-    /// that the body is no well-formed event or does not fit `R`; where the misfit lies is in
-    /// [`path()`](EventError::path), and the row's data model in [`model()`](EventError::model).
+    /// that the body is no well-formed event or does not fit `R`. The place of the misfit is in [`path()`](EventError::path),
+    /// and the row's data model in [`model()`](EventError::model).
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.proof().pinned_workspace();
         let text = scan::check(verified.body())?;
@@ -209,7 +212,7 @@ impl<R> Event<R> {
         self.data.event_type()
     }
 
-    /// The data model of the row that this is about, if it is about a row.
+    /// The data model of the event's row, if the event is about a row.
     #[must_use]
     pub fn datamodel_id(&self) -> Option<&DataModelId> {
         self.data.datamodel_id()
@@ -228,7 +231,7 @@ impl<R> EventData<R> {
         }
     }
 
-    /// The data model of the row that this is about, if it is about a row.
+    /// The data model of the event's row, if the event is about a row.
     #[must_use]
     pub fn datamodel_id(&self) -> Option<&DataModelId> {
         match self {

@@ -12,15 +12,16 @@ use super::{diagnose, scan};
 use crate::error::EventError;
 use crate::verify::{SignedBytes, Verified};
 
-/// The id of the data model that a row event names in `data.datamodelId`, unescaped. Borrowed from the body where it has no
-/// escapes, so that nothing is allocated.
+/// Returns the id of the data model that a row event names in `data.datamodelId`, unescaped. It is borrowed from the body
+/// where it has no escapes, so that no allocation is needed.
 ///
-/// One pass over the **whole** body, since a second `data` or `datamodelId` may come last. What the pass accepts is less than
-/// what [`Event`](super::Event) does, for it does not ask for the rest of the row; what it refuses, `Event` refuses in the same words.
+/// This is one pass over the **whole** body, because a second `data` or `datamodelId` may come last. The pass checks less
+/// than [`Event`](super::Event) does: it does not read the rest of the row. Every body that it refuses, `Event` refuses too,
+/// with the same error.
 ///
 /// # Errors
-/// No well-formed JSON object; `data` or `data.datamodelId` missing, or of another kind than object and string; a field of the
-/// envelope or the id there twice.
+/// The body is no well-formed JSON object; `data` or `data.datamodelId` is missing, or is no object or no string; a field of
+/// the envelope or the id is there twice.
 pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_, str>, EventError> {
     let text = scan::check(verified.body())?;
     read(text)
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Whoever reads the whole event and whoever reads the model alone agree, whatever one edit makes of a body.
+    /// The whole event and the model alone give the same result, for every edit of one byte in a body.
     #[test]
     fn agrees_with_the_event_on_every_edit_of_one_byte() {
         let text = event(
@@ -224,9 +225,9 @@ mod tests {
                                 read_alike += 1;
                             }
                         }
-                        // It asks for less than the event does, and never for more.
+                        // This pass requires less than the event does, and never more.
                         (_, Err(_)) => {}
-                        // Another type's `data` need not name a model: there, nobody asks.
+                        // The `data` of another type need not name a model, and the model is not read there.
                         (Err(error), Ok(whole)) => {
                             assert!(whole.datamodel_id().is_none(), "{edited}: {error}");
                         }

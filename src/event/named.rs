@@ -9,31 +9,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// So many names are walked through at each look-up: no index would be faster.
+/// Up to this number of names, a look-up is a linear search: an index would not be faster.
 const FEW: usize = 32;
-/// An index is made once the look-ups have walked so many times the length of the list, which is about what it costs.
+/// An index is made after the look-ups have passed this many times the length of the list, which is about the cost of an
+/// index.
 const WALKS: usize = 8;
 
 /// Names and their values. A name that appears twice is kept twice, and the last one is found.
 ///
-/// Few rows have many properties, and fewer readers ask for all of them by name. So the list is a plain one, and an index is made only
-/// for who does.
+/// Few rows have many properties, and few readers read all of them by name. So this is a plain list, and an index is made
+/// only after many look-ups.
 #[derive(Clone)]
 pub(super) struct Named<V> {
     entries: Vec<(Box<str>, V)>,
-    /// There once the entries are more than a few.
+    /// Present when there are more than `FEW` entries.
     lookups: Option<Box<Lookups>>,
 }
 
 #[derive(Default)]
 struct Lookups {
-    /// The entries that look-ups have walked past.
+    /// The number of entries that look-ups have passed.
     walked: AtomicUsize,
-    /// The entries' places, sorted by their names, those of one name by place.
+    /// The positions of the entries, sorted by name, then by position.
     index: OnceLock<Box<[usize]>>,
 }
 
-/// A clone has not been asked yet.
+/// A clone begins without look-ups.
 impl Clone for Lookups {
     fn clone(&self) -> Self {
         Self::default()
@@ -59,13 +60,13 @@ impl<V> Named<V> {
         if self.entries.len() > FEW {
             match &mut self.lookups {
                 None => self.lookups = Some(Box::default()),
-                // An index would not know of the new entry.
+                // An index would not have the new entry.
                 Some(lookups) => drop(lookups.index.take()),
             }
         }
     }
 
-    /// The value of this name, the last one where there are several.
+    /// Returns the value of this name, the last one where there are several.
     pub(super) fn find(&self, name: &str) -> Option<&V> {
         let Some(lookups) = &self.lookups else {
             return self.walk(name).1;
@@ -81,7 +82,7 @@ impl<V> Named<V> {
         found
     }
 
-    /// From the end, and how many entries were looked at.
+    /// Searches from the end. Returns the number of entries passed, and the value.
     fn walk(&self, name: &str) -> (usize, Option<&V>) {
         let mut from_the_end = self.entries.iter().rev().enumerate();
         match from_the_end.find(|(_, (known, _))| **known == *name) {
@@ -103,7 +104,7 @@ impl<V> Named<V> {
         (**known == *name).then_some(value)
     }
 
-    /// Names and values as they were written, doubled ones included.
+    /// Names and values as they were written, repeated names included.
     pub(super) fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&str, &V)> + ExactSizeIterator + Clone {
@@ -199,7 +200,7 @@ mod tests {
         let walked = lookups.walked.load(Ordering::Relaxed);
         assert!(lookups.index.get().is_some());
         assert!(walked <= named.len() * (WALKS + 1), "walked past {walked}");
-        // A clone starts anew.
+        // A clone begins again without an index.
         let clone = named.clone();
         assert!(clone.lookups.as_ref().unwrap().index.get().is_none());
         assert_eq!(clone.find("Name 1"), Some(&1));

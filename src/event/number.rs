@@ -6,15 +6,15 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The most digits of an integer that can fit 64 bits.
+/// The maximum number of digits of an integer that fits 64 bits.
 const MAX_DIGITS: usize = 20;
 
-/// A JSON number in the text it was written in. No conversion rounds without saying so.
+/// A JSON number in the text it was written in. No conversion rounds silently.
 ///
-/// Amounts of money are the reason: `0.1` has no exact 64-bit float, and `18446744073709551617` no 64-bit integer. Give
-/// [`as_str`](Self::as_str) to a decimal type, or take one of the conversions, which answer `None` rather than another number.
+/// The reason is amounts of money: `0.1` has no exact 64-bit float, and `18446744073709551617` no 64-bit integer. Give
+/// [`as_str`](Self::as_str) to a decimal type, or use one of the conversions, which return `None` rather than another number.
 ///
-/// It can stand in a row type of your own. It reads from serde_json only, and not below `#[serde(flatten)]`.
+/// You can use it in a row type of your own. It can be read from serde_json only, and not below `#[serde(flatten)]`.
 ///
 /// ```
 /// use hookgate::Number;
@@ -39,30 +39,30 @@ impl Number {
         &self.0
     }
 
-    /// The number, where it is an integer in range. `1.0` and `1e3` are integers.
+    /// Returns the number, where it is an integer in range. `1.0` and `1e3` are integers.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
         i64::try_from(self.to_integer()?).ok()
     }
 
-    /// The number, where it is an integer in range that is not negative.
+    /// Returns the number, where it is an integer in range that is not negative.
     #[must_use]
     pub fn to_u64(&self) -> Option<u64> {
         u64::try_from(self.to_integer()?).ok()
     }
 
-    /// The 64-bit float that prints as this very number, where there is one: no digit is lost on the way there and back.
-    /// `0.1` has one in this sense, 2⁵³ + 1 has none.
+    /// Returns the 64-bit float that prints as exactly this number, where there is one: the conversion and its reverse lose
+    /// no digit. `0.1` has such a float, 2⁵³ + 1 has none.
     #[must_use]
     pub fn to_f64(&self) -> Option<f64> {
         let float = self.to_f64_lossy();
         (Decimal::read(&format!("{float:e}"))? == Decimal::read(&self.0)?).then_some(float)
     }
 
-    /// The nearest 64-bit float, rounded where need be.
+    /// Returns the nearest 64-bit float, rounded where necessary.
     #[must_use]
     pub fn to_f64_lossy(&self) -> f64 {
-        // The text is a JSON number, which is always one to Rust as well.
+        // The text is a JSON number, which Rust can always parse.
         self.0.parse().unwrap_or(f64::NAN)
     }
 
@@ -86,7 +86,8 @@ impl Number {
     }
 }
 
-/// A number in the one form that equal numbers share: `digits × 10^exponent`, no zeros at either end of the digits.
+/// A number in a normal form, the same for all equal numbers: `digits × 10^exponent`, with no zeros at either end of the
+/// digits.
 #[derive(PartialEq)]
 struct Decimal {
     negative: bool,
@@ -110,7 +111,7 @@ impl Decimal {
                 exponent: 0,
             });
         }
-        // An exponent that no 64 bits hold is beyond every conversion.
+        // An exponent that does not fit 64 bits is out of range for every conversion.
         let exponent = exponent
             .parse::<i64>()
             .ok()?
@@ -139,7 +140,7 @@ impl fmt::Debug for Number {
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error;
-        // A raw value is the one way to hand serde_json a number's text.
+        // serde_json takes the text of a number only as a raw value.
         serde_json::from_str::<&RawValue>(&self.0)
             .map_err(S::Error::custom)?
             .serialize(serializer)
@@ -149,7 +150,7 @@ impl Serialize for Number {
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        // The first byte tells a JSON value's kind.
+        // The first byte shows the kind of a JSON value.
         let found = match raw.get().as_bytes().first() {
             Some(b'-' | b'0'..=b'9') => return Ok(Self(raw.get().into())),
             Some(b'"') => Unexpected::Str(""),

@@ -1,11 +1,11 @@
-//! The fast pass: one walk over the text, straight into the variant.
+//! The fast pass: reads the text once, directly into the variant.
 //!
-//! In the documented order `type` precedes `data`, so `data` is read as what it is the moment it comes. Where it comes
-//! first, it is skimmed as raw text and read in the end. An enum that serde derives would buffer every body instead, and
-//! lose positions and number text on the way.
+//! In the documented order `type` precedes `data`, so `data` is read as its final type at once. Where `data` comes first, it
+//! is kept as raw text and read at the end. An enum that serde derives would buffer every body instead, and lose positions
+//! and the text of numbers.
 //!
-//! Everything here reads through [`Wire`], which is private: no [`Event`] comes from any other bytes than verified ones.
-//! What the errors say does not matter here: [`diagnose`](super::diagnose) finds out again what was wrong.
+//! All types here are read through [`Wire`], which is private: an [`Event`] can only come from verified bytes. The content of
+//! the errors does not matter here: [`diagnose`](super::diagnose) finds the error again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::json::{Fields, Json, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
 use super::{Event, EventData, Other};
 
-/// The event that a text is, the whole text and nothing behind it.
+/// Reads an event from a text. The text must have nothing after the event.
 pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(text);
     let event = json.deserialize_map(EnvelopeVisitor(PhantomData))?;
@@ -29,11 +29,11 @@ pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_j
     Ok(event)
 }
 
-/// Reads what it holds; the public types themselves do not.
+/// Makes its content readable; the public types themselves can't be deserialized.
 pub(super) struct Wire<T>(pub(super) T);
 
-/// Reads a field into its slot, unless it is there already. A large value is written where it belongs at once: a function that takes it
-/// would copy it on the way.
+/// Reads a field into its slot, unless the slot is full. A large value is written directly to its place: a function that
+/// takes the value would copy it.
 macro_rules! once {
     ($slot:ident, $name:expr, $read:expr) => {{
         if $slot.is_some() {
@@ -111,7 +111,7 @@ pub(super) fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Resu
     slot.ok_or_else(|| E::missing_field(name))
 }
 
-/// Reads `data` as what the type says it is.
+/// Reads `data` as the payload of the event's type.
 struct DataSeed<'t, R> {
     event_type: &'t EventType,
     row: PhantomData<R>,
@@ -179,8 +179,8 @@ impl<'de> Deserialize<'de> for Wire<RowDeleted> {
     }
 }
 
-/// Reads any of the three payloads as the one that most deliveries have, straight into its place. What the others call their content and
-/// their actor is taken from its `properties` and its `created_by`.
+/// Reads any of the three payloads as the most common one, `RowCreated`, directly into its place. The content and the actor
+/// of the other two are then moved from its `properties` and its `created_by`.
 struct RowVisitor<C> {
     content_key: Option<&'static str>,
     actor_key: &'static str,

@@ -17,11 +17,11 @@ use crate::error::EventError;
 
 const PATH: &str = "data.properties";
 
-/// The properties of a row, by name: what `row.created` carries where no type of your own is asked for.
+/// The properties of a row, by name: the default content of a `row.created`.
 ///
-/// Values stay as they were written until a getter reads one, so a property of an unexpected kind troubles only who
-/// asks for it. Where a name appears more than once, all are kept and the last one is read. (A struct of your own as row type
-/// refuses a doubled name, since serde's derive does.)
+/// Values stay as they were written until a getter reads one, so a property of an unexpected kind is an error only for the
+/// code that reads it. Where a name appears more than once, all are kept and the last one is read. (A struct of your own as
+/// row type refuses a repeated name, because serde's derive does.)
 ///
 /// ```
 /// use hookgate::Properties;
@@ -41,61 +41,62 @@ const PATH: &str = "data.properties";
 pub struct Properties(Fields);
 
 impl Properties {
-    /// What stands under a name, to be read as any type.
+    /// Returns the value of a name, to be read as any type.
     #[must_use]
     pub fn value<'a>(&'a self, name: &'a str) -> Value<'a> {
         Value::new(place(name), self.0.find(name))
     }
 
-    /// The same getters for properties that must be there: absence and `null` are errors that name the path.
+    /// Returns the same getters for required properties: absence and `null` are errors that name the path.
     #[must_use]
     pub fn required(&self) -> Required<'_> {
         Required(self)
     }
 
-    /// Whether the name is present, be it with `null`.
+    /// Returns whether the name is present, also with `null`.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.find(name).is_some()
     }
 
-    /// Names and values as they were written, doubled ones included.
+    /// Names and values as they were written, repeated names included.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, Value<'_>)> + ExactSizeIterator {
         self.0
             .iter()
             .map(|(name, json)| (name, Value::new(place(name), Some(json))))
     }
 
-    /// How many there are.
+    /// The number of properties.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no properties.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them as a type of your own, for one URL that takes several data models: look at the model, then ask.
+    /// Reads all properties as a type of your own. For one URL that takes several data models: check the model first, then
+    /// read.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
         fit(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 
-/// The getters of [`Properties`] for properties that must be there. From [`Properties::required`].
+/// The getters of [`Properties`] for required properties. Made by [`Properties::required`].
 #[derive(Clone, Copy, Debug)]
 pub struct Required<'p>(&'p Properties);
 
 impl<'a> Required<'a> {
-    /// The value as a type of your own, which may borrow from the event.
+    /// Reads the value as a type of your own, which may borrow from the event.
     ///
     /// # Errors
-    /// `Missing` for an absent one, `Misfit` for `null` and for one of another kind.
+    /// `Missing` for an absent value, `Misfit` for `null` and for a value of another kind.
     pub fn to<T: Deserialize<'a>>(&self, name: &str) -> Result<T, EventError> {
         place(name).required(read(self.0.0.find(name), place(name))?)
     }
@@ -103,7 +104,7 @@ impl<'a> Required<'a> {
 
 macro_rules! property_getters {
     ($($name:ident: $wire:ty => $out:ty, $convert:expr, $summary:literal;)*) => {
-        #[allow(clippy::needless_lifetimes)] // some of the types that the macro is given borrow, some do not
+        #[allow(clippy::needless_lifetimes)] // some of the macro's types borrow, some do not
         impl Properties {
             $(
                 #[doc = $summary]
@@ -121,7 +122,7 @@ macro_rules! property_getters {
                 #[doc = $summary]
                 ///
                 /// # Errors
-                /// `Missing` for an absent one, `Misfit` for `null` and for one of another kind.
+                /// `Missing` for an absent value, `Misfit` for `null` and for a value of another kind.
                 pub fn $name(&self, name: &str) -> Result<$out, EventError> {
                     place(name).required(self.0.$name(name)?)
                 }
@@ -131,7 +132,7 @@ macro_rules! property_getters {
 }
 for_each_format!(property_getters);
 
-/// The names alone.
+/// Shows only the names.
 impl fmt::Debug for Properties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Properties").field(&self.0).finish()
@@ -146,7 +147,7 @@ fn place(name: &str) -> Place<'_> {
     }
 }
 
-/// An object's text with only the last of each name, as a derived type refuses doubled ones.
+/// Returns an object's text with only the last of each name, because a derived type refuses repeated names.
 pub(super) fn last_of_each<'a, V: Serialize + 'a>(
     entries: impl Iterator<Item = (&'a str, V)> + Clone,
 ) -> String {
@@ -161,7 +162,8 @@ pub(super) fn last_of_each<'a, V: Serialize + 'a>(
     let mut text = Vec::new();
     let mut json = serde_json::Serializer::new(&mut text);
     let written = serde::Serializer::collect_map(&mut json, chosen.map(|(_, entry)| entry));
-    // Names and raw values can always be written. If not, the empty text fits no type, and that is reported.
+    // Names and raw values can always be written. If this failed, the empty text would fit no type, and that error would be
+    // reported.
     written
         .ok()
         .and_then(|()| String::from_utf8(text).ok())

@@ -1,14 +1,14 @@
 //! Keys that serde_json reserves for itself.
 //!
-//! serde_json passes a raw value or a number between its own types as an object with one key. `serde_json::Value` takes the
-//! same key in a text for such an object: it reads the string under `$serde_json::private::RawValue` as JSON, with a new
-//! limit of depth. Texts nested in this way overflow the stack, which aborts the process, and a property of that name
-//! replaces the object that it stands in. The service has no reason to send such a key, so a body with one is refused.
+//! serde_json passes a raw value or a number between its own types as an object with one key. `serde_json::Value` treats the
+//! same key in a text as such an object: it reads the string under `$serde_json::private::RawValue` as JSON, with a new depth
+//! limit. Texts nested in this way overflow the stack, which aborts the process. A property with that name also replaces the
+//! object that it is in. The service has no reason to send such a key, so a body with one is refused.
 
-/// How these keys begin. Escaped, any character may stand as `\uXXXX`; JSON has no other escape for one of these.
+/// The beginning of these keys. Any of its characters may be escaped as `\uXXXX`; JSON has no other escape for them.
 const PREFIX: &[u8] = b"$serde_json::private::";
 
-/// Where the first such key begins, at its opening quote.
+/// Returns the position of the first such key, at its opening quote.
 pub(super) fn find(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(distance) = text.get(at..)?.iter().position(|&byte| byte == b'"') {
@@ -22,7 +22,7 @@ pub(super) fn find(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The offset behind the closing quote.
+/// Returns the offset after the closing quote.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     loop {
         match text.get(at) {
@@ -52,7 +52,7 @@ fn begins_reserved(mut key: &[u8]) -> bool {
     })
 }
 
-/// The code unit that `\uXXXX` at this offset stands for.
+/// Returns the code unit of the `\uXXXX` at this offset.
 pub(super) fn hex_escape(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |unit, &digit| {

@@ -1,4 +1,4 @@
-//! What a row event carries.
+//! The content of row events.
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ pub struct RowCreated<R = Properties> {
     pub row_id: RowId,
     /// Its properties, by name.
     pub properties: R,
-    /// Who created it. `None` where `createdBy` is `null` or absent: the specification does not say that there always is one.
+    /// The user who created it. `None` where `createdBy` is `null` or absent: the specification does not say that it is
+    /// always present.
     pub created_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -39,9 +40,10 @@ pub struct RowUpdated {
     pub datamodel_name: String,
     /// The row.
     pub row_id: RowId,
-    /// What changed, by property name.
+    /// The changes, by property name.
     pub changes: Changes,
-    /// Who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that there always is one.
+    /// The user who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that it is
+    /// always present.
     pub updated_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -59,7 +61,8 @@ pub struct RowDeleted {
     pub datamodel_name: String,
     /// The row.
     pub row_id: RowId,
-    /// Who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that there always is one.
+    /// The user who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that it is
+    /// always present.
     pub deleted_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -67,15 +70,15 @@ pub struct RowDeleted {
     pub(super) actor_is_null: bool,
 }
 
-/// Who caused an event.
+/// The user who caused an event.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Actor {
-    /// Their id.
+    /// The user's id.
     pub id: ActorId,
-    /// Their name.
+    /// The user's name.
     pub name: String,
-    /// Their e-mail address. Never there in a `row.deleted`.
+    /// The user's e-mail address. Never present in a `row.deleted`.
     pub email: Option<String>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -140,7 +143,7 @@ impl Serialize for Actor {
     }
 }
 
-/// Ids alone, whatever the row's type shows of itself.
+/// Shows only ids, and nothing of the row's type.
 impl<R> fmt::Debug for RowCreated<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RowCreated")
@@ -151,7 +154,7 @@ impl<R> fmt::Debug for RowCreated<R> {
     }
 }
 
-/// Ids and names of properties alone.
+/// Shows only ids and names of properties.
 impl fmt::Debug for RowUpdated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RowUpdated")
@@ -163,7 +166,7 @@ impl fmt::Debug for RowUpdated {
     }
 }
 
-/// Ids alone.
+/// Shows only ids.
 impl fmt::Debug for RowDeleted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RowDeleted")
@@ -174,7 +177,7 @@ impl fmt::Debug for RowDeleted {
     }
 }
 
-/// The id alone: the rest is a person.
+/// Shows only the id: the other fields are personal data.
 impl fmt::Debug for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Actor")

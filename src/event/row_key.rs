@@ -1,4 +1,4 @@
-//! Which row an event is about, for whoever handles one event of a row at a time.
+//! The row of an event, for workers that handle one event of a row at a time.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::verify::{SignedBytes, Verified};
 
-/// The ids of data model and row. `None` where the body does not name both readably: such an event is about no row that
-/// another one could be about.
+/// Returns the ids of data model and row. `None` where the body does not name both in readable form: such an event shares its
+/// row with no other event.
 pub(crate) fn row_of<B: SignedBytes>(
     verified: &Verified<B>,
 ) -> Option<(Cow<'_, str>, Cow<'_, str>)> {

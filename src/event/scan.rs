@@ -1,24 +1,24 @@
-//! What serde_json does not check in values that it skips or keeps raw.
+//! Checks that serde_json omits for values that it skips or keeps raw.
 //!
-//! A value that is not asked for is only skimmed: its escapes may be half surrogate pairs, its nesting has no limit and
-//! its numbers no range. Whether a body is accepted must not depend on what its reader asks for, so these three are
-//! looked for in the text itself, and with them the [keys](super::reserved) that serde_json reserves. Nearly every body is
-//! cleared by cheap passes that look for suspicious bytes; only the others are walked. The walk is a loop, and so has no
-//! limit of its own to exceed.
+//! serde_json only skims a value that is not read: its escapes may be half surrogate pairs, its nesting has no limit and its
+//! numbers have no range. Whether a body is accepted must not depend on the type it is read as. So this module searches the
+//! text itself for these three faults, and for the [keys](super::reserved) that serde_json reserves. Cheap passes that search
+//! for suspicious bytes clear nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth
+//! limit of its own.
 
 use super::reserved::{self, hex_escape};
 use crate::error::{EventError, EventErrorKind as Kind, Position};
 
-/// The most levels of objects and arrays, the body's own included. serde_json draws the line at the same place.
+/// The maximum number of levels of objects and arrays, the body's own included. serde_json has the same limit.
 const MAX_DEPTH: usize = 127;
 
-/// A number without an exponent and below this many digits is far from the range's end, which has 309.
+/// A number without an exponent and with fewer digits is far from the end of the range, which has 309 digits.
 const FEW_DIGITS: usize = 192;
 
-/// Fewer bytes than a byte can count.
+/// The size of a piece: small enough that a `u8` can count its bytes.
 const PIECE: usize = 128;
 
-/// Checks that a body is UTF-8, once, and that its text holds none of the four.
+/// Checks that a body is UTF-8, once, and that its text has none of the four faults.
 pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
     let text = std::str::from_utf8(body)?;
     let is_marked = has_reserved_key_or_unicode_escape(body);
@@ -32,13 +32,13 @@ pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
     Ok(text)
 }
 
-/// Whether a text holds a key that serde_json reserves, however it is spelt.
+/// Returns whether a text holds a key that serde_json reserves, in any spelling.
 pub(super) fn has_reserved_key(text: &str) -> bool {
     let text = text.as_bytes();
     has_reserved_key_or_unicode_escape(text) && reserved::find(text).is_some()
 }
 
-/// Where a byte of the text stands.
+/// Returns the position of a byte of the text.
 pub(super) fn position(text: &str, offset: usize) -> Position {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = before
@@ -51,17 +51,18 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
     }
 }
 
-/// Whether a walk is worth it, of a text without `\uXXXX`. May say yes for nothing, never no for something.
+/// Returns whether a text without `\uXXXX` needs a walk. The result may be `true` without a fault, but is never `false` with
+/// a fault.
 ///
-/// Each look is a loop of its own without an early exit inside a piece, so that the compiler checks many bytes at once: three
-/// such loops are faster than one that does all.
+/// Each check is a separate loop without an early exit inside a piece, so that the compiler checks many bytes at once: three
+/// such loops are faster than one loop with all checks.
 fn is_suspicious(body: &[u8]) -> bool {
     openings(body) > MAX_DEPTH || has_large_exponent(body) || has_long_number(body)
 }
 
 fn openings(body: &[u8]) -> usize {
     let in_piece = |piece: &[u8]| {
-        // `[` and `{` differ in this one bit. A byte can count those of a piece.
+        // `[` and `{` differ only in this bit. A `u8` can count the openings of a piece.
         let openings = piece.iter().map(|byte| u8::from(byte | 0x20 == b'{'));
         usize::from(openings.sum::<u8>())
     };
@@ -69,7 +70,8 @@ fn openings(body: &[u8]) -> usize {
     pieces.iter().map(|piece| in_piece(piece)).sum::<usize>() + in_piece(rest)
 }
 
-/// Whether there may be a reserved key, or half a surrogate pair. Such a key holds `$s`, unless a character of it is escaped.
+/// Returns whether there may be a reserved key, or half a surrogate pair. Such a key holds `$s`, unless a character of it is
+/// escaped.
 fn has_reserved_key_or_unicode_escape(body: &[u8]) -> bool {
     let is_marked = |piece: &[u8]| any(piece.iter().map(|&byte| (byte == b'\\') | (byte == b'$')));
     let (pieces, rest) = body.as_chunks::<PIECE>();
@@ -81,11 +83,11 @@ fn has_reserved_key_or_unicode_escape(body: &[u8]) -> bool {
     marked && any(pairs(body).map(is_pair))
 }
 
-/// Whether a number may have an exponent of three digits. With fewer digits than `FEW_DIGITS` before it, no smaller one leads
-/// beyond the range.
+/// Returns whether a number may have an exponent of three digits. With fewer digits than `FEW_DIGITS` before it, a smaller
+/// exponent can't exceed the range.
 fn has_large_exponent(body: &[u8]) -> bool {
     let next = body.get(1..).unwrap_or_default();
-    // `0xF0` takes some signs for digits, which costs nothing but a second look.
+    // `0xF0` also takes some other characters for digits, which only costs a second check.
     let may_be = |firsts: &[u8], seconds: &[u8]| {
         let pairs = firsts.iter().zip(seconds);
         any(pairs.map(|(first, second)| (first & 0xF0 == 0x30) & (second | 0x20 == b'e')))
@@ -100,7 +102,8 @@ fn has_large_exponent(body: &[u8]) -> bool {
         || may_be(first_rest, second_rest) && found(firsts.len() * PIECE, first_rest.len())
 }
 
-/// Whether an exponent of three digits begins here, of what may be a number and not a part of a word, as in an id of hex digits.
+/// Returns whether an exponent of three digits begins here, in a possible number and not in a part of a word, such as an id
+/// of hex digits.
 fn is_large_exponent(body: &[u8], at: usize) -> bool {
     let (before, rest) = body.split_at(at);
     let [b'e' | b'E', digits @ ..] = rest else {
@@ -120,12 +123,12 @@ fn pairs(body: &[u8]) -> impl Iterator<Item = (u8, u8)> {
     body.iter().copied().zip(next.iter().copied())
 }
 
-/// As `Iterator::any`, without an early exit.
+/// Like `Iterator::any`, without an early exit.
 fn any(found: impl Iterator<Item = bool>) -> bool {
     found.fold(false, |any, found| any | found)
 }
 
-/// Whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
+/// Returns whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
 fn has_long_number(body: &[u8]) -> bool {
     let mut run = 0;
     body.iter().step_by(FEW_DIGITS / 3).any(|byte| {
@@ -168,7 +171,7 @@ fn walk(text: &str) -> Result<(), EventError> {
     Ok(())
 }
 
-/// The offset behind the string's closing quote, or that of an escape that is half a surrogate pair.
+/// Returns the offset after the string's closing quote, or as an error that of an escape that is half a surrogate pair.
 fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     while let Some(&byte) = bytes.get(at) {
         at += match byte {
@@ -199,8 +202,8 @@ fn is_number_byte(byte: &u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Whether this number is too large for a 64-bit float, or for serde_json: that one rounds in another way, and refuses a few
-/// that lie next to the largest float. A text that is no number is the parser's to refuse.
+/// Returns whether this number is too large for a 64-bit float, or for serde_json, which rounds in another way and refuses a
+/// few numbers next to the largest float. A text that is no number is refused by the parser.
 fn is_out_of_range(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|float| {
         float.is_infinite() || float.abs() > 1e308 && serde_json::from_str::<f64>(number).is_err()
@@ -239,7 +242,7 @@ mod tests {
         assert_eq!(kind(&nested(128)), Some(Kind::TooDeep));
         assert_eq!(kind(&format!("{{\"a\":\"{}\"}}", "[".repeat(500))), None);
         assert_eq!(kind(&format!("[{}]", vec!["{}"; 500].join(","))), None);
-        // The parser draws the line at the same place.
+        // The parser has the same limit.
         assert!(serde_json::from_str::<serde_json::Value>(&nested(127)).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&nested(128)).is_err());
     }
@@ -259,13 +262,13 @@ mod tests {
             ("[0,1e400]".into(), true),
             ("[ 1e400]".into(), true),
             (format!("[{}e120]", "9".repeat(190)), true),
-            (format!("[{}1e400]", "-".repeat(300)), false), // the parser's to refuse
+            (format!("[{}1e400]", "-".repeat(300)), false), // refused by the parser
             ("[\"4e123\",\"a4e400\"]".into(), false),
             (digits(308), false),
             (digits(309), true),
             (format!("[{}e150]", "9".repeat(180)), true),
-            // Around the largest float, which the standard library finds in all but the last two. Who asks for an `f64`
-            // would hear of the third and fourth from the parser, so everybody does.
+            // Numbers near the largest float. The standard library alone recognizes all but the last two. The parser would
+            // refuse the third and fourth only for readers of an `f64`, so they are refused for all readers.
             ("[1.7976931348623157e308]".into(), false),
             ("[17976931348623157e292]".into(), false),
             ("[1.7976931348623158e308]".into(), true),
@@ -277,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Pieces, their ends and what lies behind the last are looked at alike.
+    /// Pieces, the ends of pieces and the bytes after the last piece are checked in the same way.
     #[test]
     fn what_is_suspicious_is_seen_wherever_it_lies() {
         for at in (0..3 * PIECE).chain([10_000]) {

@@ -1,4 +1,4 @@
-//! The text of an id, which needs no allocation where it is short.
+//! The text of an id. A short text needs no allocation.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-/// As long as any id of the service's samples, and more.
+/// At least as long as any id in the service's samples.
 const SHORT: usize = 46;
 
-/// A text that can't be changed.
+/// An immutable text.
 #[derive(Clone)]
 pub(super) enum Text {
     Short { length: u8, bytes: [u8; SHORT] },
@@ -35,7 +35,7 @@ impl Deref for Text {
 
     fn deref(&self) -> &str {
         match self {
-            // It was made of a text, so it is one.
+            // It was made from a text, so it is valid UTF-8.
             Self::Short { length, bytes } => bytes
                 .get(..usize::from(*length))
                 .and_then(|bytes| std::str::from_utf8(bytes).ok())
@@ -74,7 +74,7 @@ impl Ord for Text {
     }
 }
 
-/// As a `str`, since an id borrows as one.
+/// Hashes as a `str`, because an id can be borrowed as one.
 impl Hash for Text {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);

@@ -1,4 +1,4 @@
-//! Typed looks at one value: the value formats of the specification.
+//! Typed access to one value: the value formats of the specification.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,8 @@ use super::json::{Json, Name};
 use super::number::Number;
 use crate::error::{EventError, EventErrorKind};
 
-/// What stands under a name: nothing, `null`, or a value. The three differ in an event: a property that is absent was not
-/// sent, one that is `null` was emptied.
+/// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
+/// property that is `null` was emptied.
 ///
 /// ```
 /// use hookgate::{Field, Properties};
@@ -30,12 +30,12 @@ pub enum Field<T> {
     Absent,
     /// The name is present, with `null`.
     Null,
-    /// A value of the kind that was asked for.
+    /// A value of the requested kind.
     Present(T),
 }
 
 impl<T> Field<T> {
-    /// The value, where there is one.
+    /// Returns the value, where there is one.
     #[must_use]
     pub fn into_option(self) -> Option<T> {
         match self {
@@ -44,13 +44,13 @@ impl<T> Field<T> {
         }
     }
 
-    /// Whether there is a value.
+    /// Returns whether there is a value.
     #[must_use]
     pub fn is_present(&self) -> bool {
         matches!(self, Self::Present(_))
     }
 
-    /// The same field with another value.
+    /// Returns the same field with another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Field<U> {
         match self {
             Self::Absent => Field::Absent,
@@ -64,20 +64,20 @@ impl<T> Field<T> {
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct File {
-    /// Where the file can be had.
+    /// The URL of the file.
     pub url: String,
     /// Its name.
     pub name: String,
 }
 
-/// Neither: an address may open the file to whoever reads it.
+/// Shows neither field: the URL may give access to the file.
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("File").finish_non_exhaustive()
     }
 }
 
-/// Calls a macro once, with every value format: name, type as read, type as handed out, how the one becomes the other.
+/// Calls a macro once, with every value format: name, type to read, type to return, conversion between them.
 macro_rules! for_each_format {
     ($emit:ident) => {
         $emit! {
@@ -95,9 +95,9 @@ macro_rules! for_each_format {
 }
 pub(super) use for_each_format;
 
-/// A value of an event together with its place, not yet read as any type.
+/// A value of an event with its path, not yet read as any type.
 ///
-/// Each getter answers a [`Field`], or the error `Misfit` with the path of what is of another kind.
+/// Each getter returns a [`Field`], or the error `Misfit` with the path of a value of another kind.
 ///
 /// ```
 /// use hookgate::{Changes, EventErrorKind};
@@ -116,7 +116,7 @@ pub struct Value<'a> {
     json: Option<&'a Json>,
 }
 
-/// Where a value stands. Put together only when somebody asks.
+/// The place of a value. The path is only built when it is needed.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'n> {
     pub(super) parent: &'static str,
@@ -150,7 +150,7 @@ impl<'a> Value<'a> {
         Self { place, json }
     }
 
-    /// Where it stands, as in `data.properties.Total`. Escaped, and cut off at 256 characters.
+    /// Returns the path, such as `data.properties.Total`. Escaped, and cut off at 256 characters.
     #[must_use]
     pub fn path(&self) -> String {
         self.place.path()
@@ -162,22 +162,22 @@ impl<'a> Value<'a> {
         self.json
     }
 
-    /// Whether the name is absent.
+    /// Returns whether the name is absent.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.json.is_none()
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.json.is_some_and(Json::is_null)
     }
 
-    /// The value as a type of your own, which may borrow from the event.
+    /// Reads the value as a type of your own, which may borrow from the event.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of what does not fit.
+    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
     pub fn to<T: Deserialize<'a>>(&self) -> Result<Field<T>, EventError> {
         read(self.json, self.place)
     }
@@ -200,7 +200,7 @@ macro_rules! value_getters {
 }
 for_each_format!(value_getters);
 
-/// The place alone.
+/// Shows only the path.
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Value")
@@ -209,7 +209,7 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
-/// The one way in which a value is read as a type.
+/// Reads a value as a type. All getters use this function.
 pub(super) fn read<'a, T: Deserialize<'a>>(
     json: Option<&'a Json>,
     place: Place<'_>,

@@ -1,8 +1,8 @@
-//! A typed event as an axum handler's argument.
+//! Typed events as arguments of axum handlers.
 //!
-//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] are taken from the request's extensions, where the layer
-//! has put the delivery; none of them reads the body. So they stand in any position, beside `State` and other extractors,
-//! and the body is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] are taken from the request's extensions, where the layer has put
+//! the delivery; none of them reads the body. So they can stand in any position, beside `State` and other extractors. The body
+//! is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
@@ -32,10 +32,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where one URL takes several data models or event types, [`route`](crate::route) takes each to a handler of its own.
+//! If one URL takes several data models or event types, [`route`](crate::route) sends each to its own handler.
 //!
-//! Without the layer there is no delivery to take: the request is answered 500, and the log names the line to add. Never is
-//! an unverified event handed out.
+//! Without the layer there is no delivery to take: the request is answered 500, and the log names the line of code to add. A
+//! handler never gets an unverified event.
 
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -72,7 +72,7 @@ impl<S: Sync> FromRequestParts<S> for Delivery {
     }
 }
 
-/// `None` where the route is not guarded, for a handler that serves more than deliveries.
+/// `None` if the route is not guarded, for a handler that also serves requests that are not deliveries.
 impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     type Rejection = std::convert::Infallible;
 
@@ -89,11 +89,12 @@ impl<S: Sync> FromRequestParts<S> for Verified {
     }
 }
 
-/// Bodies up to this are left alone: lifting a limit is an allocation, and an app with a limit below it is hardly one for webhooks.
+/// For bodies up to this size axum's limit is not lifted: lifting it costs an allocation, and an app with a smaller limit is
+/// hardly made for webhooks.
 const HARDLY_LIMITED: usize = 4 << 10;
 
-/// Axum's own limit of bodies, 2 MiB unless it is set, holds no more for this delivery: its body has passed the receiver's, and would be
-/// refused behind it at each retry.
+/// Switches off axum's own body limit for this delivery; it is 2 MiB unless the app sets it. The body has passed the receiver's
+/// limit. Axum would refuse it after the layer, at each retry.
 pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) {
     if delivery.body().len() > HARDLY_LIMITED {
         DefaultBodyLimit::disable().apply(request);
@@ -104,14 +105,14 @@ fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
     parts.extensions.get().ok_or(LayerMissing)
 }
 
-/// 204: done, and reported as unhandled.
+/// Answers 204: done, and reported as unhandled.
 impl IntoResponse for Unhandled {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)
     }
 }
 
-/// 200, empty, `Idempotent-Replayed: true`.
+/// Answers 200, empty, `Idempotent-Replayed: true`.
 impl IntoResponse for AlreadyHandled {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)
@@ -124,7 +125,7 @@ impl IntoResponse for DeadLetter {
     }
 }
 
-/// 500. For another status, [`mark`](FailureReason::mark) a response that has it.
+/// Answers 500. For another status, [`mark`](FailureReason::mark) a response that has it.
 impl IntoResponse for FailureReason {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)

@@ -1,4 +1,4 @@
-//! What a claim in a transaction answers where the handler has nothing to do, or can't.
+//! The answers for a claim in a transaction, where the handler has nothing to do or cannot work.
 
 use axum_core::response::{IntoResponse, Response};
 
@@ -6,7 +6,7 @@ use crate::error::PostgresError;
 use crate::layer::{AlreadyHandled, FailureReason};
 use crate::postgres::NotFresh;
 
-/// In seconds: a transaction that is held ends within the sender's time-out, or goes with its connection.
+/// In seconds. A transaction that holds the claim ends within the sender's time-out, or when its connection ends.
 const RETRY_AFTER: &str = "5";
 
 impl IntoResponse for NotFresh {
@@ -21,8 +21,8 @@ impl IntoResponse for NotFresh {
     }
 }
 
-/// 503 with `Retry-After`, whatever the kind: the event is neither handled nor refused, and a retry may find the database mended. The
-/// reason goes to the operator.
+/// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may
+/// work again. The operator gets the reason.
 impl IntoResponse for PostgresError {
     fn into_response(self) -> Response {
         unavailable(FailureReason::new(self))

@@ -1,4 +1,4 @@
-//! What a handler's argument is refused with.
+//! The rejections of a handler's arguments.
 
 use axum_core::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode};
 use crate::error::EventError;
 use crate::layer::{FailureReason, MISFIT, envelope};
 
-/// Why a handler got no [`Event`](crate::Event).
+/// The reasons why a handler got no [`Event`](crate::Event).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventRejection {
@@ -26,8 +26,8 @@ pub enum EventRejection {
 )]
 pub struct LayerMissing;
 
-/// The body as a whole is no well-formed event, or its data does not fit the type that the handler asks for: 422, and
-/// the claim is released. A mended deployment can still take the retry.
+/// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
+/// is released. A repaired deployment can still take the retry.
 #[derive(Debug, thiserror::Error)]
 #[error("the delivery does not fit the handler's event type")]
 pub struct EventMisfit {
@@ -36,14 +36,14 @@ pub struct EventMisfit {
 }
 
 impl EventMisfit {
-    /// Where and how it does not fit.
+    /// Returns the place and the kind of the misfit.
     #[must_use]
     pub fn error(&self) -> &EventError {
         &self.error
     }
 }
 
-/// So that a handler that asks for more, as `row.properties.to::<Order>()?` does, is answered as its argument would be.
+/// With this a handler that parses more, such as `row.properties.to::<Order>()?`, gives the same answer as its argument.
 impl From<EventError> for EventMisfit {
     fn from(error: EventError) -> Self {
         Self { error }
@@ -64,8 +64,8 @@ impl IntoResponse for EventError {
 
 impl IntoResponse for LayerMissing {
     fn into_response(self) -> Response {
-        // Nobody but the layer could tell the operator, and it is not there. The sentence names a line of code and
-        // nothing of the request, so it may be answered.
+        // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and no
+        // data of the request, so it is safe to answer with it.
         #[cfg(feature = "tracing")]
         tracing::error!("{self}");
         answer(

@@ -1,4 +1,4 @@
-//! Verify, store, answer: the receiver's walk with a sink at its end.
+//! Verify, store, answer: the receiver's steps, with a sink at the end.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,24 +18,24 @@ use crate::receiver::{Receiver, ReceiverBuilder};
 
 /// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
 ///
-/// Made by [`ReceiverBuilder::accept_into`]. It is a tower service, in axum `post_service(acceptor)`; for any other server there is
-/// [`handle`](Self::handle). Clones share everything.
+/// [`ReceiverBuilder::accept_into`] makes it. It is a tower service, in axum `post_service(acceptor)`; for any other server there
+/// is [`handle`](Self::handle). Clones share all state.
 ///
-/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to where the
-/// layer would claim:
+/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to the point
+/// where the layer would claim the event:
 ///
-/// | the sink | answer | told to the operator |
+/// | the sink | answer | reported to the operator |
 /// |---|---|---|
-/// | says [`New`](crate::Accepted::New) | 200, empty | [`Outcome::Accepted`](crate::Outcome::Accepted) |
-/// | says [`Duplicate`](crate::Accepted::Duplicate) | 200, empty, `Idempotent-Replayed: true` | `Replayed` |
-/// | answers with an error | 503, `Retry-After` | `Refused`: `StoreUnavailable`, `StoreTooSlow` or `StoreFull`; `on_failed` |
-/// | panics | 503, `Retry-After`: a retry may find it well | `Refused`: `StoreUnavailable`; `on_failed` |
-/// | has not answered when the budget ends | 503, `Retry-After`; **it goes on**, and the retry finds it | `RunsOn`, and its end by `on_settled` |
-/// | has not answered for 30 s, or for [`run_limit`](ReceiverBuilder::run_limit) if that is shorter | – ; given up | `on_settled` and `on_failed`: `StoreTooSlow` |
-/// | is cut off by a [drain](Receiver::drain) whose time is up | 503, if anyone still listens | `Failed`: `Drained` |
+/// | returns [`New`](crate::Accepted::New) | 200, empty | [`Outcome::Accepted`](crate::Outcome::Accepted) |
+/// | returns [`Duplicate`](crate::Accepted::Duplicate) | 200, empty, `Idempotent-Replayed: true` | `Replayed` |
+/// | returns an error | 503, `Retry-After` | `Refused`: `StoreUnavailable`, `StoreTooSlow` or `StoreFull`; `on_failed` |
+/// | panics | 503, `Retry-After`: a redelivery may succeed | `Refused`: `StoreUnavailable`; `on_failed` |
+/// | has not answered when the budget ends | 503, `Retry-After`; **the call goes on**, and the redelivery finds its result | `RunsOn`, and its end by `on_settled` |
+/// | has not answered for 30 s, or for [`run_limit`](ReceiverBuilder::run_limit) if that is shorter | – ; the call is dropped | `on_settled` and `on_failed`: `StoreTooSlow` |
+/// | is cut off by a [drain](Receiver::drain) at its time limit | 503, if the sender still waits | `Failed`: `Drained` |
 ///
-/// As many may be under way as [`max_runs`](ReceiverBuilder::max_runs) says. A sender that hangs up cuts nothing off. Copies that
-/// come together each ask the sink, which answers `New` to one.
+/// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
+/// not stop the call of the sink. Copies that arrive together each call the sink, which returns `New` to one of them.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -84,7 +84,7 @@ use crate::receiver::{Receiver, ReceiverBuilder};
 /// ```
 ///
 /// # Security
-/// Nothing reaches the sink that is not authentic and fresh: whoever has no secret writes nothing.
+/// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
 #[derive(Clone)]
 pub struct Acceptor {
     receiver: Receiver,
@@ -93,16 +93,16 @@ pub struct Acceptor {
 
 /// Accepting in place of handling (feature `tower`).
 impl ReceiverBuilder {
-    /// Ends the builder in place of [`build`](Self::build): what is authentic and fresh goes into `sink`, and is answered 2xx once it
-    /// is durable there. See [`Acceptor`].
+    /// Builds an acceptor in place of a receiver with [`build`](Self::build): authentic and fresh deliveries go into `sink`, and
+    /// are answered 2xx once they are durable there. See [`Acceptor`].
     ///
-    /// The sink is the memory of what came. So [`store`](Self::store) and
-    /// [`without_deduplication`](Self::without_deduplication) are errors beside it, and [`retention`](Self::retention), passed with each
-    /// delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
+    /// The sink remembers the events that it has accepted. Therefore [`store`](Self::store) and
+    /// [`without_deduplication`](Self::without_deduplication) are errors with a sink. [`retention`](Self::retention), passed with
+    /// each delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
     ///
     /// # Errors
-    /// As [`build`](Self::build), but for the store: `StoreBesideSink` where one was given, or switched off. See
-    /// [`BuildErrorKind`](crate::BuildErrorKind).
+    /// As [`build`](Self::build), except for the store: `StoreBesideSink` if a store was given, or deduplication was switched
+    /// off. See [`BuildErrorKind`](crate::BuildErrorKind).
     ///
     /// ```
     /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
@@ -131,14 +131,14 @@ impl ReceiverBuilder {
 impl Acceptor {
     /// Takes a delivery from its request to its answer, for a server without tower services.
     ///
-    /// What to pass, and what comes of dropping the future, stands at [`Receiver::handle`]. The answer's extensions hold an
+    /// [`Receiver::handle`] documents the request to pass, and the effect of dropping the future. The answer's extensions hold an
     /// [`Answer`](crate::Answer).
     ///
     /// # Panics
-    /// Without a tokio runtime that has its timers enabled, as tokio's timers do.
+    /// Without a tokio runtime that has its timers enabled.
     ///
     /// # Security
-    /// As for [`Receiver::handle`]: method, headers and body as they came.
+    /// As for [`Receiver::handle`]: pass method, headers and body exactly as they were received.
     pub fn handle<B: Body>(
         &self,
         request: Request<B>,
@@ -146,10 +146,11 @@ impl Acceptor {
         accept(&self.receiver, &self.sink, request)
     }
 
-    /// The receiver, for its [health](Receiver::health), its [drain](Receiver::drain), its [keys](Receiver::keys) and its metrics.
+    /// Returns the receiver, for its [health](Receiver::health), its [drain](Receiver::drain), its [keys](Receiver::keys) and its
+    /// metrics.
     ///
-    /// It claims nothing: a handler behind its `layer` or `handle` is never called, and every delivery there is answered 503. For
-    /// handlers on another route, build a receiver of their own; the [keys](ReceiverBuilder::keys) can be shared.
+    /// This receiver has no store to claim in: a handler behind its `layer` or `handle` is never called, and every delivery there
+    /// is answered 503. For handlers on another route, build another receiver; both can share the [keys](ReceiverBuilder::keys).
     #[must_use]
     pub fn receiver(&self) -> &Receiver {
         &self.receiver

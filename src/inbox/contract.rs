@@ -1,4 +1,4 @@
-//! What every [`Engine`] must pass: the in-memory one of tests, SQLite, PostgreSQL.
+//! The tests that every [`Engine`] must pass: the in-memory one of tests, SQLite, PostgreSQL.
 //!
 //! ```text
 //! run_all(|test| async move {
@@ -9,18 +9,19 @@
 //! .await;
 //! ```
 //!
-//! Beyond what the trait says, these tests fix:
-//! - A lease that ended without a successor is still its holder's: it renews and settles it. Only the next lease takes it away.
-//! - A renewal after a settlement is `Lost`, as no lease is left. The same settlement again is `Held` and changes nothing, also where
-//!   the entry is queued again, until its next lease.
-//! - What is settled as `Retry` waits for its time also where the same is settled again.
-//! - `next_in` is never zero because of an entry that nobody may take now: one of `except`, or one whose row runs elsewhere.
-//! - An entry in `except` runs, and its row with it, whatever the engine says of its state and its lease.
-//! - `Selection` without a state means all the states that the call is for; with another state it means none.
-//! - A time without end is none that overflows.
-//! - An entry's age counts from its first lease on, whatever became of that lease; without a lease it has none.
+//! In addition to the docs of the trait, these tests fix:
+//! - A lease that has ended still belongs to its holder until the next lease: the holder can renew and settle it.
+//! - A renewal after a settlement is `Lost`, as there is no lease any more. The same settlement again is `Held` and changes
+//!   nothing, also if the entry is queued again, until its next lease.
+//! - A repeated `Retry` settlement does not begin the wait again.
+//! - `next_in` is never zero because of an entry that cannot be leased now: one of `except`, or one whose row runs elsewhere.
+//! - An entry in `except` counts as running, and its row too, whatever state and lease the engine stores for it.
+//! - `Selection` without a state means all the states that the call applies to; with a state that the call does not apply to, it
+//!   selects no entry.
+//! - An unlimited time does not overflow.
+//! - An entry's age counts from its first lease on, however that lease ended; without a lease it has no age.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic on unexpected results.
 
 mod accept;
 mod age;
@@ -48,20 +49,20 @@ use super::sink::Accepted;
 use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, Ownership, body_digest};
 
-/// Longer than any of these tests takes.
+/// Longer than the duration of any of these tests.
 const LONG: Duration = Duration::from_secs(3_600);
-/// So many tests run at a time.
+/// The number of tests that run at a time.
 const AT_A_TIME: usize = 4;
 
-/// How an engine's time passes.
+/// The clock of the engine.
 pub(crate) enum Time {
-    /// It stands until it is moved.
+    /// It stands still until the test moves it.
     Manual(ManualClock),
-    /// It is that of a server.
+    /// It is the clock of a server.
     Real,
 }
 
-/// An engine under test: empty, and nobody else's.
+/// An engine under test: empty, and used by this test alone.
 pub(crate) struct Subject {
     engine: Arc<dyn Engine>,
     time: Time,
@@ -126,8 +127,8 @@ fn all() -> Vec<(&'static str, Test)> {
     ]
 }
 
-/// Runs them all, each on an engine of its own, and says which of them failed. `open` makes a new, empty engine; it is given the
-/// test's name.
+/// Runs all tests, each on an engine of its own, and reports which tests failed. `open` makes a new, empty engine; its argument
+/// is the test's name.
 pub(crate) async fn run_all<F, O>(open: F)
 where
     F: Fn(&'static str) -> O + Send + Sync + 'static,
@@ -158,7 +159,8 @@ impl Subject {
         Self { engine, time }
     }
 
-    /// The tests' measure of time: a lease of one is over after [`pass`](Self::pass) of two, and one of a hundred is not.
+    /// The unit of time in the tests: a lease of one unit has ended after [`pass`](Self::pass) of two, and a lease of a hundred
+    /// has not.
     fn units(&self, count: u32) -> Duration {
         let unit = match self.time {
             Time::Manual(_) => Duration::from_secs(10),
@@ -180,7 +182,7 @@ impl Subject {
         self.engine.accept(entry.clone(), LONG).await.unwrap()
     }
 
-    /// Accepts events of these names, and says their numbers, from a list.
+    /// Accepts events of these names, and returns their entry numbers.
     async fn with(&self, names: &[&str]) -> Vec<EntryId> {
         let mut ids = Vec::new();
         for name in names {
@@ -201,7 +203,7 @@ impl Subject {
         self.engine.lease(ask).await.unwrap()
     }
 
-    /// One entry, for longer than the test takes.
+    /// Leases one entry, for longer than the test runs.
     async fn one(&self) -> Job {
         let mut jobs = self.lease(ask(1)).await.jobs;
         assert_eq!(jobs.len(), 1, "no entry is due");
@@ -216,7 +218,7 @@ impl Subject {
         self.engine.renew(job.id, job.token, lease).await.unwrap()
     }
 
-    /// As an operator does who says nothing of their age.
+    /// Makes entries due as an operator does, without a decision on their age.
     async fn due_again(&self, which: Selection) -> u64 {
         let retried = self.engine.retry(which, Age::SinceFirstLease);
         retried.await.unwrap()
@@ -230,7 +232,7 @@ impl Subject {
         self.engine.list(which, page).await.unwrap()
     }
 
-    /// The one entry of this event.
+    /// Returns the one entry of this event.
     async fn listed(&self, event: &str) -> Listed {
         let mut found = self.list(of(event)).await;
         assert_eq!(found.len(), 1, "entries of {event}");
@@ -268,7 +270,7 @@ fn entry(name: &str) -> Entry {
     }
 }
 
-/// The event of this name, which names this row.
+/// Returns an entry for the event of this name, which names this row.
 fn entry_of(row: &str, name: &str) -> Entry {
     Entry {
         row: Some(EventKey::new("row", row)),

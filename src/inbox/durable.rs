@@ -1,4 +1,4 @@
-//! An inbox that outlives its process.
+//! An inbox whose entries survive the end of the process.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::dedupe::{ScopesInUse, StoreFuture};
 use crate::delivery::Delivery;
 use crate::error::InboxError;
 
-/// Deliveries that are accepted, and not all handled yet. Clones share it.
+/// Stores accepted deliveries until they are handled. Clones share one inbox.
 ///
 /// ```
 /// use hookgate::{Inbox, Receiver, Secret};
@@ -35,53 +35,59 @@ use crate::error::InboxError;
 /// ```
 ///
 /// # In a file
-/// [`open`](Self::open) keeps it in a file of SQLite, which is compiled along. What is accepted has been flushed to the disk: it outlives
-/// a `kill -9`, and a power cut where the disk keeps what it says it has flushed. One thread writes, and what waits while the disk is
-/// flushed shares the next flush; no thread of the runtime waits.
+/// [`open`](Self::open) keeps the inbox in an SQLite file; SQLite is compiled in. An accepted delivery has been flushed to the
+/// disk. It survives a `kill -9`, and it survives a power cut if the disk keeps the data that it reports as flushed. One thread
+/// writes. Calls that wait while the disk is flushed share the next flush; no thread of the runtime waits.
 ///
-/// - **One machine.** Any number of its processes may open the file: receivers, workers, `hookgate inbox`. A network's file system is
-///   refused where it can be told, and never sound: SQLite's locks and shared memory don't hold there. For several machines there is
-///   PostgreSQL.
-/// - **Full, locked, broken, moved away**: the delivery is answered 503, and the sender comes again. What comes after is taken again, without
-///   a restart, as soon as it can be. On a full disk what was accepted is worked off, with 16 MiB that are kept for it beside the file.
-/// - **Size.** Some 350 bytes for an event that waits or is dead, and its body; some 250 for an id that is remembered: 48 hours of 10 events a second
-///   are 1.7 million ids, or 430 MB. Room that was given back is used again, and the file shrinks only by SQLite's `VACUUM`. Beside it are
-///   `-wal`, some 4 MB and after a burst up to 64 MB, and `-shm`; both belong to it, and must not be deleted or left behind. `-reserve`, 16 MiB, holds
-///   nothing; deliveries are accepted only while it is whole. Where `-wal` was
-///   deleted nothing more is acknowledged until a restart, which saves what was, unless it is a `kill -9`.
-/// - **Backup** by SQLite itself, while it is in use: `VACUUM INTO 'backup.db'`, or `.backup` of its shell. Never by `cp`, which copies a
-///   moment that never was. A backup that is put back holds what was handled since once more.
-/// - **SQLite's shell**, and whatever else opens the file, must be of version 3.51.3 or newer: older ones can damage a file that two
-///   connections write. Debian 12 has 3.40.1. `hookgate inbox` brings its own.
+/// - **One machine.** Any number of processes on one machine may open the file: receivers, workers, `hookgate inbox`. A network
+///   file system is refused where it can be detected. It is never safe: SQLite's locks and shared memory do not work there. For
+///   several machines, use PostgreSQL.
+/// - **The file is full, locked, broken or moved away**: the delivery is answered 503, and the sender delivers it again. Later
+///   deliveries are accepted again, without a restart, as soon as this is possible. On a full disk, workers still handle the
+///   accepted entries: 16 MiB beside the file are reserved for this.
+/// - **Size.** About 350 bytes, plus the body, for an event that waits or is a dead letter; about 250 for an id that is
+///   remembered. 48 hours of 10 events a second are 1.7 million ids, or 430 MB. Freed space in the file is used again; only
+///   SQLite's `VACUUM` shrinks the file. Beside the file are `-wal`, about 4 MB and after a burst up to 64 MB, and `-shm`. Both
+///   belong to the inbox and must not be deleted or left behind. `-reserve`, 16 MiB, holds no data; deliveries are accepted only
+///   while it has its full size. If `-wal` was deleted, no delivery is acknowledged until a restart. The restart saves the
+///   deliveries that were acknowledged, unless the process is ended by `kill -9`.
+/// - **Backup** with SQLite itself, while the inbox is in use: `VACUUM INTO 'backup.db'`, or `.backup` in its shell. Never use
+///   `cp`: it can copy an inconsistent state. After a backup is restored, entries that were handled since the backup are in the
+///   inbox again.
+/// - **SQLite's shell**, and every other program that opens the file, must be version 3.51.3 or newer. Older versions can damage
+///   a file that two connections write. Debian 12 has 3.40.1. `hookgate inbox` brings its own.
 ///
 /// # Time
-/// Leases, back-offs and retention go by the machine's wall clock, since processes share them. Where it is **set back**, what waits or runs
-/// does so for as long as it was to from then on, no longer; ids are remembered longer by the jump. Where it is **set forward**,
-/// retries come earlier by the jump, and ids are forgotten earlier by it: 48 hours of retention bear a jump of 21 hours before a
-/// retry could be taken for a new event. Leases seem to have ended: workers leave alone what runs in their own process, but those of
-/// another process take it over, so that a handler may run twice at a time. Nothing that was accepted is lost by any of it.
+/// Leases, back-offs and retention use the machine's wall clock, since processes share it. If the clock is **set back**, the wait
+/// or the lease of an entry lasts its whole original time, counted from then on, and no longer; ids are remembered longer by the
+/// jump. If the clock is **set forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
+/// retention of 48 hours allows a jump of 21 hours before a redelivery could be accepted as a new event. After such a jump,
+/// leases seem to have ended: workers do not take entries that run in their own process, but workers of another process do, so
+/// that a handler may run twice at the same time. No accepted delivery is lost by a change of the clock.
 ///
 /// # Security
-/// The file holds bodies with what your users wrote, also those of dead letters, until they are purged. It is made readable for its owner alone
-/// (0600), and its folder should be too. It is not encrypted. The body of an entry that is done is deleted at once, and its bytes are
-/// overwritten where they lay on a page of the table; traces of a large one may stay in the file, and in `-wal`, until they are used again.
+/// The file holds bodies, with data of your users, until entries are done; bodies of dead letters stay until they are purged. The
+/// file is created readable for its owner alone (0600), and its folder should be so too. It is not encrypted. The body of an
+/// entry that is done is deleted at once, and its bytes are overwritten where they were on a page of the table. Traces of a large
+/// body may stay in the file, and in `-wal`, until that space is used again.
 #[derive(Clone)]
 pub struct Inbox {
     pub(crate) engine: Arc<dyn Engine>,
 }
 
 impl Inbox {
-    /// Opens the inbox in this file, and makes the file where there is none; [`InboxOptions`] has what can be set.
+    /// Opens the inbox in this file, and creates the file if it does not exist. [`InboxOptions`] has the settings.
     ///
     /// # Errors
-    /// What is accepted could not be kept there, or the file is not this crate's: see [`InboxErrorKind`](crate::InboxErrorKind).
+    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see
+    /// [`InboxErrorKind`](crate::InboxErrorKind).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, InboxError> {
         InboxOptions::default().open(path)
     }
 
-    /// Waits until all that was asked is answered and the file is closed. Dropping the last clone closes it too, in the background.
+    /// Waits until every call is answered and the file is closed. Dropping the last clone closes the file too, in the background.
     ///
-    /// Waits for other clones as well, such as those of workers and acceptors: shut them down before.
+    /// It also waits for other clones, such as those of workers and acceptors: shut them down first.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

@@ -1,4 +1,4 @@
-//! What an inbox keeps its entries in: the contract between the workers and SQLite or PostgreSQL.
+//! The contract between the workers and the store of an inbox: SQLite or PostgreSQL.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -14,11 +14,11 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::error::Malformed;
 use crate::event::{EventId, EventType};
 
-/// Names an entry of an inbox: in the order in which they were accepted.
+/// The number of an entry of an inbox. Numbers follow the order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub(crate) i64);
 
-/// As [`FromStr`] reads it.
+/// The text that [`FromStr`] reads.
 ///
 /// [`FromStr`]: std::str::FromStr
 impl fmt::Display for EntryId {
@@ -27,7 +27,7 @@ impl fmt::Display for EntryId {
     }
 }
 
-/// A positive number in decimal digits.
+/// Reads a positive number in decimal digits.
 impl FromStr for EntryId {
     type Err = Malformed;
 
@@ -50,36 +50,36 @@ impl FromStr for EntryId {
 ///    └────────────────────────── retry ────────────────────────┘
 /// ```
 ///
-/// A try is counted when it is leased, so that an event whose handler kills the process comes to an end as well. When an entry is first
-/// leased is written down with it: from then on its effect may be there. Each call is one
-/// indivisible and durable step. Renewal and settlement carry the lease's token; with another one they are `Lost` and change nothing;
-/// repeated with the same one after a lost reply, they are `Held`. Time is the engine's own. An error or a reason is a line that is kept as
-/// it comes.
+/// A run is counted (`tries`) when its entry is leased, so that an event whose handler kills the process ends as a dead letter as
+/// well. The time of the first lease is stored with the entry: from then on its effect may have happened. Each call is one atomic
+/// and durable step. Renewal and settlement carry the claim token of the lease. With another token they return `Lost` and change
+/// nothing; repeated with the same token after a lost reply, they return `Held`. The engine uses its own clock. An error or a
+/// reason is one line of text, which is stored unchanged.
 pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
-    /// Leases entries whose turn it is, the longest due first.
+    /// Leases entries that are due, the longest due first.
     fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch>;
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership>;
 
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
-    /// Is notified when an entry may have become due: in this process, and in others as far as the engine can tell.
+    /// Notified when an entry may have become due: in this process, and in others as far as the engine can detect it.
     fn changed(&self) -> &Notify;
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
 
-    /// An entry whole; the body of one that is done is gone.
+    /// Returns an entry with its body; the body of an entry that is done is empty.
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 
-    /// Makes entries that wait or are dead due now, with all their tries before them. Says how many.
+    /// Makes queued entries and dead letters due now, with their count of runs set to zero. Returns the number of entries.
     fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64>;
 
-    /// Makes entries that wait dead letters. Says how many.
+    /// Makes queued entries dead letters. Returns the number of entries.
     fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
 
-    /// Deletes dead letters, or entries that are done, and forgets their ids. Says how many.
+    /// Deletes dead letters, or entries that are done, and forgets their ids. Returns the number of entries.
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
@@ -87,50 +87,53 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// The acceptors of this process.
     fn scopes_in_use(&self) -> &ScopesInUse;
 
-    /// Ends when the engine is dropped and has given back what it held. At once where that is nothing.
+    /// Completes when the engine is dropped and has closed its resources. Completes at once if the engine has none.
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(ready(()))
     }
 }
 
-/// What a worker asks for.
+/// The parameters of a worker's lease call.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// At most so many.
+    /// The largest number of entries to lease.
     pub(crate) most: usize,
     pub(crate) lease: Duration,
-    /// An entry whose lease ended on its last try becomes a dead letter instead.
+    /// An entry whose last permitted run ended without a settlement becomes a dead letter instead.
     pub(crate) max_tries: u32,
-    /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may be there, and the claim
-    /// of it forgotten. So does one whose first lease lies ahead by more than [`CLOCK_LEAP`], as its age is not known. `None`: however old.
+    /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may have happened,
+    /// and its claim may be forgotten. The same holds for an entry whose first lease lies more than [`CLOCK_LEAP`] in the future,
+    /// as its age is not known. `None`: no limit.
     pub(crate) run_within: Option<Duration>,
-    /// None of a row that another lease runs on, and no two of one row.
+    /// Lease no entry whose row is running under another lease, and no two entries of one row.
     pub(crate) serial_by_row: bool,
-    /// Those that run in this process, whatever the engine's clock says of their leases.
+    /// The entries that run in this process. They are not leased, even if their leases have ended by the engine's clock.
     pub(crate) except: Vec<EntryId>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) jobs: Vec<Job>,
-    /// How long until another entry is due, as far as known now.
+    /// The time until another entry is due, as far as it is known now.
     pub(crate) next_in: Option<Duration>,
-    /// Became dead letters: the lease of their last try ended without a settlement, or their first lease began too long ago.
+    /// Entries that became dead letters: their last run's lease ended without a settlement, or their first lease began too long
+    /// ago.
     pub(crate) buried: Vec<Listed>,
 }
 
-/// A clock may be set by so much, forward or back, and no claim is forgotten before its entry is too old to be run.
+/// A clock may be set by at most this time, forward or back, and still no claim is forgotten before its entry is too old to be
+/// run.
 pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
 
-/// The last error of an entry that is too old to be run without an operator's word.
+/// The last error of an entry that is too old to be run without an operator's decision.
 pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";
 
 /// Which age of an entry counts when an operator makes it due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// From its first lease on, as before.
+    /// The age since its first lease, as before.
     SinceFirstLease,
-    /// None: it is run as if it had never been leased.
+    /// No age: the entry is run as if it had never been leased.
     Forgotten,
 }
 
@@ -138,9 +141,9 @@ pub(crate) enum Age {
 pub(crate) struct Job {
     pub(crate) id: EntryId,
     pub(crate) token: ClaimToken,
-    /// This one included.
+    /// The number of runs, this one included.
     pub(crate) tries: u32,
-    /// From acceptance to the lease.
+    /// The time from acceptance to the lease.
     pub(crate) waited: Duration,
     pub(crate) entry: Entry,
 }
@@ -154,21 +157,21 @@ impl fmt::Debug for Job {
     }
 }
 
-/// How a try ended.
+/// How a run ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     /// Handled.
     Done,
-    /// Failed: due again after this time.
+    /// Failed: the entry is due again after this time.
     Retry { after: Duration, error: String },
-    /// Can't or won't succeed.
+    /// The run cannot succeed, or has failed for the last permitted time: the entry becomes a dead letter.
     Dead { error: String },
-    /// Not begun, or cut off by a shutdown: due at once, and the try does not count.
+    /// Not begun, or cut off by a shutdown: the entry is due at once, and the run does not count.
     Return,
 }
 
 impl End {
-    /// What is kept with the entry of why the try failed.
+    /// Returns the reason of the failure, which is stored with the entry.
     pub(crate) fn error(&self) -> Option<&str> {
         match self {
             Self::Retry { error, .. } | Self::Dead { error } => Some(error),
@@ -176,8 +179,8 @@ impl End {
         }
     }
 
-    /// Puts a plainer text in the place of its error: the same in ASCII, with a `?` for each other letter, or where it is that already, one
-    /// that says nothing of the failure. False where there is none.
+    /// Replaces the error by a plainer text: the same text in ASCII, with a `?` for each other character, or, if it is ASCII
+    /// already, a fixed text that does not describe the failure. Returns false if there is no error.
     pub(crate) fn make_plain(&mut self) -> bool {
         let (Self::Retry { error, .. } | Self::Dead { error }) = self else {
             return false;
@@ -192,7 +195,7 @@ impl End {
     }
 }
 
-/// Selection entries an operator means: all of them, but for what is asked besides.
+/// Selects entries for an operator's call: all entries that meet every condition that is set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -216,31 +219,31 @@ impl Selection {
         Self::default()
     }
 
-    /// The one with this number.
+    /// Only the entry with this number.
     pub fn id(mut self, id: EntryId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Those of the event with this id: one in each scope.
+    /// Only entries of the event with this id: one in each scope.
     pub fn event_id(mut self, event_id: impl Into<String>) -> Self {
         self.event_id = Some(event_id.into());
         self
     }
 
-    /// Those that stand there.
+    /// Only entries in this state.
     pub fn state(mut self, state: EntryState) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// Those that were accepted at least so long ago.
+    /// Only entries that were accepted at least this long ago.
     pub fn older_than(mut self, age: Duration) -> Self {
         self.older_than = Some(age);
         self
     }
 
-    /// The same, a state after the other, of those that can be meant.
+    /// Returns one selection for each of these states that this selection includes.
     pub(crate) fn in_each(
         &self,
         states: &'static [EntryState],
@@ -259,13 +262,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// The first entries, at most so many.
+    /// The first entries, at most `most`.
     #[must_use]
     pub fn first(most: usize) -> Self {
         Self { after: None, most }
     }
 
-    /// The entries after this one, at most so many.
+    /// The entries after `last`, at most `most`.
     #[must_use]
     pub fn after(last: EntryId, most: usize) -> Self {
         Self {
@@ -275,54 +278,56 @@ impl Page {
     }
 }
 
-/// Where an entry stands.
+/// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EntryState {
-    /// Waits for its turn: for the first time, or for the end of a back-off.
+    /// Waits to be leased: for the first time, or after a back-off.
     Queued,
-    /// A worker has leased it. Where the lease has ended, its worker is gone or stands still, and the next one takes it.
+    /// A worker has leased it. If the lease has ended, the worker was killed or is blocked, and another worker takes the entry.
     Running,
     /// Handled. Its body is deleted; its id is remembered until its retention ends.
     Done,
-    /// Nobody tries again, unless told to.
+    /// A dead letter: it is not run again, unless an operator makes it due.
     Dead,
 }
 
-/// Where entries stand that can be made due.
+/// The states from which entries can be made due.
 pub(crate) const RETRIED: &[EntryState] = &[EntryState::Queued, EntryState::Dead];
-/// Where entries stand that can be made dead letters.
+/// The states from which entries can be made dead letters.
 pub(crate) const BURIED: &[EntryState] = &[EntryState::Queued];
-/// Where entries stand that can be deleted.
+/// The states from which entries can be deleted.
 pub(crate) const PURGED: &[EntryState] = &[EntryState::Dead, EntryState::Done];
 
 /// An entry as a list shows it: without the body.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Its number.
+    /// The number of the entry.
     pub id: EntryId,
-    /// The event's id. `unreadable` where somebody else has written there what is none.
+    /// The event's id. `unreadable` if another program has changed it to an invalid one.
     pub event_id: EventId,
     /// The event's type, or `unreadable`.
     pub event_type: EventType,
-    /// The scope of the keys that proved it.
+    /// The scope of the key ring that verified it.
     pub scope: String,
-    /// Where it stands.
+    /// Its state.
     pub state: EntryState,
-    /// How often it was tried.
+    /// The number of its runs.
     pub tries: u32,
     /// When it was accepted, in milliseconds since 1970-01-01T00:00:00Z.
     pub accepted_at: u64,
-    /// When it is due, when its lease ends, or when its id is forgotten, by its state, in the same unit. `None` for a dead letter.
+    /// When it is due (queued), when its lease ends (running), or when its id is forgotten (done), in the same unit. `None` for a
+    /// dead letter.
     pub until: Option<u64>,
-    /// Why its last try failed.
+    /// Why its last run failed.
     pub last_error: Option<String>,
-    /// Bytes of its body; of one that is done, zero.
+    /// The number of bytes of its body; zero if it is done.
     pub body_bytes: u64,
 }
 
-/// What a name is read as. Where somebody else has written what is none, its entry is listed all the same: who looks for it must find it.
+/// Parses a stored name. If another program has stored an invalid name, the entry is listed as `unreadable`: an operator must be
+/// able to find it.
 pub(crate) fn readable<T>(
     name: &str,
     parse: impl Fn(&str) -> Result<T, Malformed>,
@@ -330,21 +335,21 @@ pub(crate) fn readable<T>(
     parse(name).or_else(|_| parse("unreadable"))
 }
 
-/// An inbox in numbers.
+/// Numbers of an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InboxStats {
-    /// Entries that wait for their turn.
+    /// Entries that wait to be leased.
     pub queued: u64,
-    /// Of those, the ones that have failed before.
+    /// Queued entries that were run before.
     pub retrying: u64,
-    /// Entries under a lease.
+    /// Entries that are leased.
     pub running: u64,
     /// Dead letters.
     pub dead: u64,
     /// Entries that are done, and whose ids are remembered.
     pub done: u64,
-    /// How long ago the oldest entry that is queued or running was accepted.
+    /// The age of the oldest entry that is queued or running, since its acceptance.
     pub oldest: Option<Duration>,
 }
 

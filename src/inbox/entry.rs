@@ -1,4 +1,4 @@
-//! What is written down of a delivery, and the delivery that it becomes again.
+//! The stored form of a delivery, and its conversion back to a delivery.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::error::Malformed;
 use crate::event::{EventHead, EventId, EventType, row_of};
 use crate::verify::{Noted, Timestamp, Verified};
 
-/// The last error of one that nobody can make a delivery of again: somebody else has written there, or the disk has lost it.
+/// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
 pub(crate) const UNREADABLE: &str = "unreadable: this entry is none that was accepted";
 
 /// A delivery as an engine keeps it.
@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) key: EventKey,
     /// A digest of scope, data model and row, for events that name a row.
     pub(crate) row: Option<EventKey>,
-    /// Tells another body under the same id, also when the body is gone.
+    /// Detects a different body with the same id, also when the stored body is deleted.
     pub(crate) digest: u64,
     pub(crate) event_id: String,
     pub(crate) event_type: String,
@@ -38,7 +38,7 @@ impl Entry {
         Self {
             key: *delivery.key(),
             row: row_of(delivery.verified()).map(|(model, row)| {
-                // The model with its length, so that no other model and row read alike.
+                // The model has its length before it, so that no two pairs of model and row give the same text.
                 let row = format!("{}:{model}{row}", model.len());
                 EventKey::new(proof.scope(), &row)
             }),
@@ -55,10 +55,10 @@ impl Entry {
         }
     }
 
-    /// The delivery as it was accepted.
+    /// Converts the entry to the delivery as it was accepted.
     ///
     /// # Errors
-    /// What is stored is none: somebody else has written there.
+    /// The stored data is not a valid delivery: another program has changed it.
     pub(crate) fn into_delivery(self) -> Result<Delivery, Malformed> {
         let head = EventHead {
             id: EventId::parse(&self.event_id)?,

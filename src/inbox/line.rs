@@ -1,9 +1,10 @@
-//! What is kept with an entry of why it failed, whoever says so.
+//! The reason of a failure as one line, as it is stored with an entry.
 
-/// The most bytes of it.
+/// The most bytes of the line.
 const BYTES: usize = 512;
 
-/// At most [`BYTES`], with nothing in it that could end a line or steer a terminal, and that any database takes for text.
+/// Returns at most [`BYTES`] bytes of the text. The result has no character that ends a line or controls a terminal, and any
+/// database accepts it as text.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::new();
     for char in text.chars() {

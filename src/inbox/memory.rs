@@ -1,6 +1,7 @@
-//! An engine in memory, on tokio's time, which tests can pause: the plain reference of what an [`Engine`] does, with faults on order.
+//! An engine in memory, on tokio's time, which tests can pause: a plain reference of an [`Engine`], with faults that a test can
+//! order.
 
-#![allow(clippy::unwrap_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used)] // Tests may panic on unexpected results.
 
 mod row;
 
@@ -22,20 +23,20 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::error::{StoreError, StoreErrorKind};
 use row::{Row, after, bounded};
 
-/// What becomes of a call.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It works.
+    /// The call works.
     None,
-    /// It fails, and nothing was done.
+    /// The call fails, and nothing was changed.
     Fails,
-    /// It refuses what it is asked for good.
+    /// The call is refused permanently.
     Refuses,
-    /// It fails, although all was done.
+    /// The call fails, although all its changes were made.
     LosesReply,
-    /// It works after this time.
+    /// The call works after this time.
     Slow(Duration),
-    /// It panics.
+    /// The call panics.
     Panics,
 }
 
@@ -63,7 +64,7 @@ impl MemoryEngine {
         })
     }
 
-    /// From now on `faults` says what becomes of each call, by its name.
+    /// From now on `faults` determines the result of each call, by its name.
     pub(crate) fn with_faults(
         &self,
         faults: impl Fn(&'static str) -> Fault + Send + Sync + 'static,
@@ -348,7 +349,7 @@ mod tests {
     use super::*;
     use crate::inbox::contract::{Subject, Time, run_all};
 
-    /// What the workers' tests stand on does what the real engines do.
+    /// The engine that the workers' tests use behaves as the real engines do.
     #[tokio::test(start_paused = true)]
     async fn it_passes_what_every_engine_must() {
         run_all(|_| async { Subject::new(MemoryEngine::new(), Time::Real) }).await;

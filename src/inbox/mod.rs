@@ -1,8 +1,8 @@
-//! For handlers that take longer than the sender waits, or that must survive a deploy: a delivery is verified, **stored**, and
-//! answered 2xx only once it is durable. Workers handle it afterwards.
+//! The inbox, for handlers that take longer than the sender waits, or whose events must survive a deploy. A delivery is verified,
+//! **stored**, and answered 2xx only once it is durable. Workers handle it afterwards.
 //!
-//! What stores it is a [`Sink`]: one operation, so that a queue that you run already can be one. What asks it is an [`Acceptor`], which
-//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes.
+//! A [`Sink`] stores deliveries. It has one operation, so that a queue that you run already can be a sink. An [`Acceptor`] calls
+//! the sink; [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor.
 //!
 #![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 

@@ -1,4 +1,4 @@
-//! What an operator asks of an inbox, from the process that works it off or from another.
+//! The calls of an operator, in the process of the workers or in another process.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::delivery::Delivery;
 use crate::error::StoreError;
 
 impl Inbox {
-    /// Entries in the order in which they were accepted, without their bodies.
+    /// Returns entries in the order in which they were accepted, without their bodies.
     ///
     /// # Errors
     /// The inbox could not be read.
@@ -21,7 +21,7 @@ impl Inbox {
         self.engine.list(which, page).await
     }
 
-    /// An entry whole. `None` where there is none of this number, or none any more.
+    /// Returns an entry with its body. `None` if no entry has this number, or it was deleted.
     ///
     /// # Errors
     /// The inbox could not be read.
@@ -30,22 +30,24 @@ impl Inbox {
         Ok(shown.map(|(listed, entry)| StoredEntry { listed, entry }))
     }
 
-    /// Makes entries that wait and dead letters due now, with all their tries before them. Leaves those that run or are done alone. Says
-    /// how many entries it made due.
+    /// Makes queued entries and dead letters due now, with their count of runs set to zero. Entries that are running or done are
+    /// not changed. Returns the number of entries that it made due.
     ///
     /// Workers do not run an entry whose first run began longer ago than claims are kept
-    /// ([`Workers::claim_retention`](super::Workers::claim_retention)): it becomes a dead letter again, and its last error says so.
+    /// ([`Workers::claim_retention`](super::Workers::claim_retention)): it becomes a dead letter again, and its last error gives
+    /// this reason.
     ///
     /// # Errors
-    /// Entries of which it is not said may be due as well: to ask again is safe.
+    /// After an error, some entries may be due as well: it is safe to call again.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
         self.engine.retry(which, Age::SinceFirstLease).await
     }
 
-    /// As [`retry`](Self::retry), and workers run the entries however long ago their first run began, as if each had never been run.
+    /// As [`retry`](Self::retry), and workers run the entries however long ago their first run began, as if each had never been
+    /// run.
     ///
-    /// **The effect may happen twice.** An earlier run may have committed its effect without the inbox being told, and the claim that
-    /// would show it may be forgotten by now. Look first whether the effect is there.
+    /// **The effect may happen twice.** An earlier run may have committed its effect without a settlement in the inbox, and the
+    /// claim that would show it may be forgotten by now. First check whether the effect has happened.
     ///
     /// # Errors
     /// As [`retry`](Self::retry).
@@ -56,26 +58,27 @@ impl Inbox {
         self.engine.retry(which, Age::Forgotten).await
     }
 
-    /// Makes entries that wait dead letters, with this reason in the place of their last error: one line, at most
-    /// 512 bytes of it. Says how many it were.
+    /// Makes queued entries dead letters, with this reason as their last error: one line, at most 512 bytes. Returns the number
+    /// of entries.
     ///
     /// # Errors
-    /// Entries of which it is not said may be dead as well: to ask again is safe.
+    /// After an error, some entries may be dead letters as well: it is safe to call again.
     pub async fn bury(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
         self.engine.bury(which, one_line(reason)).await
     }
 
-    /// Deletes dead letters and entries that are done, with their ids: where the sender delivers such an event again, it is handled
-    /// again. Leaves those that wait or run alone. Says how many it were.
+    /// Deletes dead letters and entries that are done, with their ids: if the sender delivers such an event again, it is handled
+    /// again. Entries that are queued or running are not changed. Returns the number of entries.
     ///
     /// # Errors
-    /// Entries of which it is not said may be gone as well: to ask again is safe.
+    /// After an error, some entries may be deleted as well: it is safe to call again.
     pub async fn purge(&self, which: Selection) -> Result<u64, StoreError> {
         self.engine.purge(which).await
     }
 
-    /// The inbox in numbers. On SQLite it is cheap enough to be asked every second: nothing is counted for it. On PostgreSQL what waits and what
-    /// is dead is counted in an index, which takes the longer the more there is, and is an error after 4 s: ask every 10 s or more seldom.
+    /// Returns the numbers of the inbox. On SQLite the call is cheap enough for every second: it reads stored counts. On
+    /// PostgreSQL it counts entries that are queued, running or dead in an index. This takes longer the more entries there are,
+    /// and fails after 4 s: call it every 10 s or less often.
     ///
     /// # Errors
     /// The inbox could not be read.
@@ -84,7 +87,7 @@ impl Inbox {
     }
 }
 
-/// An entry with all that is written down of its delivery.
+/// An entry with all stored data of its delivery.
 ///
 /// Its `Debug` shows nothing of the body.
 #[derive(Clone)]
@@ -94,51 +97,51 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// As a list shows it.
+    /// Returns the entry as a list shows it.
     #[must_use]
     pub fn listed(&self) -> &Listed {
         &self.listed
     }
 
-    /// The raw bytes that were signed. `None` where the entry is done, and they are deleted.
+    /// Returns the raw bytes that were signed. `None` if the entry is done, as its body is deleted.
     #[must_use]
     pub fn body(&self) -> Option<&Bytes> {
-        // No authentic body is empty: it holds an id at least.
+        // No authentic body is empty: it contains at least an id.
         Some(&self.entry.body).filter(|body| !body.is_empty())
     }
 
-    /// The timestamp that was signed.
+    /// Returns the timestamp that was signed.
     #[must_use]
     pub fn timestamp(&self) -> &str {
         &self.entry.timestamp
     }
 
-    /// What the receiver's wall clock said when the delivery came.
+    /// Returns the time of the receiver's wall clock when the delivery arrived.
     #[must_use]
     pub fn received_at(&self) -> UnixSeconds {
         self.entry.received_at
     }
 
-    /// The name of the key that proved it.
+    /// Returns the name of the key that verified it.
     #[must_use]
     pub fn key_name(&self) -> &str {
         &self.entry.key_name
     }
 
-    /// The subscription whose keys proved it, where there is more than one.
+    /// Returns the subscription whose keys verified it, if there is more than one subscription.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
         self.entry.subscription.as_deref()
     }
 
-    /// The workspace that its keys are pinned to.
+    /// Returns the workspace that the subscription's keys are pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
         self.entry.workspace.as_deref()
     }
 
-    /// The delivery as it was accepted. `None` where its body is deleted, or what is stored is no delivery: then somebody else has
-    /// written there.
+    /// Returns the delivery as it was accepted. `None` if its body is deleted, or if the stored data is not a valid delivery
+    /// because another program has changed it.
     #[must_use]
     pub fn delivery(&self) -> Option<Delivery> {
         self.body()?;

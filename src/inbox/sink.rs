@@ -1,4 +1,4 @@
-//! The one operation on the hot path: store a delivery so that it outlives everything but its disk.
+//! The one operation on the hot path: store a delivery durably.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,36 +7,38 @@ use std::time::Duration;
 use crate::dedupe::{ScopesInUse, StoreFuture};
 use crate::delivery::Delivery;
 
-/// Where verified deliveries are put before they are answered.
+/// Stores verified deliveries before they are answered.
 ///
-/// 1. **The answer comes when the delivery is durable**, and not before: the sender hears 2xx on it, and never sends again. That holds
-///    for a duplicate as well: what it doubles is durable by then.
-/// 2. **Each call is one indivisible step.** Of any number of copies at a time, one is [`New`](Accepted::New).
+/// 1. **The sink answers when the delivery is durable**, and not before: the sender then gets 2xx and never sends the event
+///    again. This holds for a duplicate as well: the delivery that was stored first is durable by then.
+/// 2. **Each call is one atomic step.** Of any number of simultaneous copies, exactly one is [`New`](Accepted::New).
 /// 3. **An id is remembered for `retain`** at least, counted from its acceptance, and for as long as its delivery is not handled.
-/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the retry finds out. A future that is
-///    dropped, as happens after 30 s, says no more than an error does.
+/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
+///    future that is dropped, as happens after 30 s, also means unknown.
 ///
-/// [`Acceptor`](crate::Acceptor) asks it, and has an example. An [inbox](crate::inbox) is one, and a queue that you run already can be one:
-/// `examples/jetstream` shows it. Where many workers of one process accept, an `Arc` of a sink is a sink.
+/// [`Acceptor`](crate::Acceptor) calls the sink, and has an example. An [inbox](crate::inbox) is a sink, and a queue that you run
+/// already can be a sink: `examples/jetstream` shows this. An `Arc` of a sink is a sink, so that several acceptors of one process
+/// can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
-    /// Stores the delivery, unless its [`key`](Delivery::key) is known.
+    /// Stores the delivery, unless its [`key`](Delivery::key) is already known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;
 
-    /// The acceptors that store here, so that one whose secret differs is refused when it is built: see [`ScopesInUse`]. `None`, the
-    /// default: nothing is compared, and the acceptors of this sink each need a [scope](crate::ReceiverBuilder::scope) of their own.
+    /// Returns the scopes of the acceptors that store here, so that an acceptor with a different secret is refused when it is
+    /// built: see [`ScopesInUse`]. `None`, the default: nothing is compared, and each acceptor of this sink needs its own
+    /// [scope](crate::ReceiverBuilder::scope).
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         None
     }
 }
 
-/// What became of a delivery that was to be stored.
+/// The result of storing a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is stored, and durable.
+    /// The delivery is stored, and durable.
     New,
-    /// Its event is known: stored before, handled or not.
+    /// The event is known: it was stored before, and may be handled or not.
     Duplicate {
-        /// Whether the body is the one that was stored. True where the sink can't tell.
+        /// Whether the body equals the stored one. True where the sink cannot compare them.
         same_body: bool,
     },
 }

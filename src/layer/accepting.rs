@@ -1,6 +1,6 @@
-//! The walk of a delivery that is stored in place of being handled: its run asks a sink instead of a store and a handler.
+//! The steps of a delivery that is stored and not handled: its run calls a sink in place of a store and a handler.
 //!
-//! No copy waits for another one here. Each asks the sink, whose answer is one indivisible step.
+//! Here no copy waits for another copy. Each copy calls the sink, whose answer is one indivisible step.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,7 +29,7 @@ use crate::inbox::{Accepted, Sink};
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::receiver::Receiver;
 
-/// The answer to a delivery, for a tower service.
+/// Returns the answer to a delivery, for a tower service.
 pub(crate) fn accept_as_service<B>(
     receiver: &Receiver,
     sink: &Arc<dyn Sink>,
@@ -45,7 +45,7 @@ where
     ResponseFuture(Box::pin(trace.within(async { Ok(answer.await) })))
 }
 
-/// The same with its body in one piece, and for a body that need not be `Send`.
+/// Does the same, with the answer's body in one piece, and for a request body that need not be `Send`.
 pub(crate) fn accept<B: Body>(
     receiver: &Receiver,
     sink: &Arc<dyn Sink>,
@@ -58,7 +58,7 @@ pub(crate) fn accept<B: Body>(
 }
 
 impl Delivering {
-    /// Not an `async fn`, for the reason that `answer` is none.
+    /// Not an `async fn`, for the same reason as `answer`.
     fn accept<B, R>(
         self,
         sink: Arc<dyn Sink>,
@@ -84,7 +84,7 @@ impl Delivering {
             let run = run(receiver, delivery.clone(), sink, Arc::clone(&meeting));
             let ended = Attached::to(meeting, run).until(budget_ends).await;
             if ended.outcome == Outcome::RunsOn {
-                // It is the sink that has used the budget up. What it says later does not say that it is well.
+                // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
                 self.receiver().shared.gate.vitals.store_failed();
             }
             match self.conclude::<R, Infallible>(ended, delivery) {
@@ -95,7 +95,7 @@ impl Delivering {
     }
 }
 
-/// One acceptance: under a permit, so that a drain waits for it, and told at its end like any run.
+/// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.
 async fn run<R>(
     receiver: Receiver,
     delivery: Delivery,
@@ -106,7 +106,7 @@ async fn run<R>(
         Ok(permit) => permit,
         Err(refusal) => return meeting.end(Ended::refused(refusal)),
     };
-    // From here on it goes on without its request: what the sink has begun is not to be cut off half way.
+    // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
     meeting.enter(Phase::Handling);
     let started = Instant::now();
     let asked = ask(&receiver, &delivery, &*sink).await;
@@ -130,18 +130,18 @@ async fn run<R>(
     trace::ended(&settled);
     metrics::settled(&receiver, &settled);
     receiver.shared.layer.hooks.settled(&settled);
-    // A refusal that is answered is reported with the answer.
+    // A refusal that is sent as an answer is reported together with that answer.
     let unheard = late && matches!(outcome, Outcome::Refused(_));
     if unheard || matches!(outcome, Outcome::Failed(_)) {
         let (delivery, reason) = (&settled.delivery, settled.reason);
         receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
     }
-    // The permit goes last: a drain that sees no run must find all of them told.
+    // The permit is dropped last: when a drain sees no run, every run must have been reported.
     drop(permit);
 }
 
-/// Asks the sink, for as long as a run may take and no longer than a store's call that nobody waits for. `None` where the receiver was drained,
-/// and the time for it was up.
+/// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained
+/// and the drain's time is over.
 async fn ask(
     receiver: &Receiver,
     delivery: &Delivery,
@@ -152,7 +152,7 @@ async fn ask(
     let call = pin!(Some(CatchUnwind::new(async {
         sink.accept(delivery, retain).await
     })));
-    // Not bound to the task's budget of polls: a sink that uses it up each time would silence the alarm.
+    // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
     let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
     let aborted = pin!(receiver.shared.gate.bell.aborted());
     match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
@@ -171,7 +171,7 @@ fn gave_up_after(limit: Duration) -> StoreError {
     StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
 }
 
-/// What the answer means, noted for the receiver's health.
+/// Turns the sink's answer into the end of the run, and notes it for the receiver's health.
 fn judged<R>(
     asked: Option<Result<Accepted, StoreError>>,
     receiver: &Receiver,

@@ -1,13 +1,13 @@
-//! An event that the handler itself found to be done.
+//! The answer for an event that the handler itself found to be done.
 
 use http::{Response, StatusCode};
 
 use super::response::mark_as_replayed;
 
-/// A handler's answer: it has found by itself that the event is done, in its own database transaction for instance.
+/// A handler's answer: the handler found by itself that the event is done, for example in its own database transaction.
 ///
-/// The sender is answered what every copy of a done event is: 200, empty, `Idempotent-Replayed: true`. The claim, where there is
-/// one, is committed, so that the next copy does not reach the handler, and the operator is told
+/// The sender gets the answer of every copy of a done event: 200, empty, `Idempotent-Replayed: true`. The claim, if there is
+/// one, is committed, so that the next copy does not reach the handler. The operator gets
 /// [`Outcome::Replayed`](crate::Outcome::Replayed) in place of `Handled`.
 ///
 /// An axum handler returns it; a tower service [marks](Self::mark) its response with it.
@@ -53,7 +53,7 @@ use super::response::mark_as_replayed;
 /// ```
 ///
 /// # Security
-/// Answer so only where the effects are **durable**. The sender takes it for an end, and does not come again.
+/// Give this answer only where the effects are **durable**. For the sender the event is then done, and it sends no retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it must be returned as the handler's answer"]
 pub struct AlreadyHandled {
@@ -61,26 +61,26 @@ pub struct AlreadyHandled {
 }
 
 impl AlreadyHandled {
-    /// The event is done, and as far as known it was this body.
+    /// The event is done and, as far as is known, with this body.
     #[allow(clippy::new_without_default)] // an answer is given on purpose, and never by default
     pub fn new() -> Self {
         Self { same_body: true }
     }
 
-    /// The event is done, but it was another body under the same id: a fault of the sender. It is a duplicate all the same, and the
-    /// operator is told.
+    /// The event is done, but with another body under the same id: a fault of the sender. It is still a duplicate, and it is
+    /// reported to the operator.
     pub fn with_other_body() -> Self {
         Self { same_body: false }
     }
 
-    /// Whether the body is the one that was handled, as far as known.
+    /// Returns whether the body is the one that was handled, as far as is known.
     #[must_use]
     pub fn same_body(&self) -> bool {
         self.same_body
     }
 
-    /// Marks a response, whose status becomes 200. Under the layer its body and other headers go unused, since the answer is the
-    /// receiver's own. Where somebody behind the handler gives it another status than 2xx, the mark does not count.
+    /// Marks a response, whose status becomes 200. Under the layer its body and other headers are not used, because the
+    /// receiver makes the answer. If later code changes the status to one outside 2xx, the mark is ignored.
     pub fn mark<B>(self, mut response: Response<B>) -> Response<B> {
         *response.status_mut() = StatusCode::OK;
         mark_as_replayed(response.headers_mut());

@@ -1,4 +1,4 @@
-//! Bodies: handed on as the bytes that were signed, and sent back.
+//! Bodies: the signed bytes that go to the inner service, and the answers that come back.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 
-/// The body of a verified delivery: the exact bytes that were signed, in one frame.
+/// The body of a verified delivery: exactly the bytes that were signed, in one frame.
 #[derive(Clone, Default)]
 pub struct VerifiedBody(Option<Bytes>);
 
@@ -47,12 +47,14 @@ impl fmt::Debug for VerifiedBody {
 
 pin_project_lite::pin_project! {
     /// The body of an answer: the inner service's own, or a short one of the receiver's.
+    /// The body of an answer: the inner service's own, or a short one of the receiver's.
     ///
-    /// Its data are [`Bytes`], which axum and others ask for. The inner service's are handed on as they are where they are `Bytes`
-    /// too; data of any other kind become one piece, frame by frame, as their
-    /// [`copy_to_bytes`](bytes::Buf::copy_to_bytes) does it. Trailers, the hint of the size and the end pass through.
+    /// Its data are [`Bytes`], which axum and others ask for. If the inner service's data are `Bytes` too, they are passed on
+    /// unchanged. Data of any other kind become one piece, frame by frame, by their
+    /// [`copy_to_bytes`](bytes::Buf::copy_to_bytes). Trailers, the size hint and the end of the stream pass through.
     ///
-    /// The default is an empty one, whatever the inner service's is: layers outside that answer by themselves, as time-outs do, make it.
+    /// The default is an empty body, for every inner service. Outer layers that answer by themselves, such as time-outs, use
+    /// it.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -101,7 +103,7 @@ impl<R> Default for ResponseBody<R> {
 }
 
 impl ResponseBody<Bytes> {
-    /// The whole of it, where the inner one is in one piece.
+    /// Returns the whole body, if the inner one is in one piece.
     pub(super) fn into_bytes(self) -> Bytes {
         match self.body {
             Either::Inner { body } => body,
@@ -119,7 +121,7 @@ impl<R: Body> Body for ResponseBody<R> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         match self.project().body.project() {
-            // All of `Bytes` is those bytes themselves: nothing is copied.
+            // For `Bytes` this takes the bytes themselves: nothing is copied.
             EitherProjected::Inner { body } => body
                 .poll_frame(context)
                 .map_ok(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining()))),

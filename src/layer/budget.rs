@@ -1,5 +1,5 @@
-//! How many bytes all bodies under way may hold. Until a body is whole, nobody knows whether it is authentic: a sender without the secret
-//! must not decide how much memory the receiver takes.
+//! The limit on the bytes that all bodies under way hold together. Until a body is complete, it is unknown whether it is
+//! authentic: a sender without the secret must not decide how much memory the receiver takes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,15 +10,15 @@ use crate::error::{BuildError, BuildErrorKind};
 use crate::sync::{Mutex, MutexGuard};
 use crate::verify::Gathered;
 
-/// Bodies that hold no more than this may use the whole budget, larger ones three quarters of it.
+/// Bodies up to this size may use the whole budget, larger ones three quarters of it.
 const SMALL: usize = 64 << 10;
 
-/// The bytes that bodies under way hold, and the most that they may.
+/// The bytes that bodies under way hold, and the limit for them.
 ///
-/// A body takes part once it is held across a wait. One that arrives in one piece, as the usual delivery does, never comes here. What is
-/// counted is the memory of the buffers, not the length of the bodies, and never a length that was announced.
+/// A body is counted once it is held across a wait. A body that arrives in one piece, as most deliveries do, is never counted.
+/// The budget counts the memory of the buffers, not the length of the bodies, and never an announced length.
 ///
-/// Where there is no room for a buffer to grow, the largest buffer under way is freed, and its reader is woken.
+/// If there is no room for a buffer to grow, the largest buffer under way is freed, and its reader is woken.
 pub(crate) struct BodyBudget {
     limit: usize,
     bodies: Mutex<Bodies>,
@@ -28,12 +28,12 @@ pub(crate) struct BodyBudget {
 struct Bodies {
     held: usize,
     held_by_large: usize,
-    /// In the order of their sizes; the younger one of equals is the last.
+    /// In the order of their sizes. Of two equal ones, the younger one is the last.
     under_way: BTreeMap<Held, Gathered>,
     next: u64,
 }
 
-/// One body under way: how much its buffer holds, and its number.
+/// One body under way: the number of bytes in its buffer, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
     bytes: usize,
@@ -52,7 +52,7 @@ impl BodyBudget {
         }
     }
 
-    /// Whether there is room for one body of the largest size.
+    /// Checks that there is room for one body of the largest size.
     pub(super) fn check(&self, max_body: usize) -> Result<(), BuildError> {
         let needed = if max_body > SMALL {
             max_body.saturating_add(max_body / 3)
@@ -67,13 +67,13 @@ impl BodyBudget {
         Ok(())
     }
 
-    /// The bytes that are held, and the most that may be.
+    /// Returns the bytes that are held, and their limit.
     #[cfg(any(feature = "metrics", test))]
     pub(in crate::layer) fn held(&self) -> (usize, usize) {
         (self.lock().held, self.limit)
     }
 
-    /// The share of a body that holds nothing yet.
+    /// Returns the share of a body that holds no bytes yet.
     pub(super) fn share(&self) -> Share<'_> {
         Share {
             budget: self,
@@ -97,7 +97,7 @@ impl Bodies {
         self.under_way.insert(body, buffer);
     }
 
-    /// `None` where it was freed.
+    /// Removes a body; `None` if it was already freed.
     fn remove(&mut self, body: Held) -> Option<Gathered> {
         let buffer = self.under_way.remove(&body)?;
         self.held -= body.bytes;
@@ -115,14 +115,14 @@ fn large(body: Held) -> usize {
     if body.bytes > SMALL { body.bytes } else { 0 }
 }
 
-/// What one body takes of the budget. Gives it back when it is dropped.
+/// The share of one body in the budget. It is given back when it is dropped.
 pub(super) struct Share<'b> {
     budget: &'b BodyBudget,
     body: Option<(Held, Gathered)>,
 }
 
 impl Share<'_> {
-    /// The buffer, once it may hold this many bytes. Frees the largest buffers under way where there is no room for them.
+    /// Returns the buffer once it may hold this many bytes. If there is no room, frees the largest buffers under way.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<&Gathered, Spent> {
         let (held, buffer) = self
             .body
@@ -140,7 +140,7 @@ impl Share<'_> {
         }
         held.bytes = bytes;
         bodies.add(*held, buffer.clone());
-        // All that is counted here is large, and so the largest of all is one of them.
+        // If `held_by_large` is over its limit, some large body exists, so the largest body of all is a large one.
         while bodies.held > self.budget.limit || bodies.held_by_large > self.budget.for_large() {
             match bodies.remove_largest() {
                 Some(largest) => freed.push(largest),
@@ -149,12 +149,12 @@ impl Share<'_> {
         }
         let stays = bodies.under_way.contains_key(held);
         drop(bodies);
-        // Outside of the lock: a waker is code of the runtime.
+        // Done outside the lock: a waker is code of the runtime.
         freed.iter().for_each(Gathered::free);
         if stays { Ok(buffer) } else { Err(Spent) }
     }
 
-    /// Ready once the buffer was freed to make room for others.
+    /// Ready when the buffer was freed to make room for others.
     pub(super) fn poll_spent(&self, context: &Context<'_>) -> Poll<Spent> {
         match &self.body {
             Some((_, buffer)) => buffer.poll_freed(context).map(|()| Spent),
@@ -162,7 +162,7 @@ impl Share<'_> {
         }
     }
 
-    /// The body is whole: what it holds is given back, and can be freed no more.
+    /// The body is complete: its share is given back, and its buffer can no longer be freed.
     pub(super) fn finish(mut self) -> Result<(), Spent> {
         match self.body.take() {
             None => Ok(()),
@@ -206,8 +206,8 @@ mod races {
 
     use super::*;
 
-    /// Whatever the order, the sum stays within the limit, a body that was told to end has no bytes, and one that was not has all of
-    /// them; and all is given back.
+    /// In every order: the sum stays within the limit. A body that was ended has no bytes, and any other body has all its
+    /// bytes. All shares are given back.
     #[test]
     fn a_body_has_all_its_bytes_or_none_and_the_budget_is_kept() {
         crate::dedupe::races::explore(|| {
@@ -285,7 +285,8 @@ mod tests {
         assert_eq!(budget.held(), (0, 10));
     }
 
-    /// Against a second, slow bookkeeping: who is ended is always the largest that counts for what is exhausted.
+    /// Compares the budget with a second, slow bookkeeping. The body that is ended is always the largest of those that count
+    /// for the exhausted limit.
     #[test]
     fn the_budget_does_what_a_slow_and_obvious_one_does() {
         const LIMIT: usize = 4 * SMALL;
@@ -299,7 +300,7 @@ mod tests {
         };
         for _ in 0..300 {
             let budget = BodyBudget::new(LIMIT);
-            // A body's share, what it holds, and in which order it came: `None` once it was ended.
+            // For each body: its share, its bytes, and its number in order of arrival; `None` once it was ended.
             let mut bodies: Vec<(Share<'_>, Option<(usize, usize)>)> = Vec::new();
             let mut came = 0;
             for _ in 0..100 {
@@ -316,7 +317,7 @@ mod tests {
                 } else {
                     let more = 1 + below(2 * SMALL);
                     let Some((held, number)) = bodies[at].1 else {
-                        // Nothing larger is given to what was ended.
+                        // A body that was ended gets no larger buffer.
                         assert!(bodies[at].0.hold(usize::MAX).is_err());
                         continue;
                     };

@@ -1,4 +1,4 @@
-//! Panics, kept where they happen.
+//! Catches panics of futures.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 pub(super) use crate::caught::{Panicked, caught};
 
 pin_project_lite::pin_project! {
-    /// Polls a future and keeps its panic in.
+    /// Polls a future and catches its panic.
     pub(crate) struct CatchUnwind<F> {
         #[pin]
         future: F,

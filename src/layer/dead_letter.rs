@@ -1,12 +1,12 @@
-//! A delivery that can never succeed.
+//! The answer for a delivery that can never succeed.
 
 use http::Response;
 
-/// A handler's answer: this delivery can never succeed, so retries are in vain.
+/// A handler's answer: this delivery can never succeed, so retries do not help.
 ///
-/// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw delivery.
-/// Once it has succeeded the sender is answered 200 and the event is done; where it fails, or none is set, 500 and the event
-/// can be retried.
+/// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw
+/// delivery. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
+/// 500 and the event can be retried.
 ///
 /// An axum handler returns it; a tower service [marks](Self::mark) its response with it.
 ///
@@ -23,14 +23,14 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// Says why, for the operator. The sender is not told.
+    /// Makes a dead letter with a reason for the operator. The sender does not get the reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
         }
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

@@ -1,4 +1,4 @@
-//! Shutting down without losing a run.
+//! Shuts down without losing a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::receiver::Receiver;
 
-/// How long aborted runs get to release their claims.
+/// The time that aborted runs get to release their claims.
 pub(crate) const TO_RELEASE: Duration = Duration::from_secs(1);
 
-/// How a drain ended.
+/// The result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     aborted: usize,
@@ -23,8 +23,9 @@ impl Drained {
         Self { aborted }
     }
 
-    /// Runs that were under way when the time was up, and were told to end and release. Zero where all ended by
-    /// themselves. What a store did not release in another second, its lease does.
+    /// Returns the number of runs that were still under way at the end of the limit and were aborted. Zero if all runs ended by
+    /// themselves. An aborted run has one more second to release its claim; a claim that is not released by then ends with its
+    /// lease.
     #[must_use]
     pub fn aborted(&self) -> usize {
         self.aborted
@@ -32,11 +33,11 @@ impl Drained {
 }
 
 impl Receiver {
-    /// Refuses new deliveries with 503 and waits for the runs under way; those that are still running after `limit` are
-    /// aborted and their claims released, so that a retry finds them free at once. `Duration::MAX` waits for as long as it takes.
+    /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on after `limit` are aborted and
+    /// their claims released, so that a retry can claim the events at once. `Duration::MAX` waits without a limit.
     ///
-    /// Call it at shutdown, once the server takes no more connections: `axum::serve` returns when its connections have
-    /// ended, while runs that outlived their requests still go on. There is no way back: a drained receiver stays shut.
+    /// Call it at shutdown, when the server takes no more connections: `axum::serve` returns when its connections have ended,
+    /// but runs that outlived their requests still go on. It cannot be undone: a drained receiver stays shut.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -60,7 +61,7 @@ impl Receiver {
         }
         let aborted = self.runs();
         self.shared.gate.bell.abort();
-        // A store that hangs must not hang the shutdown; the lease covers what it did not release.
+        // A store that hangs must not block the shutdown. The lease ends claims that the store did not release.
         let _ = timeout(TO_RELEASE, self.idle()).await;
         Drained { aborted }
     }
@@ -68,7 +69,7 @@ impl Receiver {
     async fn idle(&self) {
         loop {
             let mut rung = std::pin::pin!(self.shared.gate.bell.idle.notified());
-            // Listening begins before the count is read, so that the last run's end can't slip in between.
+            // Listening begins before the count is read, so that the end of the last run cannot be missed between the two.
             rung.as_mut().enable();
             if self.runs() == 0 {
                 return;
@@ -78,7 +79,7 @@ impl Receiver {
     }
 }
 
-/// Wakes who waits for the end of runs, and runs that are told to end.
+/// Wakes tasks that wait for the end of all runs, and runs that must abort.
 #[derive(Default)]
 pub(crate) struct Bell {
     idle: Notify,
@@ -87,7 +88,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// The last run has ended.
+    /// Called when the last run has ended.
     pub(crate) fn ring_idle(&self) {
         self.idle.notify_waiters();
     }
@@ -97,7 +98,7 @@ impl Bell {
         self.abort.notify_waiters();
     }
 
-    /// Ends once runs are to be aborted.
+    /// Ready when runs must abort.
     pub(super) async fn aborted(&self) {
         let mut rung = std::pin::pin!(self.abort.notified());
         rung.as_mut().enable();

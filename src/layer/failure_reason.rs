@@ -1,4 +1,4 @@
-//! Why a handler failed, told to the operator alone.
+//! The reason of a failed handler, for the operator only.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use super::hooks::Reason;
 use super::unhandled::Unhandled;
 use crate::error::EventError;
 
-/// Why a handler failed: carried by its response to the hooks, the log and [`Answer`](crate::Answer), and never to the sender.
+/// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::Answer), and never to
+/// the sender.
 ///
-/// The layer takes it out of the response's extensions. An axum handler's argument that the delivery does not fit brings
-/// one along by itself.
+/// The layer takes it out of the response's extensions. If the delivery does not fit an argument of an axum handler, that
+/// rejection brings a reason by itself.
 ///
 /// ```
 /// use hookgate::FailureReason;
@@ -27,7 +28,7 @@ use crate::error::EventError;
 pub struct FailureReason(Reason);
 
 impl FailureReason {
-    /// From an error, or from a text.
+    /// Makes a reason from an error, or from a text.
     pub fn new(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(Arc::from(reason.into()))
     }
@@ -38,12 +39,12 @@ impl FailureReason {
         response
     }
 
-    /// Whether the delivery did not fit what the handler asked for.
+    /// Returns whether the delivery did not fit the type that the handler asked for.
     pub(super) fn is_misfit(&self) -> bool {
         self.0.is::<EventError>()
     }
 
-    /// Whether nothing here handles such an event.
+    /// Returns whether there was no handler for such an event.
     pub(super) fn is_unhandled(&self) -> bool {
         self.0.is::<Unhandled>()
     }

@@ -1,4 +1,4 @@
-//! The walk as one call, for servers that know no tower services.
+//! All steps of a delivery in one call, for servers without tower services.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,29 +18,30 @@ use crate::delivery::Delivery;
 use crate::receiver::Receiver;
 
 impl Receiver {
-    /// Takes a delivery from its request to its answer, and calls `handler` if it is authentic, fresh and not handled yet.
+    /// Takes a delivery from its request to its answer. Calls `handler` if the delivery is authentic, fresh and not handled
+    /// yet.
     ///
-    /// It is what the layer does, with all that the layer promises, for a server without tower services: turn its request into an
-    /// [`http::Request`], and what comes back into its answer. The handler is a function of one argument, an
-    /// [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more: see
-    /// [`FromDelivery`] and [`IntoAnswer`].
+    /// It does the same as the layer, with the same guarantees, for a server without tower services. Turn the server's request
+    /// into an [`http::Request`], and the returned response into the server's answer. The handler is a function of one
+    /// argument, an [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more:
+    /// see [`FromDelivery`] and [`IntoAnswer`].
     ///
-    /// Pass all headers as they came, doubled ones too, and the body as it arrives, undecoded: the head is refused before a
-    /// byte of the body is read, and the limit and the deadline are for the body as it is read. It need not be [`Send`], and the
-    /// future is `Send` if it is. A body that is there as a whole will do too.
+    /// Pass all headers unchanged, doubled ones too, and the body as it arrives, not decoded. The head is refused before a byte
+    /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
+    /// future is `Send` if the body is. A body that is already complete also works.
     ///
-    /// Dropping the future, as a server does whose client hangs up, leaves a begun run going: it moves to a task of its own on
-    /// the tokio runtime that polled it. Where a server stops such runtimes, as actix-web does with its workers,
+    /// If the server drops the future, for example because its client hangs up, a run that has begun goes on: it moves to its
+    /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
     /// The answer's extensions hold an [`Answer`](crate::Answer).
     ///
     /// # Panics
-    /// Without a tokio runtime that has its timers enabled, as tokio's timers do.
+    /// Panics without a tokio runtime that has its timers enabled, as tokio's timers do.
     ///
     /// # Security
-    /// The method and the headers must be those of the request, and the body its raw bytes. What was decoded, re-encoded or
-    /// picked out does not verify, and a header that was doubled and is passed on once hides a forgery.
+    /// The method and the headers must be those of the request, and the body its raw bytes. A body that was decoded, re-encoded
+    /// or cut does not verify. A doubled header that is passed on only once hides a forgery.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -123,7 +124,7 @@ where
     }
 
     fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
-        // Both are there: the walk puts the delivery in, and calls once.
+        // Both are present: the layer code puts the delivery in and calls once.
         let (Some(delivery), Some(handler)) =
             (request.extensions().get::<Delivery>(), self.handler.take())
         else {
@@ -140,7 +141,7 @@ where
     }
 }
 
-/// The same for every request, as an inbox's workers take it.
+/// A handler as the inner service of every request, for the workers of an inbox.
 #[cfg(feature = "inbox")]
 pub(crate) struct Each<H, D> {
     handler: H,

@@ -1,4 +1,4 @@
-//! Handlers outside axum: what they may ask for, and what they may answer.
+//! Handlers outside axum: the arguments that they may take, and the answers that they may give.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -12,8 +12,8 @@ use crate::delivery::Delivery;
 use crate::error::EventError;
 use crate::event::Event;
 
-/// What a handler of [`Receiver::handle`](crate::Receiver::handle) may take: a [`Delivery`], an [`Event<R>`](Event), or a type of
-/// your own.
+/// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
+/// type of your own.
 ///
 /// ```
 /// use hookgate::layer::FromDelivery;
@@ -36,10 +36,10 @@ use crate::event::Event;
 /// # Ok::<(), EventError>(())
 /// ```
 pub trait FromDelivery: Sized {
-    /// Makes one of a delivery that is authentic, fresh and claimed.
+    /// Makes the argument from a delivery that is authentic, fresh and claimed.
     ///
     /// # Errors
-    /// The delivery does not fit: it is answered 422 and released, and the reason goes to the operator.
+    /// The delivery does not fit: it is answered 422 and released, and the operator gets the reason.
     fn from_delivery(delivery: &Delivery) -> Result<Self, EventError>;
 }
 
@@ -55,10 +55,10 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
     }
 }
 
-/// What a handler of [`Receiver::handle`](crate::Receiver::handle) may answer. 2xx commits; anything else releases, and the sender
-/// tries again.
+/// The answer of a handler of [`Receiver::handle`](crate::Receiver::handle). 2xx commits the claim; any other status releases
+/// it, and the sender tries again.
 ///
-/// | answer | status | told to the operator |
+/// | answer | status | reported to the operator |
 /// |---|---|---|
 /// | `()` | 200 | |
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
@@ -67,7 +67,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | [`Unhandled`] | 204 | type and data model |
 /// | [`AlreadyHandled`] | 200, empty, `Idempotent-Replayed: true` | that it is a replay |
 /// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |
-/// | `Result` of two of them | of the one that it is | |
+/// | `Result` of two of them | that of the answer it holds | |
 ///
 /// ```
 /// use hookgate::layer::IntoAnswer;
@@ -88,7 +88,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// assert_eq!(DeadLetter::new("no such customer").into_answer().status(), 500); // until its hook is asked
 /// ```
 pub trait IntoAnswer {
-    /// The response that the run is judged by.
+    /// Returns the response. Its status decides whether the run has succeeded.
     fn into_answer(self) -> Response<Bytes>;
 }
 
@@ -113,7 +113,7 @@ impl IntoAnswer for (StatusCode, Bytes) {
     }
 }
 
-/// 200: done, and nothing to say. As axum has it.
+/// Answers 200: done, with an empty body. The same as in axum.
 impl IntoAnswer for () {
     fn into_answer(self) -> Response<Bytes> {
         StatusCode::OK.into_answer()

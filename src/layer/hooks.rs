@@ -1,7 +1,7 @@
-//! What the operator is told: once a delivery, once a run, and for each failure.
+//! The hooks for the operator: one call for each delivery, for each run, and for each failure.
 //!
-//! The sender learns a status and a flat message; everything that explains it comes here, to `tracing` and into the
-//! response's extensions. A hook runs on the thread that answers, so it must not block; a panic in it is swallowed.
+//! The sender gets a status and a short message. All details go to the hooks, to `tracing` and into the response's extensions.
+//! A hook runs on the thread that answers, so it must not block. A panic in a hook is caught and ignored.
 
 use std::error::Error;
 use std::fmt;
@@ -20,86 +20,88 @@ use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::Receiver;
 use crate::verify::Verified;
 
-/// What a dead-letter hook may fail with.
+/// The error of a dead-letter hook.
 pub type HookError = Box<dyn Error + Send + Sync>;
 
-/// Why something was refused or failed: an error with its chain of sources.
+/// The reason of a refusal or failure: an error with its chain of sources.
 pub type Reason = Arc<dyn Error + Send + Sync>;
 type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
     + Send
     + Sync;
 
-/// How a delivery was answered. Also found in the extensions of the response.
+/// The answer to one delivery. It is also in the extensions of the response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
-    /// What became of the delivery.
+    /// The outcome of the delivery.
     pub outcome: Outcome,
     /// The status that was answered.
     pub status: u16,
     /// The delivery, where it was recognised: id, type, key and scope.
     pub delivery: Option<Delivery>,
-    /// Why, where it was refused, failed or found nobody to handle it. Its chain of sources says exactly what was wrong.
+    /// The reason, if the delivery was refused, failed or had no handler. Its chain of sources gives the exact cause.
     pub reason: Option<Reason>,
     /// Time from the layer's `call` to the answer.
     pub elapsed: Duration,
 }
 
-/// How a run ended.
+/// The end of one run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// What became of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`).
-    /// Of an acceptance: accepted, replayed, refused by the sink, or cut off by a drain.
+    /// The outcome of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`). For
+    /// an acceptance: accepted, replayed, refused by the sink, or aborted by a drain.
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,
-    /// Why, where it failed or found nobody to handle it.
+    /// The reason, if the run failed or the event had no handler.
     pub reason: Option<Reason>,
-    /// Time from the claim to the end of the handler; of an acceptance, the sink's.
+    /// Time from the claim to the end of the handler. For an acceptance, the time of the sink.
     pub elapsed: Duration,
-    /// Whether the request had been answered, or its sender had hung up, before the end: that of the handler, or that of a commit or
-    /// release that was slow.
+    /// Whether the request had been answered, or its sender had hung up, before the run ended. The run ends with the handler,
+    /// or with a commit or release that is slow.
     pub late: bool,
 }
 
-/// An authentic delivery that came to nothing this time.
+/// An authentic delivery that was not handled this time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failed {
     /// The raw delivery.
     pub verified: Verified,
-    /// The same with its id and type, where it has usable ones.
+    /// The same delivery with its id and type, if they are usable.
     pub delivery: Option<Delivery>,
-    /// What became of it.
+    /// The outcome of the delivery.
     pub outcome: Outcome,
-    /// Why.
+    /// The reason.
     pub reason: Option<Reason>,
-    /// Which attempt it probably was, by the event's `createdAt` and the retry schedule. `None` where the body does not say.
+    /// The probable number of the attempt, from the event's `createdAt` and the retry schedule. `None` if the body has no such
+    /// time.
     pub attempt: Option<Attempt>,
 }
 
-/// A delivery that can never succeed, for the dead-letter hook to keep.
+/// A delivery that can never succeed, for the dead-letter hook to store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeadLettered {
     /// The raw delivery.
     pub delivery: Delivery,
-    /// What the handler said.
+    /// The reason that the handler gave.
     pub reason: String,
 }
 
 impl Answer {
-    /// In which way the delivery was not authentic, where that was the reason.
+    /// Returns the reason why the delivery was not authentic; `None` for other outcomes.
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
         let refusal = self.reason.as_ref()?.downcast_ref::<Refusal>()?;
         refusal.verify_error()
     }
 
-    /// Whether the delivery was refused as stale although its signature is right: the one sign that the sender's retries
-    /// carry their first timestamp. Looked for in at most eight stale deliveries a second, so count it as a sign and not as a number.
+    /// Returns whether the delivery was refused as stale although its signature is right. This is the only sign that the
+    /// sender's retries carry their first timestamp. The receiver checks at most eight stale deliveries a second for it, so use
+    /// it as a sign and not as a count.
     #[must_use]
     pub fn is_stale_but_authentic(&self) -> bool {
         let kind = self.verify_error().map(VerifyError::kind);
@@ -107,7 +109,7 @@ impl Answer {
     }
 }
 
-/// In one line: the status, the outcome, and why.
+/// One line: the status, the outcome, and the reason.
 ///
 /// ```text
 /// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key
@@ -119,7 +121,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// In one line: the outcome, and why.
+/// One line: the outcome, and the reason.
 impl fmt::Display for Settled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.outcome.name())?;
@@ -134,7 +136,7 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Res
     }
 }
 
-/// An error and what lies below it, in one line.
+/// An error and its chain of sources, in one line.
 pub(crate) struct Chain<'a>(pub(crate) &'a Reason);
 
 impl fmt::Display for Chain<'_> {
@@ -149,7 +151,7 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-/// What the receiver was told to call.
+/// The hooks that are set on the receiver.
 #[derive(Default)]
 pub(super) struct Hooks {
     pub(super) answer: Option<Hook<Answer>>,
@@ -159,7 +161,7 @@ pub(super) struct Hooks {
     pub(super) shape: Option<Arc<Shape>>,
 }
 
-/// A panic in a hook harms nothing: the delivery is answered all the same.
+/// A panic in a hook does no harm: the delivery is still answered.
 impl Hooks {
     pub(super) fn answered(&self, answer: &Answer) {
         if let Some(hook) = &self.answer {
@@ -176,7 +178,7 @@ impl Hooks {
 
 #[cfg(feature = "testing")]
 impl crate::receiver::ReceiverBuilder {
-    /// Tells the hooks that were set nothing more once `holds` says no.
+    /// Stops the calls of the hooks that were set, once `holds` returns false.
     pub(crate) fn tell_only_if(
         mut self,
         holds: impl Fn() -> bool + Clone + Send + Sync + 'static,
@@ -202,7 +204,7 @@ impl crate::receiver::ReceiverBuilder {
 }
 
 impl Receiver {
-    /// Tells the operator of an authentic delivery that came to nothing.
+    /// Reports an authentic delivery that was not handled.
     pub(super) fn report_failure(
         &self,
         verified: &Verified,
@@ -215,8 +217,8 @@ impl Receiver {
             return;
         }
         let attempt = self.attempt(verified);
-        // A copy that found another one running is no failure: the other one tells its own end. But it may be a claim that
-        // died with its process, and the sender may not come again.
+        // A copy that found another copy running is not a failure: the running copy reports its own end. But the claim may
+        // belong to a process that died, and the sender may not try again.
         let beside_a_run = matches!(
             outcome,
             Outcome::Refused(RefusalKind::StillRunning | RefusalKind::TooManyWaiting)
@@ -237,9 +239,9 @@ impl Receiver {
         let _ = caught(|| hook(&failed));
     }
 
-    /// Which attempt a delivery probably is; `None` where its body does not say when it was created.
+    /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
     pub(super) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
-        // Unsigned by itself, but part of the signed body; an event from the future counts as brand new.
+        // The time is part of the signed body. An event from the future counts as new.
         let created = created_at(verified)?;
         let age = self.shared.clock.now().since(created).unwrap_or_default();
         Some(self.shared.schedule.probable_attempt(age))

@@ -1,4 +1,5 @@
-//! What a handler's end means: for the layer, which answers a sender by it, and for an inbox's workers, which answer nobody.
+//! Judges the end of a handler: for the layer, which then answers a sender, and for the workers of an inbox, which have no
+//! sender to answer.
 
 use http::Response;
 
@@ -9,15 +10,15 @@ use super::hooks::Reason;
 use super::supervise::Handled;
 use crate::outcome::{Failure, Outcome};
 
-/// What a handler's end means.
+/// The verdict on a handler's end.
 pub(crate) enum Verdict {
-    /// It is handled, or failed, for this reason.
+    /// It is handled, or it failed, for this reason.
     Is(Outcome, Option<Reason>),
-    /// It can never succeed. What becomes of it is for whoever keeps such.
+    /// It can never succeed. The caller stores the dead letter.
     Dead(DeadLetter),
 }
 
-/// Reads a handler's end. What its answer says to the operator is taken out of it.
+/// Judges a handler's end. The operator's details are taken out of the response.
 pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> Verdict {
     let failure = match handled {
         Handled::Answered(Ok(response)) => return answered(response),
@@ -33,14 +34,14 @@ fn answered<R>(response: &mut Response<R>) -> Verdict {
         return Verdict::Dead(letter);
     }
     let already = response.extensions_mut().remove::<AlreadyHandled>();
-    // The status decides: what came behind the mark and made a failure of it is not overruled.
+    // The status decides: the mark is ignored if later code has turned the response into a failure.
     if let Some(already) = already.filter(|_| response.status().is_success()) {
         let same_body = already.same_body();
         return Verdict::Is(Outcome::Replayed { same_body }, None);
     }
     let reason = response.extensions_mut().remove::<FailureReason>();
     let status = response.status();
-    // The status decides: who answers 2xx has handled the event, whatever was found on the way.
+    // The status decides: a 2xx means that the event is handled, even if a reason was set.
     let outcome = match &reason {
         Some(reason) if status.is_success() && reason.is_unhandled() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,

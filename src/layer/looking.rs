@@ -1,4 +1,4 @@
-//! Looking a subscription's keys up, within the budget. A look-up that outlives its requests goes on in a task of its own.
+//! Looks up a subscription's keys within the budget. A look-up that outlives its requests goes on in its own task.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,15 +16,15 @@ use crate::outcome::Refusal;
 use crate::receiver::{LookingUp, Receiver};
 use crate::verify::{Intake, Ring};
 
-/// The most of the budget that a look-up gets.
+/// The largest share of the budget for a look-up.
 const MOST: Duration = Duration::from_secs(1);
 
-/// What a look-up gets of the budget: as much as a call of the store, and never so much that little is left for the rest.
+/// Returns the look-up's share of the budget: the same as for a call of the store, and never more than half.
 pub(super) fn share_of(budget: Duration) -> Duration {
     MOST.min(budget / 2)
 }
 
-/// Waits that long for the look-up.
+/// Waits for the look-up, at most for this time.
 pub(super) async fn within(
     patience: Duration,
     receiver: &Receiver,
@@ -43,11 +43,11 @@ fn too_slow() -> Arc<LookupError> {
     Arc::new(LookupError::new(LookupErrorKind::TimedOut))
 }
 
-/// Leaves the look-up when it is dropped, at its end or before. If nobody else waits for it, it goes on for a while: the answer of
-/// a slow database serves the retry, which would else meet the same slowness, again and again.
+/// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a
+/// while: the answer of a slow database then serves the retry. Otherwise each retry would meet the same slow database again.
 struct Lingering {
     waiting: Option<Waiting>,
-    /// Taken here: the request's future may be dropped on a thread that knows of no runtime.
+    /// Taken here, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
 }
 
@@ -57,7 +57,7 @@ impl Future for Lingering {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.waiting {
             Some(waiting) => Pin::new(waiting).poll(context),
-            None => Poll::Ready(Err(too_slow())), // it is taken out by `drop` alone
+            None => Poll::Ready(Err(too_slow())), // only `drop` takes it out
         }
     }
 }

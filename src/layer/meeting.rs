@@ -1,4 +1,4 @@
-//! Where a run and its request meet: what the run waits for, and what it has to say.
+//! The state that a run shares with its request: the phase of the run, and its result.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::waiting::{Place, WaitingRoom};
 use crate::dedupe::EventKey;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
-/// The most of the budget that one call of the store gets.
+/// The largest part of the budget that one call of the store gets.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
-/// How a run ended, as its request hears it.
+/// The end of a run, as its request gets it.
 pub(super) struct Ended<R, E> {
     pub(super) end: End<R, E>,
     pub(super) outcome: Outcome,
@@ -51,35 +51,35 @@ impl<R, E> Ended<R, E> {
     }
 }
 
-/// Where run and request meet.
+/// The state that run and request share.
 pub(super) struct Meeting<R, E>(Mutex<Shared<R, E>>);
 
 struct Shared<R, E> {
     phase: Phase,
     /// Whether the request has been answered, or its sender has hung up.
     alone: bool,
-    /// Whether it has heard, or is about to hear, how its delivery ended.
+    /// Whether the request has taken the end of its delivery, or is about to take it.
     heard: bool,
-    /// A copy's place among those that wait. Here, so that one that hangs up leaves it, even while it asks a store that
-    /// hangs.
+    /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
+    /// waits for a store that hangs.
     place: Option<Place>,
     ended: Option<Ended<R, E>>,
 }
 
-/// What a run is waiting for.
+/// The phase of a run: the thing that it waits for.
 #[derive(Clone, Copy)]
 pub(super) enum Phase {
-    /// The store, about the claim. Whether it holds one is unknown. A copy that has waited for another one knows what
-    /// was left of that one's lease.
+    /// It waits for the store to answer the claim. Whether it holds a claim is unknown. After a wait for another copy, the rest
+    /// of that copy's lease is known.
     Claiming {
         since: Instant,
         lease_left: Option<Duration>,
     },
-    /// Another copy's run. It holds nothing.
+    /// It waits for another copy's run. It holds no claim.
     Waiting { lease_left: Duration },
-    /// The handler. It holds a claim.
+    /// It waits for the handler. It holds a claim.
     Handling,
-    /// The store, about commit or release. The answer is there.
+    /// It waits for the store to commit or release. The answer is ready.
     Settling { since: Instant },
 }
 
@@ -106,7 +106,7 @@ impl<R, E> Meeting<R, E> {
         self.lock().phase = phase;
     }
 
-    /// Takes a place among the copies that wait, unless it has one.
+    /// Takes a place among the copies that wait, unless it already has one.
     pub(super) fn queue(
         &self,
         room: &Arc<WaitingRoom>,
@@ -119,23 +119,24 @@ impl<R, E> Meeting<R, E> {
         Ok(())
     }
 
-    /// Waits no more.
+    /// Gives the place back.
     pub(super) fn leave_queue(&self) {
         self.lock().place = None;
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether no request waits for the answer any more.
     pub(super) fn alone(&self) -> bool {
         self.lock().alone
     }
 
-    /// Whether the sender has hung up on an answer that nobody has been told of: not on a run, which tells its own end.
+    /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
+    /// its own end.
     pub(super) fn hung_up(&self) -> bool {
         let shared = self.lock();
         shared.alone && !shared.heard
     }
 
-    /// Lays the answer down before the store hears of the end, so that a slow store can't keep it.
+    /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
     pub(super) fn settling(&self, ended: Ended<R, E>) {
         let mut shared = self.lock();
         shared.phase = Phase::Settling {
@@ -144,7 +145,7 @@ impl<R, E> Meeting<R, E> {
         shared.ended = Some(ended);
     }
 
-    /// The outcome is known now; the request may have left with the answer already.
+    /// Sets the outcome, which is known now. The request may have left with the answer already.
     pub(super) fn settled(&self, outcome: Outcome) {
         if let Some(ended) = &mut self.lock().ended {
             ended.outcome = outcome;
@@ -155,13 +156,14 @@ impl<R, E> Meeting<R, E> {
         self.lock().ended = Some(ended);
     }
 
-    /// How the run ended, once it has. It has left no end only where something else than handler and store panicked in it, such as a clock.
+    /// Returns the end of a run that has ended. A run has no end only if code other than handler and store panicked in it, such
+    /// as a clock.
     pub(super) fn take_end(&self) -> Ended<R, E> {
         let ended = self.lock().ended.take();
         ended.unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))
     }
 
-    /// When the request must be answered at the latest, by what the run is waiting for.
+    /// Returns the latest time for the answer to the request, by the phase of the run.
     pub(super) fn due(&self, budget_ends: Instant) -> Instant {
         match self.lock().phase {
             Phase::Claiming { since, .. } | Phase::Settling { since } => {
@@ -171,7 +173,7 @@ impl<R, E> Meeting<R, E> {
         }
     }
 
-    /// What the request is answered now that it can't wait any longer.
+    /// Returns the answer to a request that cannot wait any longer.
     pub(super) fn answer_due(&self) -> Ended<R, E> {
         let mut shared = self.lock();
         shared.heard = true;
@@ -193,8 +195,8 @@ impl<R, E> Meeting<R, E> {
         }
     }
 
-    /// The request is answered, or its sender has hung up. Says whether the run must go on: one that merely waits for
-    /// another copy holds nothing.
+    /// Marks the request as answered or hung up. Returns whether the run must go on: a run that only waits for another copy
+    /// holds no claim.
     pub(super) fn part(&self) -> bool {
         let mut shared = self.lock();
         shared.alone = true;

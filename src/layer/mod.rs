@@ -1,62 +1,64 @@
-//! The tower layer: the walk of a delivery with deadlines, waiting copies and runs that outlive their request.
+//! The tower layer: it processes deliveries with deadlines, copies that wait, and runs that outlive their request.
 //!
-//! # What a request meets
+//! # The steps of a request
 //!
-//! 1. The head is looked at before a byte of the body is read. Keys that have to be [looked up](crate::lookup) get 1 s of the
-//!    budget for it, or half of it if that is less. Then the body is read, under its limit and deadline, and
-//!    hashed as it arrives. What bodies hold until they are whole is [bounded](crate::ReceiverBuilder::body_budget) for all of them
-//!    together. One that is too large is read on until its deadline, up to 16 MiB, and nothing of it is kept: a sender that writes
-//!    its whole body before it reads would not hear of the 413 otherwise. A sender that waits for `100 Continue` is answered at once.
+//! 1. The head is checked before a byte of the body is read. If the keys have to be [looked up](crate::lookup), the look-up
+//!    gets 1 s of the budget, or half of the budget if that is less. Then the body is read, under its limit and deadline, and
+//!    hashed as it arrives. The bytes that bodies hold until they are complete are
+//!    [bounded](crate::ReceiverBuilder::body_budget) for all bodies together. A body that is too large is read on until its
+//!    deadline, up to 16 MiB, and not kept: otherwise a sender that writes its whole body before it reads would not get the
+//!    413. A sender that waits for `100 Continue` is answered at once.
 //! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
-//!    copy of one that is running waits for that run, within its own budget.
+//!    copy of an event that is running waits for that run, within its own budget.
 //! 3. The inner service gets the request with the exact bytes that were signed as its body, and the
-//!    [`Delivery`](crate::Delivery) in its extensions. 2xx commits the claim; anything else, and a panic, releases it.
+//!    [`Delivery`](crate::Delivery) in its extensions. 2xx commits the claim; any other status, and a panic, releases it.
 //!
-//! # What ends a run, and what does not
+//! # The end of a run
 //!
-//! Claim, handler and commit are **one run**. It is polled in the request's own task; when the budget ends (503) or the sender
-//! hangs up, it moves to a task of its own and goes on. So nothing cuts a handler in half but its own limit
-//! ([`run_limit`](crate::ReceiverBuilder::run_limit)) and [`drain`](crate::Receiver::drain), and both release the claim.
+//! Claim, handler and commit are **one run**. It is polled in the request's own task. When the budget ends (503) or the sender
+//! hangs up, the run moves to its own task and goes on. So only its own limit
+//! ([`run_limit`](crate::ReceiverBuilder::run_limit)) and [`drain`](crate::Receiver::drain) cut a handler off, and both release
+//! the claim.
 //!
-//! - Dropping the response future leaves the run going.
-//! - Spans go along with a run that moves (feature `tracing`). Task-locals do not: a handler that reads one after its request
-//!   was answered may panic, which is a failed run.
-//! - A handler that blocks its thread blocks its answer: no deadline can be kept for it. Use `spawn_blocking`.
-//! - A handler's effects can't be undone. Where a lease was lost, two runs may have overlapped: see
-//!   [`dedupe`](crate::dedupe).
+//! - If the response future is dropped, the run goes on.
+//! - Spans move with a run (feature `tracing`). Task-locals do not: a handler that reads one after its request was answered may
+//!   panic, and that is a failed run.
+//! - A handler that blocks its thread also blocks its answer: no deadline can be kept for it. Use `spawn_blocking`.
+//! - A handler's effects cannot be undone. If a lease was lost, two runs may have overlapped: see [`dedupe`](crate::dedupe).
 //!
 //! # Where to put it
 //!
-//! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` it also answers for
-//! paths that don't exist: a signed delivery to one is claimed, answered 404 and released.
+//! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` it also answers
+//! for paths that do not exist: a signed delivery to such a path is claimed, answered 404 and released.
 //!
-//! Concurrency limits and the like belong **outside**: inside, a slow body holds a permit. A time-out outside merely lets the run
-//! move; one inside drops the handler, which is a failed run. A body limit outside, such as tower-http's, should be no lower
-//! than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken bodies.
+//! Put concurrency limits and similar layers **outside**: inside, a slow body holds a permit. A time-out outside only makes the
+//! run move to its own task; a time-out inside drops the handler, and that is a failed run. A body limit outside, such as
+//! tower-http's, should not be lower than [`max_body`](crate::ReceiverBuilder::max_body), or its refusals look like broken
+//! bodies.
 //!
-//! Axum's own `DefaultBodyLimit`, 2 MiB unless it is set, holds no more behind the layer, wherever outside it was set: the body has passed
-//! `max_body`, and an extractor that refused it would do so at each retry. (A limit below 4 KiB outside
-//! does hold, for bodies up to 4 KiB.) A `DefaultBodyLimit` inside, between the layer and the handler, holds.
+//! Axum's own `DefaultBodyLimit`, 2 MiB unless it is set, does not apply behind the layer, if it was set outside it: the body
+//! has passed `max_body`, and an extractor that refused it would refuse it at each retry. (A limit below 4 KiB outside still
+//! applies to bodies up to 4 KiB.) A `DefaultBodyLimit` inside, between the layer and the handler, applies.
 //!
 //! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
 //!
-//! # What is logged
+//! # Logs
 //!
-//! With the feature `tracing` a delivery is one span, and its answer one line in it. What was refused or has failed is told at WARN. Anybody can
-//! cause refusals of what is not authentic, so of those one line a second is at WARN, and one for each reason that had none within the last
-//! minute; the others are at DEBUG, and the next line at WARN says in `suppressed` how many they were. Failures of authentic
-//! deliveries are told each. A method that HTTP does not know is `_OTHER`, with its first 32 characters in
-//! `http.request.method_original`. Metrics and hooks are told of each delivery.
+//! With the feature `tracing` a delivery is one span, and its answer one line in it. Refusals and failures are logged at WARN.
+//! Any client can cause refusals of deliveries that are not authentic, so for those one line a second is at WARN, and one line
+//! for each reason that had none within the last minute. The others are at DEBUG, and the next line at WARN gives their number
+//! in `suppressed`. Every failure of an authentic delivery is logged. A method that HTTP does not know is `_OTHER`, with its
+//! first 32 characters in `http.request.method_original`. Metrics and hooks get every delivery.
 //!
 //! # Without tower
 //!
-//! [`Receiver::handle`] is the same walk as one call, for a server that knows no tower services: a request in, the
-//! answer out. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
+//! [`Receiver::handle`] does the same in one call, for a server without tower services: it takes a request and returns the
+//! answer. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
 //!
 //! # In place of a handler
 //!
-//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) takes the same walk to a [`Sink`](crate::Sink): a delivery
-//! is stored, answered 2xx once it is durable, and handled afterwards. See [`inbox`](crate::inbox).
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) takes the same steps to a [`Sink`](crate::Sink): a
+//! delivery is stored, answered 2xx once it is durable, and handled afterwards. See [`inbox`](crate::inbox).
 //!
 //! # Examples
 //!
@@ -85,7 +87,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Told what happens, with a place for deliveries that can never succeed:
+//! With hooks, and a place to store deliveries that can never succeed:
 //!
 //! ```
 //! use std::time::Duration;
@@ -173,7 +175,7 @@ pub(crate) use {
 use crate::receiver::Receiver;
 
 impl Receiver {
-    /// A layer that guards a route, or any tower service. See the [module docs](crate::layer).
+    /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
     ///
     /// All layers of one receiver share its store, permits and hooks.
     #[must_use]

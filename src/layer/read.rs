@@ -1,4 +1,4 @@
-//! Reading a body, under a limit, a deadline and the budget of all bodies under way; or reading on and keeping nothing.
+//! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and keeps no bytes.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,11 +13,11 @@ use super::budget::{BodyBudget, Share, Spent};
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::Intake;
 
-/// The most that is read of a body that is too large already.
+/// The most bytes that are read of a body that is already too large.
 const MOST_DISCARDED: u64 = 16 << 20;
 
-/// Reads a body to its end. The deadline is for the whole of it, not for a chunk, so a body that trickles ends too.
-/// Trailers are passed over: a header that is signed for can't hide in them.
+/// Reads a body to its end. The deadline applies to the whole body, not to a chunk, so a body that arrives very slowly ends
+/// too. Trailers are skipped: the headers that count for the signature cannot be hidden in them.
 pub(super) async fn read<B: Body>(
     mut body: Pin<&mut B>,
     intake: &mut Intake,
@@ -42,8 +42,9 @@ pub(super) async fn read<B: Body>(
     }
 }
 
-/// Reads on and drops what comes, so that a sender that writes its whole body before it reads hears why it was refused: closed at once,
-/// the connection would be reset under it. Ends with the body, at the deadline, or where the sender has too much to send.
+/// Reads on and drops the bytes, so that a sender that writes its whole body before it reads gets the refusal: if the
+/// connection were closed at once, it would be reset while the sender writes. Ends with the body, at the deadline, or if the
+/// sender has too much to send.
 pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     if body.size_hint().lower() > MOST_DISCARDED {
         return;
@@ -65,18 +66,18 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     }
 }
 
-/// Whether the refusal is one whose sender may be writing still, and has to be read on for it to hear of it.
+/// Returns whether the refusal is one whose sender may still be writing, so that its body has to be read on.
 pub(super) fn is_too_large(refusal: &Refusal) -> bool {
     refusal.kind() == RefusalKind::BodyTooLarge
 }
 
-/// Whether the sender has not begun with the body and waits for leave to: it reads the answer first.
+/// Returns whether the sender waits for `100 Continue` before it sends the body: it reads the answer first.
 pub(super) fn awaits_leave(headers: &HeaderMap) -> bool {
     let mut expected = headers.get_all(header::EXPECT).iter();
     expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The next frame, or the end of patience. What is to be done before a wait is done by `waits`.
+/// Returns the next frame, or a refusal at the deadline. `waits` runs before each wait.
 async fn next<B: Body>(
     mut body: Pin<&mut B>,
     mut deadline: Pin<&mut Sleep>,
@@ -96,7 +97,7 @@ async fn next<B: Body>(
     .await
 }
 
-/// A body that is always ready, such as a flood of empty frames, must not keep its worker or outlast its deadline.
+/// Ends a body that is always ready, such as a flood of empty frames, at its deadline, and lets other tasks of the thread run.
 async fn goes_on(deadline: &Sleep) -> Result<(), Refusal> {
     if deadline.is_elapsed() || Instant::now() >= deadline.deadline() {
         return Err(Refusal::new(RefusalKind::BodyTooSlow));
@@ -105,7 +106,7 @@ async fn goes_on(deadline: &Sleep) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is held while the sender is waited for is counted, and can be freed.
+/// Counts the bytes that are held while the receiver waits for the sender; they can be freed.
 fn waits(intake: &mut Intake, share: &mut Share<'_>, context: &Context<'_>) -> Result<(), Refusal> {
     if intake.taken() == 0 {
         return Ok(());
@@ -117,8 +118,8 @@ fn waits(intake: &mut Intake, share: &mut Share<'_>, context: &Context<'_>) -> R
     }
 }
 
-/// Has the body gathered in a buffer that is counted, with room for so many more bytes. The piece that came first no longer holds the
-/// buffer that the server has read it into, which may be far larger than the piece.
+/// Gathers the body in a counted buffer, with room for `more` bytes. The first piece then no longer holds the buffer into which
+/// the server has read it, which may be much larger than the piece.
 fn gather(intake: &mut Intake, share: &mut Share<'_>, more: usize) -> Result<(), Refusal> {
     let buffer = share.hold(intake.room_with(more))?;
     intake.gather_in(buffer);

@@ -1,4 +1,4 @@
-//! What a recorder is told of a delivery, where the feature `testing` is on and one is set.
+//! Gives each delivery to a recorder, if the feature `testing` is on and a recorder is set.
 
 #[cfg(feature = "testing")]
 pub(super) use on::{Recording, Tape};
@@ -30,11 +30,10 @@ mod on {
 
     /// Settings of the delivery log (feature `testing`).
     impl ReceiverBuilder {
-        /// Gives every delivery that the layer or [`Receiver::handle`] has answered to `recorder`, and every one whose sender hung
-        /// up before: a [`Record`]: a closure, or what writes a file. The last call wins.
+        /// Gives `recorder` every delivery that the layer or [`Receiver::handle`] has answered, and every delivery whose sender
+        /// hung up first. A recorder is a [`Record`]: a closure, or a type that writes a file. The last call wins.
         ///
-        /// What an entry says, and what it does not, stands at [`testing::log`](crate::testing::log). A panic in the recorder harms
-        /// nothing.
+        /// [`testing::log`](crate::testing::log) describes the contents of an entry. A panic in the recorder does no harm.
         ///
         /// ```
         /// use std::sync::mpsc;
@@ -65,8 +64,8 @@ mod on {
         /// ```
         ///
         /// # Security
-        /// A recorder is given whole bodies, which hold names and e-mail addresses, of whoever reaches the address, authentic or
-        /// not.
+        /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the
+        /// address, authentic or not.
         #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
         pub fn record(mut self, recorder: impl Record) -> Self {
             self.layer.recording = Recording(Some(Arc::new(recorder)));
@@ -74,7 +73,7 @@ mod on {
         }
     }
 
-    /// What is known of one request so far. Without a recorder it is nothing, and costs nothing.
+    /// The data of one request so far. Without a recorder it is empty and costs nothing.
     pub(crate) struct Tape(Option<Box<Running>>);
 
     struct Running {
@@ -99,7 +98,7 @@ mod on {
             let Some(running) = &self.0 else { return };
             let headers = parts.headers.iter();
             let headers = headers.map(|(name, value)| header_as_logged(name, value));
-            // The age will be judged by another reading, if it is judged at all, which then replaces this one.
+            // If the age is checked, it is checked by another reading of the clock, which then replaces this one.
             let now = receiver.shared.clock.now();
             let mut delivery = LoggedDelivery::new::<String, _>(now, headers, "");
             delivery.body = None;
@@ -110,7 +109,7 @@ mod on {
             *running.lock() = Some(delivery);
         }
 
-        /// The request is not ours to record: the layer further out does.
+        /// This layer does not record the request; the outer layer does.
         pub(crate) fn passed_on(&self) {
             drop(self.0.as_ref().and_then(|running| running.lock().take()));
         }
@@ -124,7 +123,8 @@ mod on {
             self.note(|delivery| delivery.cut_off_at = Some(intake.taken() as u64));
         }
 
-        /// The body was read to its end. Taken before it is compared, since it is what did not verify that somebody will ask about.
+        /// The body was read to its end. It is recorded before the signature is compared, because a body that does not verify
+        /// is the one that an operator will look at.
         pub(crate) fn whole(&self, intake: &mut Intake) {
             self.note(|delivery| delivery.body = Some(intake.bytes()));
         }
@@ -148,12 +148,12 @@ mod on {
             self.delivery.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Gives the delivery away, once.
+        /// Gives the delivery to the recorder, once.
         fn tell(&self, complete: impl FnOnce(&mut LoggedDelivery)) {
             let Some(mut delivery) = self.lock().take() else {
                 return;
             };
-            // A panic in a recorder harms nothing.
+            // A panic in a recorder does no harm.
             let _ = caught(|| {
                 complete(&mut delivery);
                 self.recorder.record(delivery);
@@ -161,7 +161,7 @@ mod on {
         }
     }
 
-    /// Nobody was answered: the sender hung up, or the server was stopped.
+    /// No answer was sent: the sender hung up, or the server was stopped.
     impl Drop for Running {
         fn drop(&mut self) {
             self.tell(|delivery| delivery.hung_up_after = Some(self.started.elapsed()));
@@ -176,7 +176,7 @@ mod on {
             let verified = verified.or_else(refusal);
             let attempt = verified.and_then(|verified| receiver.attempt(verified));
             let mut logged = Self::new(answer.status, answer.outcome.name());
-            // What panics where it is written costs the reason, and nothing else.
+            // If the reason panics while it is written, only the reason is lost.
             logged.reason = reason.and_then(|reason| caught(|| Chain(reason).to_string()).ok());
             logged.elapsed = answer.elapsed;
             logged.key = verified.map(|verified| verified.key_name().to_owned());
@@ -202,7 +202,7 @@ mod off {
 
     pub(crate) struct Tape;
 
-    #[allow(clippy::unused_self)] // stands in for the one that records
+    #[allow(clippy::unused_self)] // takes the place of the type that records
     impl Tape {
         pub(crate) fn begin(_: &Receiver, _: Instant) -> Self {
             Self

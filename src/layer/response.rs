@@ -1,4 +1,4 @@
-//! The answers that are the receiver's own.
+//! The answers that the receiver makes itself.
 
 use std::sync::Arc;
 
@@ -11,43 +11,44 @@ use super::catch::caught;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::receiver::Receiver;
 
-/// What the sender is told of a delivery that does not fit.
+/// The message to the sender for a delivery that does not fit.
 pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
 
-/// Marks the answer to an event that was done already.
+/// Marks the answer to an event that was already done.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
     headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
 }
 
-/// Shapes an own answer.
+/// Makes the response for an answer of the receiver.
 pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 
-/// What the receiver answers by itself.
+/// The answers that the receiver makes itself.
 #[derive(Clone, Debug)]
 pub(super) enum Own {
-    /// No run.
+    /// There was no run.
     Refused(Arc<Refusal>),
-    /// The sink has it.
+    /// The sink has stored it.
     Accepted,
-    /// Done already.
+    /// It was already done.
     Replayed,
-    /// The dead-letter hook has it.
+    /// The dead-letter hook has taken it.
     DeadLettered,
     /// The run failed without an answer.
     Failed,
-    /// The delivery did not fit what the handler asked for, or nothing here handles such an event.
+    /// The delivery did not fit the type that the handler asked for, or there is no handler for such an event.
     Misfit,
-    /// The run was aborted; a retry finds its event free.
+    /// The run was aborted; a retry can claim its event.
     Aborted,
     /// The run goes on beyond the budget.
     RunsOn,
 }
 
-/// An answer of the receiver's own, for [`ReceiverBuilder::with_answers`](crate::ReceiverBuilder::with_answers) to shape.
+/// An answer that the receiver makes itself, for [`ReceiverBuilder::with_answers`](crate::ReceiverBuilder::with_answers) to
+/// shape.
 ///
-/// It knows no more than a sender may: every delivery that is not authentic has one and the same.
+/// It contains only data that the sender may see: it is the same for every delivery that is not authentic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAnswer {
     status: StatusCode,
@@ -57,37 +58,37 @@ pub struct OwnAnswer {
 }
 
 impl OwnAnswer {
-    /// The status.
+    /// Returns the status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The code of the service's error envelope; `None` for a 200.
+    /// Returns the code of the service's error envelope; `None` for a 200.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         self.error.map(|(code, _)| code)
     }
 
-    /// The message of the service's error envelope; `None` for a 200.
+    /// Returns the message of the service's error envelope; `None` for a 200.
     #[must_use]
     pub fn message(&self) -> Option<&'static str> {
         self.error.map(|(_, message)| message)
     }
 
-    /// Seconds for `Retry-After`, with a 503.
+    /// Returns the seconds for `Retry-After`, with a 503.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.retry_after
     }
 
-    /// Whether the event was done already: `Idempotent-Replayed: true`.
+    /// Returns whether the event was already done: `Idempotent-Replayed: true`.
     #[must_use]
     pub fn is_replay(&self) -> bool {
         self.replayed
     }
 
-    /// The answer as the receiver sends it where nothing else is set: the service's error envelope.
+    /// Returns the default response for this answer: the service's error envelope.
     #[must_use]
     pub fn to_response(&self) -> Response<Bytes> {
         let body = self
@@ -145,13 +146,13 @@ impl From<&Own> for OwnAnswer {
                 retry_after: None,
                 replayed: false,
             },
-            // To the sender, a run that goes on and one that was cut off look alike: not now.
+            // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
             Own::RunsOn | Own::Aborted => refused(&Refusal::new(RefusalKind::StillRunning)),
         }
     }
 }
 
-/// The service's error envelope. The words are our own and need no escaping.
+/// Returns the service's error envelope. The texts are from this crate and need no escaping.
 pub(crate) fn envelope(code: &str, message: &str) -> String {
     format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
 }
@@ -165,7 +166,7 @@ pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>
         .shape
         .as_ref()
         .and_then(|shape| {
-            // A shape that panics must not cost the delivery its answer.
+            // If the shape panics, the delivery still gets the default answer.
             caught(|| shape(&answer)).ok()
         });
     shaped

@@ -1,8 +1,8 @@
-//! The run: claim, handler and commit as one future that no cancellation can cut in half.
+//! The run: claim, handler and commit in one future that no cancellation can cut off half way.
 //!
-//! A run is polled inside its request's own task, which is cheaper than a task of its own. When the budget ends, or the
-//! request's future is dropped because the sender hung up, the run moves to a task and goes on there. What it has to say
-//! to its request lies in a [`Meeting`] that both hold.
+//! A run is polled inside its request's own task, which is cheaper than a separate task. When the budget ends, or the request's
+//! future is dropped because the sender hung up, the run moves to its own task and goes on there. Its result for the request is
+//! in a [`Meeting`] that both hold.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -29,13 +29,13 @@ use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::{Admission, Receiver};
 
-/// The most time that a call of the store gets when nobody waits for its answer any more.
+/// The time limit of a store call when no request waits for its answer any more.
 pub(super) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
-/// The waits of a copy that asks whether another one is done: 25 ms, doubling.
+/// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(25);
 const LONGEST_WAIT: Duration = Duration::from_millis(400);
 
-/// What a run works on.
+/// The parts of a run.
 pub(super) struct Work<S> {
     pub(super) receiver: Receiver,
     pub(super) delivery: Delivery,
@@ -43,10 +43,10 @@ pub(super) struct Work<S> {
     pub(super) request: Request<VerifiedBody>,
 }
 
-/// A run that is attached to its request. Dropped before its end, it goes on in a task of its own.
+/// A run that is attached to its request. If it is dropped before its end, it goes on in its own task.
 pub(super) struct Attached<R, E> {
     run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Taken here: the request's future may be dropped on a thread that knows of no runtime.
+    /// Taken here, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
     meeting: Arc<Meeting<R, E>>,
 }
@@ -62,7 +62,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         Self::to(meeting, run)
     }
 
-    /// A run of another kind, that has its say in `meeting`.
+    /// Attaches a run of another kind, which puts its result into `meeting`.
     pub(super) fn to(
         meeting: Arc<Meeting<R, E>>,
         run: impl Future<Output = ()> + Send + 'static,
@@ -84,13 +84,13 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         .await;
         match self.run {
             None => self.meeting.take_end(),
-            // Dropped behind this, and so detached if it must go on.
+            // The run is dropped after this, and so detached if it must go on.
             Some(_) => self.meeting.answer_due(),
         }
     }
 
     fn poll_run(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Taken out while it is polled: what has panicked must not be polled again, not even in a task of its own.
+        // Taken out while it is polled: a run that has panicked must not be polled again, and not in its own task either.
         let Some(mut run) = self.run.take() else {
             return Poll::Ready(());
         };
@@ -113,7 +113,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         if alarm.deadline() != due {
             alarm.as_mut().reset(due);
         }
-        // Not bound to the task's budget of polls: a handler that uses it up each time would silence the alarm.
+        // Not bound to the task's budget of polls: a handler that uses it up each time would stop the timer.
         pin!(unconstrained(alarm)).poll(context)
     }
 }
@@ -126,8 +126,8 @@ impl<R, E> Drop for Attached<R, E> {
             Some(runtime) if goes_on => {
                 runtime.spawn(in_this_span(run));
             }
-            // Without a runtime there is nothing left to run on; the lease covers what is lost. What the inner service does when it is
-            // dropped must not cost the request its answer.
+            // Without a runtime there is no task to run on; the lease ends the lost claim. A panic of the inner service while
+            // it is dropped must not cost the request its answer.
             _ => {
                 let _ = caught(|| drop(run));
             }
@@ -135,7 +135,7 @@ impl<R, E> Drop for Attached<R, E> {
     }
 }
 
-#[allow(clippy::manual_async_fn)] // which keeps each argument twice: as it came, and as it is used
+#[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 fn run<S, R>(
     work: Work<S>,
     meeting: Arc<Meeting<R, S::Error>>,
@@ -149,7 +149,7 @@ where
             return;
         };
         if meeting.alone() {
-            // Nobody waits for this copy, and the sender will send another. Late claims are not worth a run.
+            // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(receiver, delivery, &meeting, too_late);
             let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
@@ -166,12 +166,12 @@ where
         let _ = caught(|| drop(inner));
         let settling = Settling::of(handled, delivery, &watch).await;
         settle(settling, receiver, delivery, &claim, &meeting).await;
-        // The permit goes last: a drain that sees no run must find all of them told.
+        // The permit is dropped last: when a drain sees no run, every run must have been reported.
         drop(claim);
     }
 }
 
-/// Claims the event. Where there is nothing to claim, the run has ended.
+/// Claims the event. If there is no claim, the run has ended.
 async fn claim<R, E>(
     receiver: &Receiver,
     delivery: &Delivery,
@@ -195,7 +195,8 @@ async fn claim<R, E>(
     }
 }
 
-/// What a request does with a refusal, where its sender hung up while the claim was at the store. It may have been the last attempt.
+/// Reports a refusal if the sender hung up while the store was asked for the claim: no request does it then. It may have been
+/// the last attempt.
 fn report_unheard<R, E>(
     receiver: &Receiver,
     delivery: &Delivery,
@@ -209,7 +210,7 @@ fn report_unheard<R, E>(
     }
 }
 
-/// Claims the event, waiting for another copy's run if there is one.
+/// Claims the event, and waits for another copy's run if there is one.
 async fn claim_in_turn<R, E>(
     receiver: &Receiver,
     delivery: &Delivery,
@@ -247,7 +248,7 @@ async fn admit<R, E>(
     delivery: &Delivery,
     meeting: &Meeting<R, E>,
 ) -> Result<Admission, Refusal> {
-    // Once the request has given the call up, and counted it as failed, its late answer does not say that the store is well.
+    // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
     let heard = || !meeting.alone();
     timeout(LATE_STORE_CALL, receiver.admit_while(delivery, heard))
         .await

@@ -1,4 +1,4 @@
-//! The layer and its service: what happens between a request and its answer.
+//! The layer and its service: the steps between a request and its answer.
 
 use std::error::Error;
 use std::fmt;
@@ -29,7 +29,7 @@ use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::{Opening, Receiver, RequestHead};
 
-/// Guards a service: only authentic, fresh, unhandled deliveries reach it. See the [module docs](super).
+/// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
     receiver: Receiver,
@@ -85,8 +85,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The ready service goes into the future, and a clone that is not yet ready stays: a clone must not be called
-        // without its own `poll_ready` (tower-service, "Be careful when cloning inner services").
+        // The ready service goes into the future, and a clone that is not yet ready stays: a clone must not be called without
+        // its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let delivering = Delivering::begin(self.receiver.clone(), request.method());
@@ -97,7 +97,7 @@ where
 
 /// The answer to a delivery.
 ///
-/// Dropping it leaves a begun run going: it moves to a task of its own, and commits or releases its claim at its end.
+/// If it is dropped, a run that has begun goes on: it moves to its own task, and commits or releases its claim at its end.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture<R, E>(pub(super) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
 
@@ -138,7 +138,7 @@ impl Delivering {
         }
     }
 
-    /// Not an `async fn`, which keeps each argument twice: as it came, and as it is used.
+    /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
     pub(super) fn answer<S, B, R>(
         self,
         mut inner: S,
@@ -157,8 +157,8 @@ impl Delivering {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
                 && delivery.by() == self.receiver.id()
             {
-                // A layer of this receiver stands further out already, as `Router::layer` does over a route's own, and holds the
-                // claim. Waiting for it would be waiting for ourselves.
+                // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
+                // claim. If this layer waited for that claim, the request would wait for itself.
                 self.meter.passed_on();
                 self.tape.passed_on();
                 let body = VerifiedBody::new(delivery.body().clone());
@@ -193,12 +193,12 @@ impl Delivering {
         &self.receiver
     }
 
-    /// Notes the head for the log.
+    /// Records the head for the log.
     pub(super) fn head(&self, parts: &Parts) {
         self.tape.head(&self.receiver, parts);
     }
 
-    /// Notes who it is, and says until when it has to be answered, if there is time enough to begin.
+    /// Records the delivery. Returns the end of its budget, or a refusal if too little time is left to begin.
     pub(super) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
         self.trace.recognised(delivery);
         self.meter.recognised(delivery);
@@ -209,7 +209,7 @@ impl Delivering {
         Ok(budget_ends)
     }
 
-    /// The first three steps of the walk: head, body, signature.
+    /// The first three steps: head, body, signature.
     pub(super) async fn take_in<B: Body>(
         &self,
         parts: &Parts,
@@ -220,7 +220,7 @@ impl Delivering {
             .announcing(body.size_hint().lower());
         let layer = &self.receiver.shared.layer;
         let budget_ends = self.started + layer.budget;
-        // Nothing large is held by value across a wait but the intake itself, and that once: see `supervise` on frames.
+        // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
         let (mut intake, mut opened, mut refused) = (None, self.started, None);
         let looked_up = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
             Ok(Opening::Open(here)) => {
@@ -228,7 +228,7 @@ impl Delivering {
                 None
             }
             Ok(Opening::LooksUp(looking_up, waiting)) => {
-                // The budget runs from `call`, and so it may be nearly over when the future is polled at last.
+                // The budget starts at `call`, so it may be nearly over when the future is first polled.
                 let left = budget_ends.saturating_duration_since(Instant::now());
                 let patience = looking::share_of(layer.budget).min(left);
                 Some(Box::pin(looking::within(
@@ -246,7 +246,7 @@ impl Delivering {
         };
         if let Some(looked_up) = looked_up {
             intake = Some(looked_up.await?);
-            // The time that our own look-up takes is none that the sender was slow in.
+            // The time of the receiver's own look-up does not count as slowness of the sender.
             opened = Instant::now();
         }
         let deadline = budget_ends.min(opened + layer.body_deadline);
@@ -255,7 +255,7 @@ impl Delivering {
                 Ok(()) => self.tape.whole(reading),
                 Err(refusal) => {
                     self.tape.broke_off(reading);
-                    // A stale delivery is read now and then all the same, and answered no differently for it.
+                    // Some stale deliveries are read to check their signature. Their answer is the same.
                     let stale = reading.stale().map(Refusal::from);
                     if !is_too_large(&refusal) {
                         return Err(stale.unwrap_or(refusal));
@@ -265,11 +265,11 @@ impl Delivering {
             }
         }
         if let Some(refusal) = refused {
-            drop(intake); // what was kept of the body is free before the rest comes
+            drop(intake); // the kept part of the body is freed before the rest arrives
             discard(body, deadline).await;
             return Err(refusal);
         }
-        // One of the ways above has filled it.
+        // Every path above that reaches this line has set it.
         let intake = intake.ok_or_else(|| Refusal::new(RefusalKind::OutOfTime))?;
         self.receiver.recognise(intake, &head)
     }
@@ -296,7 +296,8 @@ impl Delivering {
     pub(super) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
             End::Refused(refusal) => {
-                // Without a source it is this layer that has given the call up; the steps note what the store says itself.
+                // A refusal without a source means that this layer has given up the call. The steps note the store's own
+                // answers.
                 if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
                     self.receiver.shared.gate.vitals.store_failed();
                 }
@@ -305,7 +306,7 @@ impl Delivering {
             End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
-                // There is no response to hang the answer on, but the operator hears of it all the same.
+                // There is no response that could carry the answer, but the hooks still get it.
                 let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason);
                 self.tell(&answer);
                 return Err(error);

@@ -1,4 +1,4 @@
-//! The end of a run: what the handler's answer means for the claim, and who is told.
+//! The end of a run: the handler's answer decides about the claim, and the run is reported.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,14 +23,14 @@ use crate::delivery::Delivery;
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::receiver::Receiver;
 
-/// What is to become of the claim, and the answer that goes with it.
+/// The end of a run before commit or release, with the answer.
 pub(super) struct Settling<R, E> {
     ended: Ended<R, E>,
     elapsed: Duration,
 }
 
 impl<R, E> Settling<R, E> {
-    /// Reads the handler's answer. A dead letter is handed to its hook here, watched like the handler itself.
+    /// Judges the handler's answer. A dead letter is passed to its hook here, under the same supervision as the handler.
     pub(super) async fn of(
         mut handled: Handled<Result<Response<R>, E>>,
         delivery: &Delivery,
@@ -43,9 +43,9 @@ impl<R, E> Settling<R, E> {
                 reason,
             },
             Verdict::Dead(letter) => {
-                // What a body does when it is dropped is the handler's business, and must not end the run.
+                // A body's destructor is code of the handler, and a panic in it must not end the run.
                 let _ = caught(|| drop(handled));
-                // Few answers are one, so their future lies in none of the others' frames.
+                // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
                 Box::pin(dead_letter(letter, delivery, watch)).await
             }
         };
@@ -56,7 +56,7 @@ impl<R, E> Settling<R, E> {
     }
 }
 
-/// What the sender hears.
+/// Returns the answer to the sender.
 fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<R, E> {
     let response = match handled {
         Handled::Answered(Ok(response)) => response,
@@ -64,16 +64,17 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
         Handled::Panicked => return End::Own(Own::Failed),
         Handled::Aborted(_) => return End::Own(Own::Aborted),
     };
-    // The extractor's own 422, and the router's, are answers of ours, and shaped like them; a handler's own words stay its own.
+    // The 422 of an extractor or of the router is an answer of this crate, with the shape of its other answers. A handler's own
+    // body stays unchanged.
     match outcome {
         Outcome::Failed(Failure::Misfit | Failure::Unhandled)
             if response.status() == StatusCode::UNPROCESSABLE_ENTITY =>
         {
-            // As with a dead letter's body.
+            // A panic of its destructor is caught, as with the body of a dead letter.
             let _ = caught(|| drop(response));
             End::Own(Own::Misfit)
         }
-        // The handler's own words, if any, are none that a duplicate is answered with.
+        // A duplicate does not get the handler's own body.
         Outcome::Replayed { .. } => {
             let _ = caught(|| drop(response));
             End::Own(Own::Replayed)
@@ -121,7 +122,7 @@ fn error(text: String) -> Reason {
     Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
 }
 
-/// Commits or releases, and tells the operator.
+/// Commits or releases the claim, and reports the run to the operator.
 pub(super) fn settle<'a, R, E>(
     settling: Settling<R, E>,
     receiver: &'a Receiver,
@@ -137,7 +138,7 @@ pub(super) fn settle<'a, R, E>(
         Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered | Outcome::Replayed { .. }
     );
     if done {
-        // What the request hears if the store has not answered when the answer is due.
+        // The outcome that the request gets if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
     meeting.settling(ended);
@@ -163,7 +164,7 @@ pub(super) fn settle<'a, R, E>(
             delivery: delivery.clone(),
             reason: reason.clone(),
             elapsed,
-            // Now and not before: a store that is slow to commit can make it late.
+            // Read now and not earlier: a slow commit can make the run late.
             late: meeting.alone(),
         };
         trace::ended(&settled);

@@ -1,4 +1,4 @@
-//! Watching over a handler: its panics, its limit, its claim's lease, and the order to abort.
+//! Supervises a handler: its panics, its limit, its claim's lease, and the order to abort.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -15,15 +15,15 @@ use crate::dedupe::{Claim, Ownership};
 use crate::outcome::Failure;
 use crate::receiver::Receiver;
 
-/// How a handler ended.
+/// The end of a handler.
 pub(crate) enum Handled<T> {
     Answered(T),
     Panicked,
-    /// It was cut off: it ran longer than a run may, or the receiver was drained.
+    /// It was aborted: it ran longer than the run limit, or the receiver was drained.
     Aborted(Failure),
 }
 
-/// What a handler is watched by.
+/// The data for the supervision of a handler.
 pub(super) struct Watch<'a, R, E> {
     pub(super) receiver: &'a Receiver,
     claim: &'a Claim,
@@ -53,21 +53,22 @@ impl<'a, R, E> Watch<'a, R, E> {
         self.receiver.shared.lease / 3
     }
 
-    /// When the lease is first due. Counted from when the claim was asked for: its answer may have come late.
+    /// Returns the time until the first renewal of the lease. Counted from the call that asked for the claim, because the
+    /// store's answer may have come late.
     fn first_renewal(&self) -> Duration {
         self.renew_every().saturating_sub(self.claim.age())
     }
 
-    /// Whether lease and limit need timers. While the request waits, its budget ends before either: most runs are over
-    /// without ever registering one.
+    /// Returns whether lease and limit need timers. While the request waits, its budget ends before either of them: most runs
+    /// end without any timer.
     fn needs_timers(&self) -> bool {
         let limits = self.limits();
         self.first_renewal().min(limits.run_limit) < limits.budget || self.meeting.alone()
     }
 
-    /// Ends when the run has reached its limit, and keeps the lease until then.
+    /// Keeps the lease, and ends when the run has reached its limit.
     async fn limit_and_lease(&self) {
-        // Neither is bound to the task's budget of polls: a handler that uses it up each time would silence them.
+        // Neither is bound to the task's budget of polls: a handler that uses it up each time would stop both.
         let limit = sleep_until(self.started + self.limits().run_limit);
         let mut limit = pin!(unconstrained(limit));
         let mut lease = pin!(unconstrained(self.keep_lease()));
@@ -81,18 +82,18 @@ impl<'a, R, E> Watch<'a, R, E> {
         .await;
     }
 
-    /// Renews the lease at a third of it, for as long as it is held.
+    /// Renews the lease after each third of its length, as long as the claim is held.
     async fn keep_lease(&self) {
         let every = self.renew_every();
         let mut next = self.started + self.first_renewal();
         loop {
-            // Never in a burst for the time that has passed already.
+            // There is no burst of renewals for time that has already passed.
             next = next.max(Instant::now());
             sleep_until(next).await;
-            // A call that hangs must not outlive the next one. One that fails says nothing: the next may succeed.
+            // A call that hangs must not delay the next one. A call that fails decides nothing: the next one may succeed.
             let longest = every.max(Duration::from_millis(1));
             if let Ok(Ok(Ownership::Lost)) = timeout(longest, self.claim.renew()).await {
-                // Nothing to keep any more. The effects under way can't be stopped; the commit will say what became of it.
+                // The lease is lost. The effects under way cannot be stopped; the commit will report the loss.
                 pending::<()>().await;
             }
             next += every;
@@ -100,16 +101,16 @@ impl<'a, R, E> Watch<'a, R, E> {
     }
 }
 
-/// Polls a handler, or a dead-letter hook, to its end. `None` is one that panicked before there was a future.
+/// Polls a handler, or a dead-letter hook, to its end. `None` means that it panicked before it returned a future.
 ///
-/// It is lent: a future that is passed on by value lies in both frames, and a run whose frame is large costs more to allocate than to
-/// walk.
+/// The future is borrowed: if it were passed by value, it would be in two frames, and a run with a large frame costs more to
+/// allocate than to execute.
 pub(super) async fn supervise<F: Future, R, E>(
     future: Pin<&mut Option<CatchUnwind<F>>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
     let aborted = pin!(watch.receiver.shared.gate.bell.aborted());
-    // Made when they are first needed, which in most runs is never.
+    // Made when they are first needed. Most runs never need them.
     let mut limits = None;
     let limit = |context: &mut Context<'_>| {
         if !watch.needs_timers() {
@@ -121,14 +122,14 @@ pub(super) async fn supervise<F: Future, R, E>(
     bounded(future, aborted, limit).await
 }
 
-/// Polls what is not ours to its end, to the order to abort, or to its limit, whichever comes first. All that it holds is free when this
-/// is ready: what a handler holds must be so before its event is.
+/// Polls a future from outside this crate to its end, to the order to abort, or to its limit, whichever comes first. It is
+/// dropped before this is ready: everything that a handler holds must be free before its event is.
 pub(crate) fn bounded<F: Future>(
     mut future: Pin<&mut Option<CatchUnwind<F>>>,
     mut aborted: Pin<&mut impl Future>,
     mut limit: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> impl Future<Output = Handled<F::Output>> {
-    // No async function, which keeps each argument twice.
+    // Not an async function, which keeps each argument twice.
     poll_fn(move |context| {
         let handled = if let Some(running) = future.as_mut().as_pin_mut() {
             if let Poll::Ready(answer) = running.poll(context) {

@@ -1,9 +1,10 @@
-//! One span a delivery, where the feature `tracing` is on.
+//! One span for each delivery (feature `tracing`).
 //!
 //! Field names are OpenTelemetry's where it has one: `http.request.method`, `http.response.status_code`, `error.type`,
-//! `messaging.message.id`, `messaging.message.body.size`. The rest is under `hookgate.`.
+//! `messaging.message.id`, `messaging.message.body.size`. The others start with `hookgate.`.
 //!
-//! Nothing that a stranger writes stands here at any length, and no stranger writes a log full: see `warnings`.
+//! Text from a client without the secret is always cut to a short length, and such a client cannot fill the log: see
+//! `warnings`.
 
 #[cfg(feature = "tracing")]
 pub(super) use on::{Trace, ended, in_this_span};
@@ -25,7 +26,7 @@ mod on {
     use crate::outcome::{Outcome, Refusal};
     use crate::receiver::Receiver;
 
-    /// The most of a method that HTTP does not know, in characters. It is as long as a sender likes.
+    /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
     const LONGEST_METHOD: usize = 32;
 
     #[derive(Clone)]
@@ -72,11 +73,12 @@ mod on {
             if !done {
                 self.0.record("error.type", name);
             }
-            // A handler's own error may panic where it is written, and must not take the answer along.
+            // A handler's own error may panic while it is written, and must not take the answer with it.
             let _ = caught(|| {
                 let _entered = self.0.enter();
                 match &answer.reason {
-                    // As wished by whoever subscribed to more than is handled, and perhaps for most of what comes.
+                    // Logged at INFO: this is normal where a subscription has more event types than are handled, and it may be
+                    // most deliveries.
                     Some(reason) if answer.outcome == Outcome::Unhandled => {
                         tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
                     }
@@ -107,7 +109,7 @@ mod on {
         }
     }
 
-    /// A method as OpenTelemetry has it: one that HTTP knows, or `_OTHER` and the method's beginning.
+    /// Returns a method as OpenTelemetry names it: one that HTTP knows, or `_OTHER` and the beginning of the method.
     fn shown(method: &str) -> (&str, Option<String>) {
         if let "CONNECT" | "DELETE" | "GET" | "HEAD" | "OPTIONS" | "PATCH" | "POST" | "PUT"
         | "TRACE" = method
@@ -121,7 +123,7 @@ mod on {
         ("_OTHER", Some(original))
     }
 
-    /// What is authentic is always told. Of the rest anybody can send any number.
+    /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
     fn telling(receiver: &Receiver, answer: &Answer, reason: &Reason) -> Telling {
         match reason.downcast_ref::<Refusal>() {
             Some(refusal) if answer.delivery.is_none() && refusal.authentic().is_none() => {
@@ -136,13 +138,13 @@ mod on {
         }
     }
 
-    /// A run that outlived its request tells its end here, since no answer does. Called inside its span.
+    /// Logs the end of a run that outlived its request, because no answer does. Called inside its span.
     pub(crate) fn ended(run: &Settled) {
         if !run.late {
             return;
         }
         let name = run.outcome.name();
-        // As above; the hooks are told after this.
+        // A panic is caught, as above; the hooks are called after this.
         let _ = caught(|| match (&run.reason, run.outcome) {
             (
                 None,
@@ -175,7 +177,7 @@ mod off {
     #[derive(Clone)]
     pub(crate) struct Trace;
 
-    #[allow(clippy::unused_self)] // stands in for the traced one
+    #[allow(clippy::unused_self)] // takes the place of the type that traces
     impl Trace {
         pub(crate) fn begin(_: &http::Method) -> Self {
             Self

@@ -1,4 +1,4 @@
-//! An event that nothing here handles.
+//! The answer for an event that has no handler.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::event::{DataModelId, EventType, model_id};
 /// The most characters of a data model's id that are shown.
 const MAX_CHARS: usize = 256;
 
-/// A handler's answer: nothing here handles such an event.
+/// A handler's answer: there is no handler for such an event.
 ///
-/// With a 2xx the event is done, as with any 2xx, but the operator is told
-/// [`Outcome::Unhandled`](crate::Outcome::Unhandled) in place of `Handled`. With any other status a retry runs again, and the
-/// operator is told [`Failure::Unhandled`](crate::Failure::Unhandled). Either way this is the reason, by which hooks can ask for type
-/// and data model: `reason.downcast_ref::<Unhandled>()`.
+/// With a 2xx the event is done, as with any 2xx, but the operator gets [`Outcome::Unhandled`](crate::Outcome::Unhandled) in
+/// place of `Handled`. With any other status a retry runs again, and the operator gets
+/// [`Failure::Unhandled`](crate::Failure::Unhandled). In both cases this value is the reason. A hook reads type and data model
+/// from it: `reason.downcast_ref::<Unhandled>()`.
 ///
-/// The event router answers so where it has no arm. An axum handler returns it, which is a 204; a tower service
+/// The event router gives this answer where it has no arm. An axum handler returns it, which is a 204; a tower service
 /// [marks](Self::mark) its response with it.
 ///
 #[cfg_attr(all(feature = "axum", feature = "testing"), doc = "```")]
@@ -48,7 +48,7 @@ pub struct Unhandled {
 }
 
 impl Unhandled {
-    /// Names the delivery's event type and, for a row, the data model that its body names readably.
+    /// Takes the delivery's event type and, for a row event, the data model, if the body names it readably.
     pub fn of(delivery: &Delivery) -> Self {
         let event_type = delivery.head().event_type.clone();
         let model = if event_type.names_datamodel() {
@@ -62,25 +62,25 @@ impl Unhandled {
         }
     }
 
-    /// The event's type.
+    /// Returns the event's type.
     #[must_use]
     pub fn event_type(&self) -> &EventType {
         &self.event_type
     }
 
-    /// The row's data model.
+    /// Returns the row's data model.
     #[must_use]
     pub fn model(&self) -> Option<&DataModelId> {
         self.model.as_ref()
     }
 
-    /// Marks a response; its status stays. A 422 becomes the receiver's own, in the shape of its other answers.
+    /// Marks a response; its status stays. A 422 becomes the receiver's own, with the shape of its other answers.
     pub fn mark<B>(self, response: Response<B>) -> Response<B> {
         FailureReason::new(self).mark(response)
     }
 }
 
-/// Both come from the body, so they are escaped; a type has at most 256 bytes, and of an id no more is shown.
+/// Both come from the body, so they are escaped. A type has at most 256 bytes, and at most 256 characters of an id are shown.
 impl fmt::Display for Unhandled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

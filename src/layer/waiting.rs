@@ -1,4 +1,4 @@
-//! Copies that wait for another copy's run: how many, in all and for one event.
+//! Copies that wait for another copy's run: their number is limited, in all and for one event.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use crate::dedupe::EventKey;
 use crate::outcome::RefusalKind;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Holds no more copies than it has places for: each of them holds a body.
+/// Holds no more copies than it has places: each copy holds a body.
 pub(super) struct WaitingRoom {
     places: usize,
     places_per_event: usize,
@@ -18,7 +18,7 @@ pub(super) struct WaitingRoom {
 #[derive(Default)]
 struct Taken {
     in_all: usize,
-    /// Bounded by the places: an event is listed only while a copy of it waits.
+    /// Bounded by the places: an event is in the map only while a copy of it waits.
     by_event: HashMap<EventKey, usize>,
 }
 
@@ -31,7 +31,7 @@ impl WaitingRoom {
         }
     }
 
-    /// A place, held until it is dropped.
+    /// Takes a place, which is held until it is dropped.
     pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<Place, RefusalKind> {
         let mut taken = self.lock();
         let here = taken.by_event.get(&event).copied().unwrap_or(0);
@@ -47,7 +47,7 @@ impl WaitingRoom {
         })
     }
 
-    /// Copies that wait, and places in all.
+    /// Returns the number of copies that wait, and the number of places.
     #[cfg(feature = "metrics")]
     pub(super) fn taken(&self) -> (usize, usize) {
         (self.lock().in_all, self.places)

@@ -1,4 +1,5 @@
-//! Which refusals of unauthenticated requests are told at WARN. Anybody can cause them, so they must not be able to fill a log.
+//! Decides which refusals of unauthenticated requests are logged at WARN. Any client can cause them, so they must not fill a
+//! log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,32 +8,32 @@ use crate::clock::Monotonic;
 
 /// The time from one line to the next.
 const BETWEEN_LINES: Duration = Duration::from_secs(1);
-/// A reason that has not been told for so long is told at once, however many others there are.
+/// A reason that was not logged for this long is logged at once, however many other lines there are.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// What has been told of late, by one receiver.
+/// The latest lines of one receiver.
 #[derive(Default)]
 pub(crate) struct Warnings(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
     last: Option<Monotonic>,
-    /// No more entries than there are reasons.
+    /// At most one entry for each reason.
     by_reason: Vec<(&'static str, Monotonic)>,
     suppressed: u64,
 }
 
-/// How a refusal is told.
+/// The level at which a refusal is logged.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Telling {
-    /// At WARN, with the number of those that were not since the last one.
+    /// At WARN, with the number of refusals that were not at WARN since the last such line.
     Warning { suppressed: u64 },
     /// At DEBUG.
     Suppressed,
 }
 
 impl Warnings {
-    /// How a refusal for this reason is told.
+    /// Returns the level for a refusal with this reason.
     pub(super) fn telling(&self, reason: &'static str, now: Monotonic) -> Telling {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Told {
@@ -84,7 +85,7 @@ mod tests {
         }
         // Ten minutes, at most one line a second and one more for each reason a minute.
         assert!((600..=600 + 10 * 5).contains(&lines), "{lines}");
-        // All are told or counted, but for those since the last line.
+        // All requests are logged or counted, except those since the last line.
         assert!(requests < 5 * 101, "{requests}");
     }
 

@@ -1,4 +1,4 @@
-//! Look-ups under way, and who waits for them: plain bookkeeping, under one lock, without a wait of its own.
+//! The look-ups under way and the deliveries that wait for them. Plain bookkeeping under one lock; it never waits itself.
 
 use std::collections::HashMap;
 use std::mem;
@@ -11,38 +11,38 @@ use super::places::{MOST_FOR_ONE, Places, Standing};
 use crate::clock::Monotonic;
 use crate::error::{LookupError, LookupErrorKind as Kind};
 
-/// A look-up that is older than this has failed: whoever comes next begins a new one.
+/// A look-up that is older than this has failed: the next delivery begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
 pub(super) type Ticket = u64;
 
 #[derive(Default)]
 pub(super) struct Board {
-    /// The look-up that newcomers join. One that was forgotten is in `flights` alone.
+    /// The look-up that new deliveries join. A look-up that was forgotten is only in `flights`.
     by_id: HashMap<Arc<str>, Ticket>,
     flights: HashMap<Ticket, Flight>,
     numbers: u64,
     places: Places,
 }
 
-/// Who waits: for which look-up, and under which number.
+/// One waiter: the look-up that it waits for, and its number.
 #[derive(Clone, Copy)]
 pub(super) struct Seat {
     pub(super) ticket: Ticket,
     number: u64,
-    /// Whether it takes a place among those that wait. What goes on behind an answer takes none.
+    /// Whether it takes a place among the waiters. A look-up that goes on after the answer takes no place.
     counted: bool,
 }
 
-/// What a waiter does next.
+/// The next step of a waiter.
 pub(super) enum Step {
     Over(Outcome),
-    /// It is its turn to poll the look-up.
+    /// This waiter polls the look-up now.
     Poll(Lookup),
     Wait,
 }
 
-/// What a look-up was when it ended.
+/// A look-up that has ended.
 pub(super) struct Ended {
     pub(super) id: Arc<str>,
     pub(super) began: Monotonic,
@@ -93,7 +93,7 @@ impl Board {
     pub(super) fn step(&mut self, seat: Seat, waker: Waker, after: &mut Afterwards) -> Step {
         let Some(flight) = self.flights.get_mut(&seat.ticket) else {
             after.spent.push(waker);
-            return Step::Over(Err(timed_out())); // not while its seat is taken
+            return Step::Over(Err(timed_out())); // does not happen while the seat is taken
         };
         if let Some(outcome) = &flight.outcome {
             after.spent.push(waker);
@@ -111,7 +111,7 @@ impl Board {
         Step::Wait
     }
 
-    /// Takes a look-up back that was polled and is not done.
+    /// Takes back a look-up that was polled and is not done.
     pub(super) fn put_back(&mut self, ticket: Ticket, lookup: Lookup, after: &mut Afterwards) {
         match self.flights.get_mut(&ticket) {
             Some(flight) if flight.outcome.is_none() => {
@@ -124,33 +124,35 @@ impl Board {
         }
     }
 
-    /// It has something to do: whoever polls first does it. All are woken, since any one of them may be dropped before.
+    /// The look-up has something to do: the first waiter that polls does it. All waiters are woken, because any one of them may
+    /// be dropped first.
     pub(super) fn knock(&mut self, ticket: Ticket, after: &mut Afterwards) {
         if let Some(flight) = self.flights.get_mut(&ticket)
             && flight.outcome.is_none()
         {
             flight.woken = true;
-            // While somebody polls it, nobody else can: `put_back` wakes them.
+            // While one waiter polls it, no other can: `put_back` wakes them.
             if flight.lookup.is_some() {
                 flight.wake(after);
             }
         }
     }
 
-    /// The id that is looked up.
+    /// Returns the id that is looked up.
     pub(super) fn id(&self, ticket: Ticket) -> Option<Arc<str>> {
         self.flights
             .get(&ticket)
             .map(|flight| Arc::clone(&flight.id))
     }
 
-    /// When a look-up began that has not ended.
+    /// Returns the time when a look-up began that has not ended.
     pub(super) fn began(&self, ticket: Ticket) -> Option<Monotonic> {
         let flight = self.flights.get(&ticket)?;
         flight.began.filter(|_| flight.outcome.is_none())
     }
 
-    /// Ends a look-up for all who wait. Says what may be remembered: nothing of one that was forgotten, or had ended.
+    /// Ends a look-up for all waiters. Returns the data for the cache; `None` if the look-up was forgotten or had already
+    /// ended.
     pub(super) fn end(
         &mut self,
         ticket: Ticket,
@@ -185,7 +187,7 @@ impl Board {
         began.filter(|_| listed).map(|began| Ended { id, began })
     }
 
-    /// One waits no more. A look-up that nobody waits for ends.
+    /// Removes one waiter. A look-up without waiters ends.
     pub(super) fn leave(&mut self, seat: Seat, now: Monotonic, after: &mut Afterwards) {
         self.uncount(seat);
         let Some(flight) = self.flights.get_mut(&seat.ticket) else {
@@ -199,8 +201,9 @@ impl Board {
         }
     }
 
-    /// As `leave`, but the last one who waits for a look-up that has begun stays, without a place, if its answer will be
-    /// remembered. Says whether it does. One step, so that of two who leave at one moment one is the last.
+    /// As `leave`, but the last waiter of a look-up that has begun stays, without a place, if its answer will be remembered.
+    /// Returns whether it stays. This is one step, so that of two waiters that leave at the same moment exactly one is the
+    /// last.
     #[cfg(feature = "tower")]
     pub(super) fn stay_behind(
         &mut self,
@@ -223,7 +226,7 @@ impl Board {
         stays
     }
 
-    /// Newcomers don't join this look-up, and its answer is not remembered.
+    /// New deliveries do not join this look-up, and its answer is not remembered.
     pub(super) fn unlist(&mut self, id: &str) {
         self.by_id.remove(id);
     }
@@ -232,7 +235,7 @@ impl Board {
         self.by_id.clear();
     }
 
-    /// Look-ups under way, and deliveries that wait.
+    /// Returns the number of look-ups under way, and of deliveries that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
         self.places.counts()
     }
@@ -260,7 +263,7 @@ impl Board {
         }
     }
 
-    /// Whether there is a place for one more, if need be in place of another that is queued.
+    /// Returns whether there is a place for one more waiter. If needed, a queued look-up gives up its place.
     fn makes_room(
         &mut self,
         standing: Standing,
@@ -287,7 +290,7 @@ impl Board {
             .is_some_and(|began| now.saturating_since(began) >= LONGEST)
     }
 
-    /// Gives its place back, unless the look-up's end has done so.
+    /// Gives its place back, unless the end of the look-up has done so.
     fn uncount(&mut self, seat: Seat) {
         let Some(flight) = self.flights.get_mut(&seat.ticket) else {
             return;

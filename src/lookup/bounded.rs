@@ -1,18 +1,18 @@
-//! A map that never holds more than it may, and forgets what is oldest first.
+//! A map with a limit on its entries. It forgets the oldest first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::clock::Monotonic;
 
-/// Values by id, each until its end; the one that was put in first goes first when the map is full.
+/// Values by id, each until its end. When the map is full, the oldest value is removed.
 ///
-/// First in, first out, and not least recently used: all values live equally long, so the first in is the first to end, and
-/// reading changes nothing, which lets readers share the lock.
+/// It removes the first inserted value, not the least recently used one: all values live equally long, so the first inserted is
+/// the first to end. Reading changes nothing, so readers can share the lock.
 pub(super) struct Bounded<V> {
     capacity: usize,
     slots: HashMap<Arc<str>, Slot<V>>,
-    /// In the order of putting in. An entry whose number is not its slot's is a leftover.
+    /// In the order of insertion. An entry is a leftover if its number is not the number of its slot.
     order: VecDeque<(u64, Arc<str>)>,
     numbers: u64,
 }
@@ -38,7 +38,7 @@ impl<V> Bounded<V> {
         Some(&slot.value)
     }
 
-    /// Says whether another value had to go before its end.
+    /// Inserts a value. Returns whether another value had to be removed before its end.
     pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> bool {
         self.numbers += 1;
         let number = self.numbers;
@@ -67,7 +67,7 @@ impl<V> Bounded<V> {
         self.order.clear();
     }
 
-    /// Forgets what has ended.
+    /// Forgets the values that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
         while let Some((number, id)) = self.order.front() {
             let slot = self.slots.get(id).filter(|slot| slot.number == *number);
@@ -93,7 +93,8 @@ impl<V> Bounded<V> {
         }
     }
 
-    /// Leftovers never outnumber what is there by much. Each is swept once, so this costs a constant share of each insertion.
+    /// Removes leftovers, so that they are never many more than the live entries. Each leftover is removed once, so this costs
+    /// a constant share of each insertion.
     fn tidy(&mut self) {
         if self.order.len() > 2 * self.slots.len() + 32 {
             let slots = &self.slots;

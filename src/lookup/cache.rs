@@ -1,4 +1,4 @@
-//! What was looked up lately: subscriptions that were found, and ids that were not.
+//! The latest answers of look-ups: subscriptions that were found, and ids that were not found.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,26 +8,27 @@ use super::places::Standing;
 use crate::clock::Monotonic;
 use crate::verify::Ring;
 
-/// How long an answer counts, from the beginning of its look-up.
+/// The time for which an answer is valid, from the beginning of its look-up.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
-/// Until it has to make room.
+/// No end: the entry stays until the map needs the room.
 const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
 
-/// Found and unknown are bounded apart: no flood of invented ids evicts a ring.
+/// Found and unknown ids have separate limits: a flood of invented ids evicts no ring.
 pub(super) struct Cache {
     found: Bounded<Arc<Ring>>,
     unknown: Bounded<()>,
-    /// Ids without their rings, kept when these have ended: their look-ups go before those of strangers.
+    /// Ids without their rings, kept when the rings have ended: their look-ups go before those of ids that were never found.
     familiar: Bounded<()>,
-    /// Ids whose last look-up brought no answer: they queue apart from strangers, that a flood of these may not keep them waiting.
+    /// Ids whose last look-up brought no answer. They have their own queue, so that a flood of never-seen ids cannot keep them
+    /// waiting.
     unanswered: Bounded<()>,
     evicted: u64,
-    /// The keys of the largest ring that was found lately, and when another look-up decides.
+    /// The number of keys of the largest ring that was found lately, and the time from which another look-up may lower it.
     most_keys: (usize, Monotonic),
 }
 
-/// How many ids are remembered.
+/// The limits on the ids that are remembered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacities {
     pub(crate) found: usize,
@@ -55,7 +56,7 @@ impl Cache {
         }
     }
 
-    /// The ring, `Some(None)` where there is none, `None` where the provider has to be asked.
+    /// Returns the ring; `Some(None)` if the subscription is unknown; `None` if the provider has to be asked.
     #[allow(clippy::option_option)] // three answers, and only here
     pub(super) fn get(&self, id: &str, now: Monotonic) -> Option<Option<&Arc<Ring>>> {
         if let Some(ring) = self.found.get(id, now) {
@@ -83,7 +84,7 @@ impl Cache {
         self.unanswered.insert(id, (), FOR_GOOD);
     }
 
-    /// Takes the answer to a look-up that began then.
+    /// Stores the answer to a look-up that began at `began`.
     pub(super) fn put(&mut self, id: &Arc<str>, ring: Option<&Arc<Ring>>, began: Monotonic) {
         let ends = began.saturating_add(LIFETIME);
         self.unanswered.remove(id);
@@ -103,7 +104,7 @@ impl Cache {
         }
     }
 
-    /// Lets go of rings, and so of keys, that have ended.
+    /// Removes rings, and so keys, that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
         self.found.purge(now);
         self.unknown.purge(now);
@@ -119,7 +120,7 @@ impl Cache {
         self.unknown.clear();
     }
 
-    /// Ids found, ids unknown, rings that had to go before their end.
+    /// Returns the number of ids found, of ids unknown, and of rings that were removed before their end.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
         (self.found.len(), self.unknown.len(), self.evicted)
     }

@@ -1,4 +1,4 @@
-//! One look-up under way, and what is left to do when the board's lock is free.
+//! One look-up under way, and the work that is left for the time after the board's lock.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,36 +13,36 @@ use crate::clock::Monotonic;
 use crate::error::LookupError;
 use crate::verify::Ring;
 
-/// What a look-up ends in, for everyone who waits for it.
+/// The outcome of a look-up, for all its waiters.
 pub(super) type Outcome = Result<Option<Arc<Ring>>, Arc<LookupError>>;
 pub(super) type Lookup = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// One look-up, and who waits for it.
+/// One look-up and its waiters.
 pub(super) struct Flight {
     pub(super) id: Arc<str>,
     pub(super) standing: Standing,
     /// Absent while it is queued.
     pub(super) began: Option<Monotonic>,
-    /// Absent while somebody polls it, and at its end.
+    /// Absent while a waiter polls it, and at its end.
     pub(super) lookup: Option<Lookup>,
-    /// It has something to do since it was last polled.
+    /// Whether it has something to do since it was last polled.
     pub(super) woken: bool,
     pub(super) wakers: BTreeMap<u64, Waker>,
     pub(super) present: usize,
-    /// How many of those present take a place; none once it has ended.
+    /// The number of present waiters that take a place; zero once it has ended.
     pub(super) places: usize,
     pub(super) outcome: Option<Outcome>,
 }
 
-/// What is to be done once the lock is free: code that is not ours runs here, and may come back to the board.
+/// The work to do once the lock is free: it runs code from outside this crate, which may use the board again.
 #[must_use]
 #[derive(Default)]
 pub(super) struct Afterwards {
     pub(super) wake: Vec<Waker>,
-    /// Dropped and not woken: a waiter that woke itself at each poll would never rest.
+    /// Wakers that are dropped and not woken: a waiter that woke itself at each poll would never stop.
     pub(super) spent: Vec<Waker>,
     pub(super) drop: Vec<Lookup>,
-    /// Over for everyone. What they ended in may be an error of the provider's, held by nobody else.
+    /// Look-ups without waiters. Their outcome may be an error of the provider that has no other owner.
     pub(super) over: Vec<Flight>,
     /// Ids whose look-ups had begun and brought no answer.
     pub(super) unanswered: Vec<Arc<str>>,
@@ -57,7 +57,7 @@ impl Afterwards {
             over,
             unanswered: _,
         } = self;
-        // Each for itself: one that panics must not keep another asleep.
+        // Each call by itself: a panic in one must not keep another waiter asleep.
         for waker in wake {
             let _ = caught(|| waker.wake());
         }
@@ -74,7 +74,7 @@ impl Afterwards {
 }
 
 impl Flight {
-    /// One that is queued, and that nobody waits for yet.
+    /// Makes a queued look-up that has no waiter yet.
     pub(super) fn new(id: Arc<str>, standing: Standing, lookup: Lookup) -> Self {
         Self {
             id,
@@ -89,7 +89,7 @@ impl Flight {
         }
     }
 
-    /// Wakes all who wait for it, once the lock is free.
+    /// Wakes all its waiters, once the lock is free.
     pub(super) fn wake(&mut self, after: &mut Afterwards) {
         after
             .wake

@@ -1,19 +1,19 @@
-//! A subscription's id, as far as it may be looked up.
+//! The id of a subscription, in the form that may be looked up.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::Malformed;
 
-/// The most bytes behind the prefix.
+/// The most bytes after the prefix.
 const MAX_TAIL: usize = 64;
 const PREFIX: &[u8] = b"wh_";
 
 /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
 ///
 /// # Security
-/// It comes from `X-Service-Webhook-Id`, which is **not signed**: anyone can send any id of this form. The form keeps quotes,
-/// wildcards, spaces and control characters out of what a provider is asked, and nothing more.
+/// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
+/// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
 ///
 /// ```
 /// use hookgate::SubscriptionId;
@@ -28,7 +28,7 @@ const PREFIX: &[u8] = b"wh_";
 pub struct SubscriptionId(pub(super) Arc<str>);
 
 impl SubscriptionId {
-    /// From an id's text.
+    /// Makes an id from its text.
     ///
     /// # Errors
     /// [`Malformed`] for any other form.
@@ -38,14 +38,14 @@ impl SubscriptionId {
             .ok_or(Malformed)
     }
 
-    /// The id's text.
+    /// Returns the id's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The id in a header, if it is of the form that is looked up.
+/// Returns the id in a header, if it has the form that may be looked up.
 pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
     let tail = id.strip_prefix(PREFIX)?;
     let of_form = (1..=MAX_TAIL).contains(&tail.len())

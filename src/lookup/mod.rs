@@ -1,61 +1,64 @@
-//! Whose keys: rings of keys that are looked up by subscription id, in a database for instance, when a delivery needs them.
+//! Look-up of keys: rings that are looked up by subscription id when a delivery needs them, for example in a database.
 //!
-//! Where subscriptions come and go by the minute, or are too many to hold, a [map](crate::Keys::by_subscription) of all rings
-//! has to be kept in step with the place where they live. A [`SecretProvider`] is asked instead. The id that it is asked for
-//! comes from `X-Service-Webhook-Id`, which is not signed, so **anyone can cause look-ups**. What follows is what keeps that cheap.
+//! If subscriptions change by the minute, or are too many to hold in memory, a [map](crate::Keys::by_subscription) of all rings
+//! would have to be kept in step with their source. In that case the receiver asks a [`SecretProvider`]. The id for the look-up
+//! comes from `X-Service-Webhook-Id`, which is not signed, so **any client can cause look-ups**. The following rules keep that
+//! cheap.
 //!
 //! # Rules
 //!
-//! 1. **Head and age come first.** A request that its head refuses, or its age, is not looked up. (Of the stale deliveries
-//!    that could be retries, up to eight a second are checked all the same, and looked up for it: after an outage, when they tell
-//!    most, no ring is cached.)
-//! 2. **Only ids of the form `wh_[A-Za-z0-9_-]{1,64}` are looked up.** Any other is an unknown subscription.
-//! 3. **What was found counts for 60 s**, and what was not found as well, from the *beginning* of the look-up: a subscription that is
-//!    removed, and a key that is retired, are refused after 60 s at the latest. [`Keys::forget`](crate::Keys::forget) makes it at once.
-//!    An old answer is never used because no new one can be had.
-//! 4. **Found and unknown ids are remembered apart**, each up to its [limit](crate::ReceiverBuilder::lookup_cache): invented ids evict
-//!    no ring.
-//! 5. **One look-up an id.** Deliveries that come while it is under way wait for the same answer. It has no leader: any of them may be
-//!    dropped, the others go on.
-//! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of both, so
-//!    that a flood of them leaves room for the next look-up of those that were; no id gets more than a quarter of the places to wait.
-//!    Among them, ids whose last look-up brought no answer have their turn alternately with all others. Where all their places are taken,
-//!    a look-up in the longer of these two queues, chosen at random, gives way to one that begins.
-//! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the look-up
-//!    goes on for up to 5 s more, so that the retry finds its answer.
-//! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure is
-//!    not remembered: the next delivery asks again, and nobody has to restart anything. A panic is a failure.
-//! 9. **An unknown id costs no less work than a known one**: the body is read and hashed, under as many keys as the largest ring has
-//!    that was found lately, and the answer is the same 401.
+//! 1. **Head and age come first.** If the head or the age refuses a request, no keys are looked up. (Of the stale deliveries
+//!    that could be retries, up to eight a second are still checked, and looked up for it: after an outage, when they are most
+//!    useful, no ring is cached.)
+//! 2. **Only ids of the form `wh_[A-Za-z0-9_-]{1,64}` are looked up.** Any other id is an unknown subscription.
+//! 3. **An answer is valid for 60 s**, found or unknown, from the *beginning* of the look-up: a removed subscription and a
+//!    retired key are refused after 60 s at the latest. [`Keys::forget`](crate::Keys::forget) does it at once. An old answer
+//!    is never used because a new one is not available.
+//! 4. **Found and unknown ids are remembered separately**, each up to its [limit](crate::ReceiverBuilder::lookup_cache):
+//!    invented ids evict no ring.
+//! 5. **One look-up for each id.** Deliveries that arrive while it is under way wait for the same answer. It has no leader: if
+//!    one of them is dropped, the others go on.
+//! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of
+//!    both, so that a flood of them leaves room for the next look-up of ids that were found. No id gets more than a quarter of
+//!    the places to wait. Among the ids that were not found lately, ids whose last look-up brought no answer take turns with
+//!    all others. If all their places are taken, a look-up in the longer of these two queues, chosen at random, gives its place
+//!    to a new one.
+//! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the
+//!    look-up goes on for up to 5 s more, so that the retry finds its answer.
+//! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure
+//!    is not remembered: the next delivery asks again, and no restart is needed. A panic is a failure.
+//! 9. **An unknown id costs no less work than a known one**: the body is read and hashed, under as many keys as the largest
+//!    ring that was found lately, and the answer is the same 401.
 //!
-//! A ring's scope is its subscription's id, unless it names one; a pinned workspace is kept as everywhere. **One secret in two
-//! scopes can't be refused here**, as it is in a map: see [`SecretProvider`](SecretProvider#security).
+//! A ring's scope is the id of its subscription, unless the ring names a scope. A pinned workspace is checked as everywhere.
+//! **One secret in two scopes cannot be refused here**, unlike in a map: see [`SecretProvider`](SecretProvider#security).
 //!
-//! # What remains observable
+//! # Information that an attacker can observe
 //!
-//! The **time** of an answer tells whether an id had to be looked up, and so whether somebody has sent that id within the last minute;
-//! it tells known from unknown ids if the database takes longer over one of them. While look-ups fail or have to queue, the
-//! **status** tells as much: 401 where an id is remembered or gets its turn, 503 where not. And a large body shows how many keys a
-//! ring has, for it is hashed under each; where rings differ in that, an unknown id counts as the largest.
-//! Ids are no secrets: they stand in a header of every delivery. What must stay secret are the keys, and of those neither time nor
-//! status tells anything.
+//! The **time** of an answer shows whether an id had to be looked up, and so whether a request with that id came within the
+//! last minute. It also separates known from unknown ids if the database takes longer for one of them. While look-ups fail or
+//! have to queue, the **status** shows the same: 401 if an id is remembered or gets its turn, 503 if not. A large body shows
+//! the number of keys of a ring, because it is hashed under each key; if rings differ in that, an unknown id counts as the
+//! largest. Ids are not secrets: they are in a header of every delivery. The keys must stay secret, and neither time nor status
+//! shows anything about them.
 //!
-//! # Sizing, and what a flood costs
+//! # Sizing, and the cost of a flood
 //!
-//! - *Found*: set `lookup_cache` to no less than the subscriptions that deliver within one minute. A ring takes about half a KiB
-//!   with one key, 0.8 KiB with four: the default of 16,384 comes to 8 MiB when it is full. Where [`LookupStats::evicted`] grows,
-//!   it is too small, and look-ups repeat within the minute.
-//! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must answer
-//!   within `16 / look-ups a second`, here 90 ms.
-//! - *A flood of invented ids* costs the database at most 12 queries at a time, and memory the 4,096 unknown ids, as many whose look-ups
-//!   failed, 0.3 KiB each, and 768 waiting requests. Known subscriptions keep their cached rings, and four look-ups of their own when
-//!   these end. A subscription whose look-up failed is looked up at its retry, since invented ids fail only where the database does,
-//!   unless 4,096 others have failed since. One whose first delivery falls into the flood has to queue with it: where the database answers
-//!   `s` look-ups a second and the flood brings `r` new requests a second, each of its deliveries is looked up with a chance of
-//!   about `s / (s + r)`, else answered 503 and retried. A limit by address, in front of the receiver, is the cure.
-//! - *A database that is down*: deliveries of cached subscriptions go on for up to a minute, the others are answered 503
-//!   (`secrets_unavailable`, `secrets_too_slow`) and retried by the sender. They go on by themselves when it is back; one that hangs
-//!   holds its look-ups for up to 5 s.
+//! - *Found*: set `lookup_cache` to at least the number of subscriptions that deliver within one minute. A ring takes about
+//!   half a KiB with one key, 0.8 KiB with four: the default of 16,384 takes 8 MiB when it is full. If [`LookupStats::evicted`]
+//!   grows, it is too small, and look-ups repeat within the minute.
+//! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must
+//!   answer within `16 / look-ups a second`, here 90 ms.
+//! - *A flood of invented ids* costs the database at most 12 queries at a time. It costs memory for the 4,096 unknown ids, for
+//!   as many ids whose look-ups failed, 0.3 KiB each, and for 768 waiting requests. Known subscriptions keep their cached
+//!   rings, and have four look-ups of their own when these end. A subscription whose look-up failed is looked up at its retry,
+//!   because invented ids fail only if the database does, unless 4,096 others have failed since. A subscription whose first
+//!   delivery arrives during the flood has to queue with it: if the database answers `s` look-ups a second and the flood brings
+//!   `r` new requests a second, each of its deliveries is looked up with a chance of about `s / (s + r)`, else answered 503 and
+//!   retried. The remedy is a limit by address in front of the receiver.
+//! - *A database that is down*: deliveries of cached subscriptions go on for up to a minute; the others are answered 503
+//!   (`secrets_unavailable`, `secrets_too_slow`) and retried by the sender. They go on by themselves when the database works
+//!   again. A database that hangs holds its look-ups for up to 5 s.
 //!
 //! # Example
 //!
@@ -83,7 +86,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The layer looks up by itself; a server of your own opens deliveries with [`open_async`](crate::Receiver::open_async).
+//! The layer looks keys up by itself; a server of your own opens deliveries with [`open_async`](crate::Receiver::open_async).
 
 mod board;
 mod bounded;
@@ -102,16 +105,16 @@ pub(crate) use board::LONGEST;
 pub(crate) use cache::Capacities;
 pub(crate) use resolver::{Cached, Resolver, Waiting};
 
-/// How much is remembered of what was looked up, and how much is under way. From
-/// [`Keys::lookup_stats`](crate::Keys::lookup_stats); [`Keys::forget`](crate::Keys::forget) has an example.
+/// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::Keys::lookup_stats);
+/// [`Keys::forget`](crate::Keys::forget) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookupStats {
-    /// Subscriptions whose rings are remembered, those included that have ended and were not swept yet.
+    /// Subscriptions whose rings are remembered, including rings that have ended and were not yet removed.
     pub found: usize,
-    /// Ids that are remembered as unknown, likewise.
+    /// Ids that are remembered as unknown, counted in the same way.
     pub unknown: usize,
-    /// Rings that were forgotten before their end to make room, since the start. Where it grows,
+    /// Rings that were forgotten before their end to make room, since the start. If it grows,
     /// [`lookup_cache`](crate::ReceiverBuilder::lookup_cache) is too small.
     pub evicted: u64,
     /// Look-ups under way; at most 16.

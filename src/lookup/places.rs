@@ -1,4 +1,4 @@
-//! How many look-ups run and how many deliveries wait for them, who is next, and who gives way.
+//! The limits on look-ups and on the deliveries that wait for them, and the order of the queues.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -9,16 +9,16 @@ use super::board::Ticket;
 const MOST_RUNNING: usize = 16;
 /// Deliveries that wait for look-ups, queued ones included.
 const MOST_WAITING: usize = 1_024;
-/// How much of both ids get that were not found lately. The rest is kept for those that were.
+/// The part of both limits for ids that were not found lately. The rest is kept for ids that were found lately.
 const OTHERS_RUNNING: usize = MOST_RUNNING / 4 * 3;
 const OTHERS_WAITING: usize = MOST_WAITING / 4 * 3;
-/// Of the latter's places, how many those get that join a look-up. The rest is kept for those that begin one: where all places are
-/// taken, some of the look-ups are then queued and can give way.
+/// The part of these waiting places for deliveries that join a look-up. The rest is kept for deliveries that begin a look-up:
+/// if all places are taken, some look-ups are then queued and can give up their place.
 const OTHERS_JOINING: usize = OTHERS_WAITING / 4 * 3;
-/// Of those that wait, how many may do so for one id: a burst of copies of one must leave room for all others.
+/// The most waiters for one id: a burst of copies of one id must leave room for all others.
 pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 
-/// What is known of an id whose keys have to be looked up.
+/// The state of an id whose keys have to be looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It was found lately.
@@ -31,11 +31,11 @@ pub(super) enum Standing {
 #[derive(Default)]
 pub(super) struct Places {
     familiar: Lane,
-    /// Of ids that were not found lately.
+    /// The lane of ids that were not found lately.
     others: Lane,
-    /// By [`Standing`]. Tickets are queued as they are numbered.
+    /// One queue for each [`Standing`]. Tickets are queued in the order of their numbers.
     queues: [VecDeque<Ticket>; 3],
-    /// Whether strangers go before unanswered ids when the next look-up of either begins.
+    /// Whether never-seen ids go before unanswered ids when the next look-up of either begins.
     strangers_first: bool,
     random: RandomState,
 }
@@ -54,7 +54,7 @@ impl Places {
         }
     }
 
-    /// Look-ups under way, and deliveries that wait.
+    /// Returns the number of look-ups under way, and of deliveries that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
         let (familiar, others) = (&self.familiar, &self.others);
         (
@@ -63,7 +63,7 @@ impl Places {
         )
     }
 
-    /// Whether there is a place for one more, who `joins` a look-up or begins one.
+    /// Returns whether there is a place for one more waiter, which `joins` a look-up or begins one.
     pub(super) fn has_room(&self, standing: Standing, joins: bool) -> bool {
         let (_, waiting) = self.counts();
         let most = if joins {
@@ -85,7 +85,7 @@ impl Places {
         }
     }
 
-    /// Takes the look-up out of its queue that may begin now.
+    /// Takes the look-up that may begin now out of its queue.
     pub(super) fn next(&mut self) -> Option<Ticket> {
         let (running, _) = self.counts();
         if running >= MOST_RUNNING {
@@ -98,7 +98,7 @@ impl Places {
         if self.others.running >= OTHERS_RUNNING {
             return None;
         }
-        // In turns, so that neither keeps the other from being looked up.
+        // The two queues take turns, so that neither blocks the other.
         let (first, second) = if self.strangers_first {
             (strangers, unanswered)
         } else {
@@ -108,9 +108,10 @@ impl Places {
         first.pop_front().or_else(|| second.pop_front())
     }
 
-    /// The look-up that gives way where there is no room for one more id that was not found lately: any one in the longer queue, at random.
-    /// If the newcomer were refused instead, it would be refused for as long as senders of invented ids come back at once when they
-    /// are answered; if the oldest gave way, those who come in bursts would clear the queue of all others.
+    /// Returns the look-up that gives up its place if there is no room for one more id that was not found lately: a random one
+    /// in the longer queue. If the new look-up were refused instead, it would be refused as long as senders of invented ids
+    /// come back at once after each answer. If the oldest gave up its place, senders of bursts would clear the queue of all
+    /// others.
     pub(super) fn gives_way(&self, number: u64) -> Option<Ticket> {
         let [_, unanswered, strangers] = &self.queues;
         let longer = if unanswered.len() > strangers.len() {

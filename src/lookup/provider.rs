@@ -1,4 +1,4 @@
-//! Who is asked: the provider of secrets.
+//! The provider of secrets, which answers look-ups.
 
 use std::fmt;
 use std::future::{Future, Ready, ready};
@@ -10,10 +10,10 @@ use super::SubscriptionId;
 use crate::error::LookupError;
 use crate::verify::KeyRing;
 
-/// Finds the ring of keys of a subscription, in a database for instance. See the [module docs](super) for when it is asked.
+/// Finds the key ring of a subscription, for example in a database. The [module docs](super) describe when it is called.
 ///
-/// [`provider_fn`] makes one of an async closure. A type of your own holds what it needs. It need not be `Debug`: a receiver that
-/// is printed does not print its provider, which may hold secrets.
+/// [`provider_fn`] makes a provider from an async closure. A type of your own can hold more. It need not be `Debug`: a
+/// receiver's debug output does not contain its provider, which may hold secrets.
 ///
 /// ```
 /// use hookgate::{KeyRing, LookupError, LookupFuture, Secret, SecretProvider, SubscriptionId};
@@ -43,28 +43,28 @@ use crate::verify::KeyRing;
 /// ```
 ///
 /// # Security
-/// - The id is anyone's: pass it as a bound parameter. Answer `Ok(None)` for what is not there, and an error only where you
-///   do not know: an unknown id is answered 401, an error 503.
+/// - Any client can choose the id: pass it as a bound parameter. Answer `Ok(None)` if there is no such subscription, and an
+///   error only if you do not know: an unknown id is answered 401, an error 503.
 /// - **Compare ids byte for byte.** Under a collation that ignores case, `wh_a` finds the row of `wh_A`; the scope would be
 ///   another one, and a copied delivery would run once more. Either let the database compare exactly, or name the scope after
 ///   the row as above.
-/// - **One secret in two scopes can't be refused here**, as it is in a map, for nobody sees all rings at once: a delivery to
-///   one subscription could then be replayed to the other by changing the unsigned id. Give each subscription a secret of its
-///   own (a unique index over a hash of it), or let both name one scope.
-/// - Put nothing of a secret in an error: errors are told to the operator.
+/// - **One secret in two scopes cannot be refused here**, unlike in a map, because no code sees all rings at once: a delivery
+///   to one subscription could then be replayed to the other by changing the unsigned id. Give each subscription its own secret
+///   (a unique index over a hash of it), or let both name one scope.
+/// - Put no part of a secret in an error: errors are reported to the operator.
 pub trait SecretProvider: Send + Sync + 'static {
     /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription.
     ///
-    /// Whoever waits for it polls it, one at a time. It is dropped when nobody waits any more; in the layer it goes on for up to
-    /// 5 s, so that a slow answer serves the retry. A panic counts as an error.
+    /// Its waiters poll it, one at a time. It is dropped when no delivery waits any more; in the layer it goes on for up to 5
+    /// s, so that a slow answer serves the retry. A panic counts as an error.
     fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a>;
 }
 
-/// What a provider answers.
+/// The answer of a provider.
 pub(super) type Answer = Result<Option<KeyRing>, LookupError>;
 
-/// The future of a look-up. A provider that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits
-/// uses [`boxed`](Self::boxed).
+/// The future of a look-up. A provider that answers at once uses [`ready`](Self::ready) and allocates nothing; a provider that
+/// waits uses [`boxed`](Self::boxed).
 ///
 /// ```
 /// use hookgate::{LookupError, LookupErrorKind, LookupFuture, block_on};
@@ -82,13 +82,13 @@ enum Inner<'a> {
 }
 
 impl<'a> LookupFuture<'a> {
-    /// An answer that is already there.
+    /// Makes a future with an answer that is already known.
     #[must_use]
     pub fn ready(answer: Result<Option<KeyRing>, LookupError>) -> Self {
         Self(Inner::Ready(ready(answer)))
     }
 
-    /// An answer that has to be waited for.
+    /// Makes a future with an answer that takes time.
     #[must_use]
     pub fn boxed(
         future: impl Future<Output = Result<Option<KeyRing>, LookupError>> + Send + 'a,
@@ -121,11 +121,11 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
     }
 }
 
-/// A provider made of an async closure.
+/// Makes a provider from an async closure.
 ///
-/// Its errors become a [`LookupError`] with themselves as the source: a [`SecretError`](crate::SecretError) or
-/// [`KeysError`](crate::KeysError) an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other an
-/// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays what it is.
+/// Its errors become a [`LookupError`] with the error as the source: a [`SecretError`](crate::SecretError) or
+/// [`KeysError`](crate::KeysError) becomes an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
+/// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -159,7 +159,7 @@ where
     ProviderFn(look_up)
 }
 
-/// A provider made of an async closure, by [`provider_fn`].
+/// A provider made from an async closure by [`provider_fn`].
 #[derive(Clone, Copy)]
 pub struct ProviderFn<F>(F);
 

@@ -1,4 +1,4 @@
-//! From a subscription's id to its ring: the cache first, then the provider.
+//! Finds the ring of a subscription's id: in the cache first, then with the provider.
 
 use std::fmt;
 use std::future::Future;
@@ -17,7 +17,7 @@ use crate::clock::{Clock, Monotonic};
 use crate::error::{LookupError, LookupErrorKind as Kind};
 use crate::verify::Ring;
 
-/// Looks rings up. Locks are taken in the order of the fields, and none is held while code of others runs.
+/// Looks up rings. Locks are taken in the order of the fields, and none is held while code from outside this crate runs.
 pub(crate) struct Resolver {
     provider: Arc<dyn SecretProvider>,
     clock: Arc<dyn Clock>,
@@ -25,9 +25,9 @@ pub(crate) struct Resolver {
     cache: RwLock<Cache>,
 }
 
-/// What is known of an id without asking.
+/// The answer of the cache for an id.
 pub(crate) enum Cached<'h> {
-    /// Its ring. `None` where there is no such subscription, or where the id is of another form, which is never looked up.
+    /// The ring. `None` if there is no such subscription, or if the id has another form, which is never looked up.
     Known(Option<Arc<Ring>>),
     /// The provider has to be asked.
     Absent(&'h str),
@@ -64,7 +64,7 @@ impl Resolver {
         let joined = self.on_board(|board, after| {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.purge(now);
-            // A look-up may have ended since the cache was asked.
+            // A look-up may have ended after the cache was read.
             if let Some(ring) = cache.get(id, now) {
                 return Err(Ok(ring.cloned()));
             }
@@ -79,7 +79,8 @@ impl Resolver {
         }
     }
 
-    /// The next delivery asks the provider. A look-up under way is not joined any more, nor remembered.
+    /// Makes the next delivery ask the provider. New deliveries do not join a look-up under way, and its answer is not
+    /// remembered.
     pub(crate) fn forget(&self, id: &str) {
         self.on_board(|board, _| {
             board.unlist(id);
@@ -96,7 +97,7 @@ impl Resolver {
         });
     }
 
-    /// How many keys the largest ring has that was found lately.
+    /// Returns the number of keys of the largest ring that was found lately.
     pub(crate) fn most_keys(&self) -> usize {
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         cache.most_keys()
@@ -116,7 +117,7 @@ impl Resolver {
         }
     }
 
-    /// Nothing of it runs before it is polled.
+    /// Makes the look-up. No code of the provider runs before it is polled.
     fn begin(&self, id: &Arc<str>) -> Lookup {
         let (provider, id) = (Arc::clone(&self.provider), SubscriptionId(Arc::clone(id)));
         Box::pin(async move { provider.look_up(&id).await })
@@ -129,7 +130,7 @@ impl Resolver {
             board.id(ticket).zip(board.began(ticket))
         };
         let outcome = outcome(answer, about, now);
-        let kept = outcome.clone(); // what is dropped under the lock is never the last of an error, which is others' code
+        let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
         self.on_board(|board, after| {
             let Some(Ended { id, began }) = board.end(ticket, outcome, now, after) else {
                 return;
@@ -159,7 +160,7 @@ impl Resolver {
     }
 }
 
-/// What an answer comes to. One that arrives when it would have ended already is none.
+/// Turns an answer into the outcome of a look-up. An answer that arrives after its lifetime has ended is not used.
 fn outcome(
     answer: Result<Answer, Panicked>,
     about: Option<(Arc<str>, Monotonic)>,
@@ -186,26 +187,25 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// Waits for a look-up, and polls it when it is its turn. There is no leader: whoever of those that wait is dropped, the
-/// others go on.
+/// Waits for a look-up, and polls it when it is its turn. There is no leader: if any waiter is dropped, the others go on.
 pub(crate) struct Waiting {
     resolver: Arc<Resolver>,
     turn: Turn,
 }
 
 enum Turn {
-    /// Given up when the `Waiting` is dropped.
+    /// A seat, given up when the `Waiting` is dropped.
     Seated(Seat),
     /// An answer that needed no waiting.
     Over(Outcome),
-    /// Given up already.
+    /// The seat was already given up.
     #[cfg(feature = "tower")]
     Left,
 }
 
 impl Waiting {
-    /// Nobody waits here any more. Says whether the look-up should go on: it has begun, and nobody else waits for it either.
-    /// If not, this has left it.
+    /// The request waits no more. Returns whether the look-up should go on: it has begun, and no other request waits for it. If
+    /// not, this has left it.
     #[cfg(feature = "tower")]
     pub(crate) fn stays_behind(&mut self) -> bool {
         let Turn::Seated(seat) = &mut self.turn else {
@@ -257,7 +257,7 @@ impl Future for Waiting {
         };
         let _ = caught(|| drop(lookup));
         this.resolver.end(seat.ticket, answer);
-        // The outcome is there now, this one's own or the one that overtook it.
+        // The outcome is there now: this one's own, or another one that was set first.
         match this
             .resolver
             .on_board(|board, after| board.step(seat, knock, after))
@@ -317,7 +317,7 @@ mod tests {
         let (provider, clock) = (Arc::new(Hangs), Arc::new(SystemClock));
         let resolver = Arc::new(Resolver::new(provider, clock, Capacities::default()));
         let (mut first, mut second) = (resolver.look_up("wh_1"), resolver.look_up("wh_1"));
-        // Both have said so before either is dropped.
+        // Both calls come before either waiter is dropped.
         assert!(!first.stays_behind());
         assert!(second.stays_behind());
         assert!(!first.stays_behind());

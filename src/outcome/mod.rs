@@ -1,54 +1,55 @@
-//! What became of a delivery, and the status that answers it: the outcomes table as code.
+//! The outcome of a delivery and the status that answers it: the outcomes table as code.
 //!
-//! The sender retries every answer but 2xx, a few times over a day, and then discards the event. So a 2xx is given only
-//! where the outcome is known, and anything else only where a retry could help or someone must look.
+//! The sender retries every answer except 2xx, a few times over a day, and then discards the event. So the receiver answers 2xx
+//! only where the outcome is known, and another status only where a retry can help or an operator must look.
 
 mod refusal;
 
 pub use refusal::{Refusal, RefusalKind};
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// Answered without a run.
     Refused(RefusalKind),
-    /// The event was done already: 200, no second run; or its handler found so by itself and answered `AlreadyHandled`.
+    /// The event was done already: 200, no second run. Or the handler found by itself that the event was done, and answered
+    /// `AlreadyHandled`.
     Replayed {
-        /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender, and
-        /// still a duplicate.
+        /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender. It is still a
+        /// duplicate.
         same_body: bool,
     },
-    /// Stored by the sink of an `Acceptor`, and durable: 200. It is handled afterwards.
+    /// The sink of an `Acceptor` stored it durably: 200. It is handled afterwards.
     Accepted,
     /// The handler answered 2xx and the claim was committed.
     Handled,
-    /// Nothing here handles such an event, as the event router finds where it has no arm: answered 2xx, and the claim was
-    /// committed.
+    /// There is no handler for such an event; for example, the event router has no arm for it. It was answered 2xx, and the
+    /// claim was committed.
     Unhandled,
     /// The handler answered 2xx, but the claim was not committed: a retry may run again.
     HandledUnrecorded(Unrecorded),
-    /// The handler could never succeed; the dead-letter hook took the delivery and the claim was committed: 200.
+    /// The handler can never succeed. The dead-letter hook took the delivery, and the claim was committed: 200.
     DeadLettered,
     /// The run failed and its claim was released: a retry runs again.
     Failed(Failure),
-    /// The budget ended before the run, or before the sink's answer: 503. It goes on and settles at its end.
+    /// The budget ended before the run, or before the sink's answer: 503. The run goes on and settles at its end.
     RunsOn,
 }
 
-/// How a run failed.
+/// The ways in which a run fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The handler answered with this status, which is none of 2xx.
+    /// The handler answered with this status, which is not 2xx.
     Status(u16),
-    /// The body is no well-formed event, or its data does not fit the type that the handler asks for: 422.
+    /// The body is not a well-formed event, or its data does not fit the type that the handler asks for: 422.
     Misfit,
-    /// Nothing here handles such an event, and that is refused: 422.
+    /// There is no handler for such an event, and it is refused: 422.
     Unhandled,
     /// The handler panicked: 500.
     Panicked,
-    /// The inner service failed instead of answering.
+    /// The inner service returned an error in place of an answer.
     ServiceError,
     /// The run exceeded its own limit and was aborted.
     RunLimit,
@@ -60,11 +61,11 @@ pub enum Failure {
     DeadLetterHookMissing,
 }
 
-/// Why a success was not recorded.
+/// The reasons why a success was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unrecorded {
-    /// The claim was lost to its lease's end.
+    /// The claim was lost because its lease ended.
     Lost,
     /// The store failed.
     StoreFailed,
@@ -73,7 +74,7 @@ pub enum Unrecorded {
 }
 
 impl Outcome {
-    /// A short name for logs and metrics, in snake case. Stable.
+    /// Returns a short name for logs and metrics, in snake case. Stable.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +95,7 @@ impl Outcome {
 }
 
 impl Failure {
-    /// A short name for logs and metrics, in snake case. Stable.
+    /// Returns a short name for logs and metrics, in snake case. Stable.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Why a delivery was answered without running the handler.
+//! The reasons why a delivery was answered without running the handler.
 
 use std::error::Error;
 use std::fmt;
@@ -11,11 +11,11 @@ use crate::error::{
 };
 use crate::verify::{BodyTooLarge, Verified};
 
-/// Why a delivery was answered without running the handler.
+/// The reason why a delivery was answered without running the handler.
 ///
-/// For the operator: [`kind`](Self::kind) and the chain of sources say exactly what was wrong. The sender is told
-/// no more than [`RefusalKind::status`], [`code`](RefusalKind::code) and [`message`](RefusalKind::message), which are
-/// the same for everything that is not authentic.
+/// For the operator: [`kind`](Self::kind) and the chain of sources give the exact reason. The sender sees only
+/// [`RefusalKind::status`], [`code`](RefusalKind::code) and [`message`](RefusalKind::message), which are the same for every
+/// delivery that is not authentic.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     kind: RefusalKind,
@@ -24,65 +24,66 @@ pub struct Refusal {
     authentic: Option<Box<Verified>>,
 }
 
-/// The ways to be refused, in the order of the outcomes table.
+/// The kinds of refusal, in the order of the outcomes table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// Another method than POST: 405.
+    /// A method other than POST: 405.
     MethodNotAllowed,
     /// A `Content-Encoding` other than identity: 415.
     EncodingNotSupported,
     /// A `Content-Type` that is neither `application/json` nor `+json`: 415.
     TypeNotSupported,
-    /// The body, announced or actual, is over the limit: 413. The layer first reads what else is sent, up to 16 MiB and the body's deadline.
+    /// The announced or actual size of the body is over the limit: 413. The layer first reads the rest of the body, up to 16
+    /// MiB and until the body's deadline.
     BodyTooLarge,
-    /// Not authentic or not fresh: 401. The source, a [`VerifyError`], says in which way.
+    /// Not authentic or not fresh: 401. The source, a [`VerifyError`], gives the exact reason.
     NotAuthentic,
     /// The body did not arrive within its deadline: 408.
     BodyTooSlow,
-    /// The body broke off: 400, where anyone still listens.
+    /// The body ended too early: 400, if the sender is still connected.
     BodyIncomplete,
-    /// Authentic, but no usable id and type at the head of a JSON object: 400. The source is an [`EventError`].
+    /// Authentic, but there is no usable id and type at the head of a JSON object: 400. The source is an [`EventError`].
     UnusableEvent,
     /// Authentic, but `X-Service-Event-Id` differs from the signed body: 400.
     EventIdDiffers,
     /// Authentic, but `X-Service-Event-Type` differs from the signed body: 400.
     EventTypeDiffers,
-    /// The provider of secrets could not answer: 503. The source is a [`LookupError`].
+    /// The provider of secrets failed to answer: 503. The source is a [`LookupError`].
     SecretsUnavailable,
-    /// The provider of secrets did not answer in its share of the budget: 503. The source is a [`LookupError`].
+    /// The provider of secrets did not answer within its share of the budget: 503. The source is a [`LookupError`].
     SecretsTooSlow,
-    /// As many deliveries wait for look-ups of secrets as may: 503.
+    /// The most deliveries that may wait for look-ups of secrets already wait: 503.
     TooManyLookups,
-    /// The subscription's keys have to be looked up, and the step that was taken does not wait: 503. Only
-    /// [`Receiver::open`](crate::Receiver::open) does that, where rings are looked up; see
+    /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
+    /// [`Receiver::open`](crate::Receiver::open) refuses in this way, where rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
     NotLookedUp,
-    /// The bodies that are arriving held as many bytes as they may, and this one held the most: 503. See
+    /// The arriving bodies held the most bytes that they may hold, and this body held more than any other: 503. See
     /// `ReceiverBuilder::body_budget`.
     BodyBudgetSpent,
-    /// As many runs are under way as are allowed: 503.
+    /// The most runs that are allowed are under way: 503.
     NoPermitFree,
     /// The receiver is draining: 503.
     ShuttingDown,
-    /// The store of claims, or the sink of an `Acceptor`, could not answer, or refuses this delivery for good: 503, since a mended store can
-    /// still take the retry. The source is a [`StoreError`], whose kind tells.
+    /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this delivery for good: 503, because a
+    /// repaired store can still take the retry. The source is a [`StoreError`]; its kind gives the reason.
     StoreUnavailable,
-    /// The store of claims did not answer in its share of the budget, or not before the lease that it granted had ended: 503. Or a
-    /// sink said that it was too slow, or was given up.
+    /// The store of claims did not answer within its share of the budget, or not before the lease that it granted had ended:
+    /// 503. Or a sink answered that it was too slow, or the call of the sink was given up.
     StoreTooSlow,
-    /// The store of claims, or the sink, is full and told to refuse: 503.
+    /// The store of claims, or the sink, is full and set to refuse: 503.
     StoreFull,
-    /// Too little of the budget was left after the body to begin a run: 503.
+    /// After the body, too little of the budget was left to begin a run: 503.
     OutOfTime,
     /// Another copy of the event is still running: 503.
     StillRunning,
-    /// Another copy of the event is running, and too many copies wait already: 503.
+    /// Another copy of the event is running, and too many copies already wait: 503.
     TooManyWaiting,
 }
 
 impl RefusalKind {
-    /// The HTTP status that answers it.
+    /// Returns the HTTP status of the answer.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -111,7 +112,7 @@ impl RefusalKind {
         }
     }
 
-    /// The code of the service's error envelope (service specification, *Errors*).
+    /// Returns the code of the service's error envelope (service specification, *Errors*).
     #[must_use]
     pub fn code(self) -> &'static str {
         match self.status() {
@@ -121,7 +122,7 @@ impl RefusalKind {
         }
     }
 
-    /// What the sender is told.
+    /// Returns the message that the sender gets.
     #[must_use]
     pub fn message(self) -> &'static str {
         match self {
@@ -152,7 +153,7 @@ impl RefusalKind {
         }
     }
 
-    /// A short name for logs and metrics, in snake case. Stable.
+    /// Returns a short name for logs and metrics, in snake case. Stable.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -182,7 +183,7 @@ impl RefusalKind {
         }
     }
 
-    /// What the operator is told, before the chain of sources.
+    /// Returns the text for the operator, which stands before the chain of sources.
     fn reason(self) -> &'static str {
         match self {
             Self::NotAuthentic => "not authentic or not fresh",
@@ -210,7 +211,7 @@ impl RefusalKind {
     }
 }
 
-/// How long the sender is asked to wait after a 503 that says no better.
+/// The `Retry-After` of a 503 that has no better value.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 impl Refusal {
@@ -229,7 +230,8 @@ impl Refusal {
         self
     }
 
-    /// Of a head that can't be used. A workspace that the ring is not pinned to is a matter of authenticity.
+    /// Makes the refusal for an event head that is not usable. A workspace to which the ring is not pinned makes the delivery
+    /// not authentic.
     pub(crate) fn of_event_head(error: EventError, verified: Verified) -> Self {
         if error.kind() == EventErrorKind::WorkspaceMismatch {
             return VerifyError::new(VerifyErrorKind::WorkspaceMismatch).into();
@@ -254,25 +256,25 @@ impl Refusal {
         self
     }
 
-    /// What was wrong.
+    /// Returns the kind of the refusal.
     #[must_use]
     pub fn kind(&self) -> RefusalKind {
         self.kind
     }
 
-    /// When the sender may try again, for the `Retry-After` of a 503.
+    /// Returns the time after which the sender may try again, for the `Retry-After` of a 503.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The delivery's bytes, where it was authentic and refused all the same for what it says.
+    /// Returns the delivery's bytes, if the delivery was authentic and was refused because of its content.
     #[must_use]
     pub fn authentic(&self) -> Option<&Verified> {
         self.authentic.as_deref()
     }
 
-    /// In which way the delivery was not authentic, where that was the reason; `NotLookedUp` where that was.
+    /// Returns the reason why the delivery was not authentic, or `NotLookedUp`; `None` for other refusals.
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
         self.source.as_ref()?.downcast_ref()
@@ -286,7 +288,8 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {
-    /// A [`VerifyError`], [`LookupError`], [`EventError`] or [`StoreError`], itself and not its `Arc`: it can be downcast.
+    /// Returns a [`VerifyError`], [`LookupError`], [`EventError`] or [`StoreError`]. It is the error itself and not its `Arc`,
+    /// so it can be downcast.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source = self.source.as_deref()?;
         Some(source)
@@ -303,7 +306,7 @@ impl From<VerifyError> for Refusal {
     }
 }
 
-/// Shared by all who waited for the look-up.
+/// All deliveries that waited for the look-up share the error.
 impl From<Arc<LookupError>> for Refusal {
     fn from(error: Arc<LookupError>) -> Self {
         let kind = match error.kind() {

@@ -1,4 +1,4 @@
-//! One statement: on which connection, how often, and for how long.
+//! One statement: its connection, its retries and its time limit.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use super::failure;
 use super::pool::Postgres;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// How often a statement is asked that had no luck: as often as there are connections, any of which may be the stale one.
+/// How often a failed statement is tried: as often as there are connections, any of which may be stale.
 const ASKED: u32 = 8;
 
-/// Which connection a statement takes.
+/// The connection that a statement takes.
 #[derive(Clone, Copy)]
 enum From {
     Pool,
-    /// One that nothing holds for longer than such a statement, or one of the pool.
+    /// A spare one, which is held no longer than such a statement takes, or one of the pool.
     Spares,
 }
 
 enum Asked {
-    /// To be asked again.
+    /// The statement failed and is to be tried again.
     InVain(StoreError),
     Failed(StoreError),
 }
 
 impl Postgres {
-    /// One statement, prepared once a connection, in one round trip. It may be asked more than once.
+    /// Runs one statement, prepared once for each connection, in one round trip. It may be run more than once.
     pub(crate) async fn query(
         &self,
         statement: &str,
@@ -39,7 +39,7 @@ impl Postgres {
             .await
     }
 
-    /// The same, for what may take longer than a store's call.
+    /// As `query`, with a limit of its own, for statements that may take longer than a store's call.
     pub(crate) async fn query_within(
         &self,
         patience: Duration,
@@ -51,7 +51,7 @@ impl Postgres {
             .await
     }
 
-    /// The same, for what keeps or ends a lease: it does not wait for those who hold the pool's connections.
+    /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
     pub(crate) async fn query_for_lease(
         &self,
         statement: &str,
@@ -117,27 +117,28 @@ impl Postgres {
                 client.keep();
                 Ok(rows)
             }
-            // The server was started anew, or what lies between has forgotten the connection, and nobody noticed as it lay idle.
+            // The server was restarted, or a device in between has dropped the connection, and this was not noticed while it was
+            // idle.
             Err(error) if lain_idle && failure::is_broken(&error) => {
                 self.drop_idle();
                 Err(Asked::InVain(failure::store(error)))
             }
-            // Kept, it would fail each call that comes after.
+            // If it were kept, every later call on it would fail.
             Err(error) if lain_idle && failure::is_stale(&error) => {
                 Err(Asked::InVain(failure::store(error)))
             }
-            // The isolation level is the role's or the pool's, which may be stricter than the statements need.
+            // The isolation level is that of the role or the pool, which may be stricter than the statements need.
             Err(error) if failure::is_beaten(&error) => {
                 client.keep();
                 Err(Asked::InVain(failure::store(error)))
             }
-            // Those that lie idle lead to the same server.
+            // The idle connections lead to the same server.
             Err(error) if failure::is_read_only(&error) => {
                 self.drop_idle();
                 Err(Asked::Failed(failure::store(error)))
             }
             Err(error) => {
-                // The server has answered, so the connection stands.
+                // The server has answered, so the connection works.
                 if !failure::is_broken(&error) {
                     client.keep();
                 }

@@ -1,25 +1,25 @@
-//! What a claim in a transaction found, and what that answers.
+//! The result of a claim in a transaction, and the answer that it leads to.
 
-/// What a claim inside a transaction found.
+/// The result of a claim inside a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a claim that is not fresh must have no effects"]
 pub enum ClaimedIn {
-    /// The event is this transaction's: have the effects, and commit.
+    /// The event belongs to this transaction: write the effects, and commit.
     Fresh,
-    /// The event's effects are committed, or were made earlier in this transaction. Answer 2xx, and have none.
+    /// The event's effects are committed, or were written earlier in this transaction. Answer 2xx, and write none.
     Duplicate {
-        /// Whether they were made for the same body.
+        /// Whether they were written for the same body.
         same_body: bool,
     },
-    /// Another transaction has claimed the event and has not ended. Answer 503: how it ends is not known yet.
+    /// Another transaction has claimed the event and has not ended. Answer 503: its outcome is not known yet.
     Held,
 }
 
 impl ClaimedIn {
-    /// Goes on where the event is fresh.
+    /// Returns `Ok` where the event is fresh, for use with `?`.
     ///
     /// # Errors
-    /// It is not. An axum handler returns the error as its answer.
+    /// The event is not fresh. An axum handler returns the error as its answer.
     ///
     /// ```
     /// use hookgate::postgres::{ClaimedIn, NotFresh};
@@ -36,17 +36,17 @@ impl ClaimedIn {
     }
 }
 
-/// Why a handler has nothing to do. As an axum handler's answer, a duplicate is 200 as `AlreadyHandled` has it, and
-/// one that is held 503 with `Retry-After`.
+/// The reason why a handler has nothing to do. As an axum handler's answer, a duplicate is 200 like `AlreadyHandled`, and
+/// a held event is 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFresh {
     /// The event's effects are committed.
     #[error("the event's effects are committed already")]
     Duplicate {
-        /// Whether they were made for the same body.
+        /// Whether they were written for the same body.
         same_body: bool,
     },
-    /// Another transaction is at it.
+    /// Another transaction handles the event.
     #[error("another transaction has claimed the event and has not ended")]
     Held,
 }

@@ -32,8 +32,8 @@ pub(super) const MIGRATION: Migration = Migration {
 CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
 };
 
-/// What is known is read first, so that a duplicate writes nothing and waits for no flush. Of racers that all know nothing, the index
-/// lets one in; the others find no row of theirs, and ask again: the record is then there to be read.
+/// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no
+/// record, the index accepts one; the others insert no row, and are tried again: then the record can be read.
 const CLAIM: &str = "WITH known AS MATERIALIZED (
   SELECT done, token, until - clock_timestamp() AS remaining FROM hookgate_claims
   WHERE key = $1 AND until > clock_timestamp() AND (done OR token <> $2)
@@ -51,7 +51,7 @@ const RENEW: &str =
     "UPDATE hookgate_claims SET until = clock_timestamp() + $3 * interval '1 microsecond'
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
 
-/// A repeated commit finds its own record done, and leaves its end where it was.
+/// A repeated commit finds its own done record, and leaves the end of its retention unchanged.
 const COMMIT: &str = "UPDATE hookgate_claims SET done = true,
   until = CASE WHEN done THEN until ELSE clock_timestamp() + $3 * interval '1 microsecond' END
 WHERE key = $1 AND token = $2 AND until > clock_timestamp() RETURNING true";
@@ -59,25 +59,26 @@ WHERE key = $1 AND token = $2 AND until > clock_timestamp() RETURNING true";
 const RELEASE: &str = "DELETE FROM hookgate_claims
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
 
-/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, waits for nobody who holds one, and answers how many
-/// they were (`bigint`).
+/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, skips rows that are locked, and returns the number
+/// deleted (`bigint`).
 ///
-/// For a schedule of your own; [`PostgresStore`] runs it by itself.
+/// For a schedule of your own; [`PostgresStore`] runs it automatically.
 pub const FORGET_CLAIMS: &str = "WITH forgotten AS (
   DELETE FROM hookgate_claims WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM hookgate_claims WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
   RETURNING 1
 ) SELECT count(*) FROM forgotten";
 
-/// A claim that meets others asks again so often; each time somebody else has been faster.
+/// The greatest number of tries of a claim that meets concurrent claims; each time another claim was faster.
 const ASKED: u32 = 8;
-/// Every so many claims, what has ended is deleted.
+/// The number of claims after which ended records are deleted.
 const SWEPT_EVERY: u32 = 256;
-/// How much a statement deletes, and how many statements a sweep is: together more than comes in between, so that it catches up.
+/// The number of rows that a statement deletes, and the number of statements in a sweep: together more than the claims between
+/// two sweeps, so that deletion keeps up.
 const CHUNK: i64 = 512;
 const CHUNKS: u32 = 8;
 
-/// Claims in a table of a PostgreSQL, which any number of processes share.
+/// Claims in a table of PostgreSQL, which any number of processes share.
 ///
 /// ```no_run
 /// use hookgate::postgres::{Postgres, migrate};
@@ -99,17 +100,17 @@ const CHUNKS: u32 = 8;
 /// ```
 ///
 /// Each call is one statement in one round trip and its own transaction. A claim and its commit are flushed before they are
-/// answered, as the server's `synchronous_commit` says; a duplicate only reads. Time is the server's. A call ends within 900 ms, also where the
-/// server is silent; what it meant to do may then have been done, as [`DedupeStore`] has it.
+/// answered, according to the server's `synchronous_commit`; a duplicate only reads. Time is the server's. A call ends within
+/// 900 ms, also where the server does not answer; the call may then have taken effect, as documented in [`DedupeStore`].
 ///
-/// Receivers with other secrets that claim under one name need a [scope](crate::ReceiverBuilder::scope) each. In one process, and on one
-/// [`Postgres`], the receiver's `build` checks it.
+/// Receivers with other secrets that claim under one name each need a [scope](crate::ReceiverBuilder::scope). Within one process,
+/// and on one [`Postgres`], the receiver's `build` checks it.
 ///
-/// What has ended is deleted in chunks, by a task of its own after every 256th claim, where a connection is free.
+/// Ended records are deleted in chunks, by a separate task after every 256th claim, where a connection is free.
 ///
 /// # Security
-/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, and on `hookgate_effects` where [`claim_in`](super::claim_in)
-/// is used as well. Who may write there decides which events are handled.
+/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, and on `hookgate_effects` where
+/// [`claim_in`](super::claim_in) is used as well. A role that may write there decides which events are handled.
 #[derive(Clone)]
 pub struct PostgresStore {
     postgres: Postgres,
@@ -118,7 +119,7 @@ pub struct PostgresStore {
     sweeping: Arc<Sweeping>,
 }
 
-/// When to delete what has ended.
+/// When to delete ended records.
 #[derive(Default)]
 struct Sweeping {
     claims: AtomicU32,
@@ -126,10 +127,11 @@ struct Sweeping {
 }
 
 impl PostgresStore {
-    /// Claims in this database, whose tables [`migrate`](super::migrate) has made, under the name of the program.
+    /// Returns a store of claims in this database, whose tables [`migrate`](super::migrate) has made, under the name of the
+    /// program.
     ///
-    /// Replicas of a program have one name, and share their claims. A program of another name in the same tables handles the
-    /// same id for itself. Any text is a name. The program keeps it: under another name every event is new. Claims that were
+    /// Replicas of a program use one name, and share their claims. A program of another name in the same tables handles the
+    /// same id separately. Any text is a name. Do not change it: under another name every event is new. Claims that were
     /// written without a name are those of `default`.
     #[must_use]
     pub fn new(postgres: &Postgres, name: &str) -> Self {
@@ -198,7 +200,7 @@ impl PostgresStore {
             },
             Some(true) => Claimed::Done {
                 by: ClaimToken::from_bytes(
-                    // Somebody else has written there.
+                    // Another program has written there.
                     by.try_into().map_err(|error| {
                         StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
                     })?,
@@ -207,7 +209,7 @@ impl PostgresStore {
         }))
     }
 
-    /// Begins a sweep where it is time for one and a connection is free. Nobody waits for it.
+    /// Begins a sweep where one is due and a connection is free. No call waits for it.
     fn sweep_now_and_then(&self) {
         let claims = self.sweeping.claims.fetch_add(1, Ordering::Relaxed);
         if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
@@ -224,7 +226,7 @@ impl PostgresStore {
     }
 }
 
-/// Deletes what has ended, as long as nobody else needs the connection. Where it fails, the next sweep goes on.
+/// Deletes ended records, as long as no other task needs the connection. Where it fails, the next sweep goes on.
 async fn sweep(postgres: &Postgres, statement: &str) {
     for _ in 0..CHUNKS {
         if postgres.is_busy() {
@@ -258,7 +260,7 @@ impl DedupeStore for PostgresStore {
                 Err(StoreError::new(StoreErrorKind::Unavailable)
                     .caused_by("other claims came and went between this one's statements"))
             };
-            // Each statement is bounded by itself; this is for all of them.
+            // Each statement has its own limit; this is the limit of all of them.
             let in_time = timeout(self.postgres.patience(), asked).await;
             in_time.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })

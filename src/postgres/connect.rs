@@ -1,4 +1,4 @@
-//! How a connection is made, for the pool and for the one that listens.
+//! Makes connections, for the pool and for listening.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use tokio::task::JoinHandle;
 type Opened = Result<(Client, Box<dyn Messages>), Error>;
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What every connection is made with, unless the configuration's options set it: name and value. The server would otherwise go on with
-/// what nobody waits for, and hold its locks.
+/// The settings of every connection, unless the configuration's options set them: name and value. Without them the server would
+/// continue statements whose caller no longer waits, and hold their locks.
 const SETTINGS: [(&str, &str); 3] = [
     ("lock_timeout", "800ms"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
-/// More notifications than this are not kept: each says no more than that there is something new.
+/// The greatest number of notifications kept. More are dropped: each says only that there is new data.
 const NOTIFICATIONS: usize = 64;
 
-/// Where nothing is set, the other end's silence is noticed in seconds, and not in the system's two hours.
+/// Sets the defaults by which a silent peer is noticed in seconds, and not in the system's two hours.
 pub(super) fn notice_silence(config: &mut Config) {
     const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
     const SILENCE: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub(super) fn notice_silence(config: &mut Config) {
     }
 }
 
-/// Makes connections: the configuration with its connector, whose type nobody else has to know.
+/// Makes connections: the configuration with its connector, whose type is hidden from other code.
 pub(super) struct Connector {
     dial: Box<dyn Dial>,
     settings: String,
@@ -65,7 +65,7 @@ impl Connector {
         }
     }
 
-    /// A connection, whose messages are passed to `heard` by a task of its own.
+    /// Opens a connection whose messages a separate task passes to `heard`.
     async fn open(
         &self,
         mut heard: impl FnMut(AsyncMessage) + Send + 'static,
@@ -82,7 +82,7 @@ impl Connector {
         Ok((client, driven))
     }
 
-    /// A connection whose task is the caller's to end.
+    /// Opens a connection whose task the caller has to end.
     pub(super) async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let (client, mut driven) = self.open(drop).await?;
         let driven = driven.0.take().unwrap_or_else(|| tokio::spawn(async {}));
@@ -90,11 +90,11 @@ impl Connector {
     }
 }
 
-/// For the pool, which ends the task with its connection.
+/// The connector for the pool, which ends the task with its connection.
 pub(super) struct Shared(pub(super) Arc<Connector>);
 
 impl Connect for Shared {
-    /// By the configuration that the pool was made of, which is the one that this was.
+    /// Connects by the configuration that the pool was made from, which is the connector's own.
     fn connect(&self, _: &Config) -> Boxed<'_, Result<(Client, JoinHandle<()>), Error>> {
         Box::pin(self.0.connect())
     }
@@ -109,7 +109,8 @@ fn settings(options: Option<&str>) -> String {
         .collect()
 }
 
-/// `-c lock_timeout=1s`, `-clock_timeout=1s` and `--lock-timeout=1s` are one and the same; `deadlock_timeout` is another.
+/// Returns whether the options set this name. `-c lock_timeout=1s`, `-clock_timeout=1s` and `--lock-timeout=1s` are the same
+/// setting; `deadlock_timeout` is another.
 fn is_set(options: &str, name: &str) -> bool {
     let of_a_word = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     options.split(|letter| !of_a_word(letter)).any(|word| {
@@ -143,7 +144,7 @@ where
     }
 }
 
-/// What the server says without being asked; polling it is what drives the connection.
+/// The messages that the server sends by itself; polling them drives the connection.
 trait Messages: Send {
     fn poll_next(&mut self, context: &mut Context<'_>)
     -> Poll<Option<Result<AsyncMessage, Error>>>;
@@ -162,7 +163,7 @@ where
     }
 }
 
-/// The task that drives a connection. The socket is closed with it, whatever is under way.
+/// The task that drives a connection. When it is dropped, the socket is closed, also with a statement under way.
 struct Driven(Option<JoinHandle<()>>);
 
 impl Drop for Driven {
@@ -173,11 +174,11 @@ impl Drop for Driven {
     }
 }
 
-/// A connection of its own that listens on a channel, until it breaks or is dropped.
+/// A separate connection that listens on a channel, until it breaks or is dropped.
 #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
 pub(crate) struct Listener {
     heard: mpsc::Receiver<String>,
-    /// Closed with this.
+    /// The connection is closed when this is dropped.
     _client: Client,
     _driven: Driven,
 }
@@ -189,7 +190,7 @@ impl Listener {
         let (client, driven) = connector
             .open(move |message| {
                 if let AsyncMessage::Notification(notification) = message {
-                    // Where it does not fit, there is enough to wake up for.
+                    // Where the queue is full, there are enough notifications to wake the listener.
                     let _ = notify.try_send(notification.payload().to_owned());
                 }
             })
@@ -205,7 +206,8 @@ impl Listener {
         })
     }
 
-    /// The payload of the next notification. Some may be missing where many come at once; `None` when the connection is gone.
+    /// Returns the payload of the next notification. Some may be missing where many come at once; `None` when the connection is
+    /// lost.
     pub(crate) async fn next(&mut self) -> Option<String> {
         self.heard.recv().await
     }

@@ -1,4 +1,4 @@
-//! Claims inside the transaction that has the effects.
+//! Claims inside the transaction that writes the effects.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::Delivery;
 use crate::dedupe::{EventKey, body_digest};
 use crate::error::PostgresError;
 
-/// The table of events whose effects are in this database. No state but its presence: a row is there or it is not, with the effects.
+/// The table of events whose effects are in this database. Its only state is whether a row exists: it is committed with the
+/// effects or not at all.
 pub(super) const MIGRATION: Migration = Migration {
     name: "effects-1",
     sql: "CREATE TABLE IF NOT EXISTS hookgate_effects (
@@ -24,29 +25,30 @@ pub(super) const MIGRATION: Migration = Migration {
 CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
 };
 
-/// Claims an event inside the transaction that it is run in, in one statement: what [`claim_in`] runs, for users of sqlx, diesel or SeaORM.
+/// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx, diesel
+/// or SeaORM.
 ///
-/// [`ClaimValues`] has what is bound:
+/// [`ClaimValues`] has the values to bind:
 ///
 /// | parameter | type | is |
 /// |---|---|---|
 /// | `$1` | `bytea` | [`key`](ClaimValues::key): the program's name, scope and id, as 16 bytes |
-/// | `$2` | `bigint` | [`body`](ClaimValues::body): tells another body under the same id |
+/// | `$2` | `bigint` | [`body`](ClaimValues::body): distinguishes another body under the same id |
 /// | `$3` | `bigint` | [`retain_micros`](ClaimValues::retain_micros): how long the event is remembered, in microseconds |
 ///
-/// It answers one row:
+/// It returns one row:
 ///
 /// | column | type | is |
 /// |---|---|---|
-/// | `outcome` | `text` | `fresh`: go on, and commit. `duplicate`: the effects are there. `held`: another transaction is at it; answer 503 |
-/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that was not to be seen yet (run it once more to know), or there is no duplicate |
+/// | `outcome` | `text` | `fresh`: go on, and commit. `duplicate`: the effects are committed. `held`: another transaction has claimed it; answer 503 |
+/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that could not be read yet (run it once more to know), or there is no duplicate |
 ///
-/// A serialization failure (SQLSTATE `40001`) means that another transaction was faster: roll back and answer 503. It comes from this
-/// statement or from the commit, at `REPEATABLE READ` and `SERIALIZABLE` alone.
+/// A serialization failure (SQLSTATE `40001`) means that another transaction was faster: roll back and answer 503. It comes from
+/// this statement or from the commit, at `REPEATABLE READ` and `SERIALIZABLE` alone.
 ///
 /// # Security
-/// **Run it inside a transaction that has begun**, the one with the effects. Outside of one the claim is committed by itself: when the
-/// effects then fail, the event is lost.
+/// **Run it inside a transaction that has begun**, the one with the effects. Outside a transaction the claim is committed
+/// separately: when the effects then fail, the event is lost.
 pub const CLAIM_IN: &str = "WITH known AS MATERIALIZED (
   SELECT body = $2 AS same_body FROM hookgate_effects WHERE key = $1
 ), locked AS MATERIALIZED (
@@ -63,32 +65,36 @@ SELECT CASE
     ELSE 'duplicate'
   END AS outcome, (SELECT same_body FROM known) AS same_body";
 
-/// Deletes at most `$1` (`bigint`) events whose retention has ended, waits for nobody who holds one, and answers how many they were
+/// Deletes at most `$1` (`bigint`) events whose retention has ended, skips rows that are locked, and returns the number deleted
 /// (`bigint`).
 ///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it by itself.
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
 pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
   DELETE FROM hookgate_effects WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM hookgate_effects WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
   RETURNING 1
 ) SELECT count(*) FROM forgotten";
 
-/// Claims the event inside your own transaction: what the transaction does and the memory of it are committed together, or neither is.
+/// Claims the event inside your own transaction: the writes of the transaction and the record of the event are committed
+/// together, or neither is.
 ///
-/// `name` is that of the program, as [`PostgresStore::new`](super::PostgresStore::new) has it: replicas have one, and another program in the same
-/// schema has another, so that the effects of one are no duplicate to the other.
+/// `name` is that of the program, as in [`PostgresStore::new`](super::PostgresStore::new): replicas use one name, and another
+/// program in the same schema uses another, so that the effects of one are no duplicate to the other.
 ///
-/// One statement, one round trip, without a prepared one, and it never waits for another transaction. `retain` is how long the event is
-/// remembered; take the receiver's own retention, or longer, and pass the same to an inbox's workers as their `claim_retention`. The claim goes with the transaction, also with a savepoint that is rolled back.
+/// It is one statement in one round trip, not prepared, and it never waits for another transaction. `retain` is how long the
+/// event is remembered; pass the receiver's own retention, or longer, and pass the same to an inbox's workers as their
+/// `claim_retention`. The claim is rolled back with the transaction, also with a savepoint that is rolled back.
 ///
-/// The module's page has [an example](super#exactly-once) and what the isolation levels make of it. A transaction of the crate
+/// The module's page has [an example](super#exactly-once) and the effects of the isolation levels. A transaction of the crate
 /// `deadpool-postgres` is passed as `&*transaction`.
 ///
 /// # Errors
 /// The transaction has failed with the statement: roll it back.
-/// - [`Conflict`](crate::PostgresErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed since this
-///   one began. Answer 503, or begin again: then it is a duplicate. A commit may fail so as well: [`PostgresError::from`] tells.
-/// - [`NoTables`](crate::PostgresErrorKind::NoTables), [`Denied`](crate::PostgresErrorKind::Denied): as [`migrate`](super::migrate) has it.
+/// - [`Conflict`](crate::PostgresErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed
+///   since this one began. Answer 503, or begin again: then it is a duplicate. A commit may fail in the same way:
+///   [`PostgresError::from`] shows it.
+/// - [`NoTables`](crate::PostgresErrorKind::NoTables), [`Denied`](crate::PostgresErrorKind::Denied): as in
+///   [`migrate`](super::migrate).
 /// - [`Aborted`](crate::PostgresErrorKind::Aborted): the transaction had failed before.
 /// - [`TimedOut`](crate::PostgresErrorKind::TimedOut), [`Failed`](crate::PostgresErrorKind::Failed): see there.
 pub async fn claim_in(
@@ -100,7 +106,7 @@ pub async fn claim_in(
     claim_values_in(transaction, &ClaimValues::of(name, delivery, retain)).await
 }
 
-/// As [`claim_in`], for an event that came another way.
+/// Claims as [`claim_in`] does, for an event that was not received as a delivery here.
 ///
 /// # Errors
 /// Those of [`claim_in`].
@@ -110,8 +116,8 @@ pub async fn claim_values_in(
 ) -> Result<ClaimedIn, PostgresError> {
     match asked(transaction, values).await.map_err(failure::direct)? {
         Some(claimed) => Ok(claimed),
-        // The other transaction has ended while the statement ran, which saw that it is a duplicate and no more. The next one sees the
-        // record. Where it still does not, the bodies can't be compared, which is reported as a difference.
+        // The other transaction has ended while the statement ran. The statement saw only that the event is a duplicate; the next
+        // one reads the record. Where it can't either, the bodies can't be compared, which is reported as a difference.
         None => Ok(asked(transaction, values)
             .await
             .map_err(failure::direct)?
@@ -119,7 +125,7 @@ pub async fn claim_values_in(
     }
 }
 
-/// `None` for a duplicate whose body was not to be seen.
+/// Runs the statement. Returns `None` for a duplicate whose body could not be read.
 async fn asked(
     transaction: &Transaction<'_>,
     values: &ClaimValues,
@@ -142,7 +148,7 @@ async fn asked(
     })
 }
 
-/// What is bound to [`CLAIM_IN`].
+/// The values to bind to [`CLAIM_IN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimValues {
     key: EventKey,
@@ -151,13 +157,13 @@ pub struct ClaimValues {
 }
 
 impl ClaimValues {
-    /// Of a delivery to the program of this name, remembered for `retain`.
+    /// Returns the values of a delivery to the program of this name, remembered for `retain`.
     #[must_use]
     pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Self {
         Self::new(name, *delivery.key(), delivery.body(), retain)
     }
 
-    /// Of any event, with the body that was signed.
+    /// Returns the values of any event, with the body that was signed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -179,19 +185,19 @@ impl ClaimValues {
         }
     }
 
-    /// `$1`, as `bytea`.
+    /// Returns `$1`, as `bytea`.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.key.as_bytes()
     }
 
-    /// `$2`, as `bigint`: a digest, the same in every process and build.
+    /// Returns `$2`, as `bigint`: a digest, the same in every process and build.
     #[must_use]
     pub fn body(&self) -> i64 {
         self.body
     }
 
-    /// `$3`, as `bigint`.
+    /// Returns `$3`, as `bigint`.
     #[must_use]
     pub fn retain_micros(&self) -> i64 {
         self.retain_micros

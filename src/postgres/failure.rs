@@ -1,13 +1,13 @@
-//! What an error of the server means.
+//! The meaning of the server's errors.
 
 use ::tokio_postgres::Error;
 use ::tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::{PostgresError, PostgresErrorKind, StoreError, StoreErrorKind};
 
-/// The connection is gone, or nobody can tell.
+/// Returns whether the connection is lost, or its state is unknown.
 pub(super) fn is_broken(error: &Error) -> bool {
-    // The server says goodbye as it ends, or as it ends the session: whatever its reason, by this word.
+    // The server reports with this severity that it ends, or that it ends the session, for any reason.
     let goodbye = |error: &DbError| match error.parsed_severity() {
         Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
         None => ["FATAL", "PANIC"].contains(&error.severity()),
@@ -15,7 +15,8 @@ pub(super) fn is_broken(error: &Error) -> bool {
     error.as_db_error().is_none_or(goodbye)
 }
 
-/// The connection stands, but not what was prepared on it: somebody has deallocated it, a pooler lies between, or a table was altered.
+/// Returns whether the connection works, but its prepared statement does not: it was deallocated, a pooler lies between, or a
+/// table was altered.
 pub(super) fn is_stale(error: &Error) -> bool {
     let stale = [
         SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -25,12 +26,12 @@ pub(super) fn is_stale(error: &Error) -> bool {
     error.code().is_some_and(|code| stale.contains(code))
 }
 
-/// Nothing was changed, since another transaction was faster. At `READ COMMITTED` this is rare.
+/// Returns whether nothing was changed since another transaction was faster. At `READ COMMITTED` this is rare.
 pub(super) fn is_beaten(error: &Error) -> bool {
     error.code().is_some_and(is_conflict)
 }
 
-/// It stands by for another server, which may have become the one to write to.
+/// Returns whether the server is a standby. Another server may have become the primary.
 pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
@@ -45,7 +46,7 @@ pub(crate) fn store(error: Error) -> StoreError {
     StoreError::new(kind).caused_by(direct(error))
 }
 
-/// For what a program calls itself.
+/// Converts the error of a statement that the program ran directly.
 pub(super) fn direct(error: Error) -> PostgresError {
     let kind = match error.code() {
         Some(code) if is_late(code) => PostgresErrorKind::TimedOut,
@@ -73,9 +74,9 @@ fn is_full(code: &SqlState) -> bool {
     [SqlState::DISK_FULL, SqlState::OUT_OF_MEMORY].contains(code)
 }
 
-/// The fault lies in what was asked, so that asking again fails again: a text that the encoding has no room for, a constraint, a limit of
-/// the server, a statement that does not fit the tables. A table or a right that is missing is not among them: an operator adds
-/// it while programs wait.
+/// Returns whether the fault is in the statement's input, so that repeating it fails again: a text that the encoding can't store,
+/// a constraint, a limit of the server, a statement that does not fit the tables. A missing table or right is not among them: an
+/// operator adds it while programs wait.
 fn is_for_good(code: &SqlState) -> bool {
     const CLASSES: [&str; 4] = ["22", "23", "42", "54"];
     let mended = [
@@ -91,7 +92,7 @@ fn is_late(code: &SqlState) -> bool {
     [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE].contains(code)
 }
 
-/// For errors of your own statements and of the commit: says which are a [`Conflict`](PostgresErrorKind::Conflict).
+/// For errors of your own statements and of the commit: shows which of them are a [`Conflict`](PostgresErrorKind::Conflict).
 impl From<Error> for PostgresError {
     fn from(error: Error) -> Self {
         direct(error)

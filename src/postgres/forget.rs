@@ -1,4 +1,4 @@
-//! Deletion of what has ended, by hand.
+//! Deletion of ended records, by the program.
 
 use ::tokio_postgres::GenericClient;
 use ::tokio_postgres::types::Type;
@@ -8,15 +8,15 @@ use super::effects::FORGET_EFFECTS;
 use super::failure;
 use crate::error::PostgresError;
 
-/// Deletes events whose retention has ended and claims whose lease has: of each at most `most`, and says how many. Call it again
-/// while it says as many.
+/// Deletes events whose retention has ended and claims whose lease or retention has: of each at most `most`, and returns the
+/// number deleted in all. Call it again while it returns at least `most`.
 ///
-/// A [`PostgresStore`](super::PostgresStore) does so by itself, for both. Without one, call it now and then: every minute from a task, or
-/// run [`FORGET_EFFECTS`] by `pg_cron`. It waits for nobody, and what it deletes nobody can claim in the meantime. Nothing but room is lost where
-/// it is never called.
+/// A [`PostgresStore`](super::PostgresStore) deletes both automatically. Without one, call it regularly: every minute from a
+/// task, or run [`FORGET_EFFECTS`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be claimed in the
+/// meantime. If it is never called, the only harm is the disk space used.
 ///
 /// # Errors
-/// Those of [`migrate`](super::migrate). What was deleted before stays deleted.
+/// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.
 pub async fn forget(client: &impl GenericClient, most: u32) -> Result<u64, PostgresError> {
     let mut forgotten = 0;
     for statement in [FORGET_CLAIMS, FORGET_EFFECTS] {

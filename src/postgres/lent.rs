@@ -1,4 +1,4 @@
-//! A connection in use, and where it goes afterwards.
+//! A connection in use, and its return.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use deadpool_postgres::{ClientWrapper, Object};
 use super::spare::{Spare, Spares};
 use crate::error::StoreError;
 
-/// Why a renewal or a settlement got no connection.
+/// The reason why a renewal or a settlement got no connection.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more"
@@ -17,8 +17,8 @@ pub(super) struct NoneFree {
     pub(super) source: Option<StoreError>,
 }
 
-/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was given up, by a timeout
-/// or with its future, may still be under way, and the next user would wait for it.
+/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
+/// timeout or with its future, may still be under way, and the next user would wait for it.
 pub(crate) struct Lent {
     held: Option<Held>,
     spares: Arc<Spares>,
@@ -37,7 +37,7 @@ impl Lent {
         }
     }
 
-    /// Nothing is under way on it: the next call may have it.
+    /// Returns the connection for the next call: nothing is under way on it.
     pub(crate) fn keep(mut self) {
         match self.held.take() {
             Some(Held::Pooled(object)) => self.spares.take_or_return(object),

@@ -1,4 +1,4 @@
-//! The tables, and how they come about.
+//! The tables, and the steps that make them.
 
 use std::fmt::Write;
 
@@ -11,15 +11,15 @@ use crate::error::PostgresError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {
-    /// What it is remembered by, in the table `hookgate_migrations`.
+    /// The name under which it is recorded in the table `hookgate_migrations`.
     pub name: &'static str,
     /// One or more statements. They name no schema: the tables are made in the first of the `search_path`.
     pub sql: &'static str,
 }
 
-/// Makes nothing, and fails where a text that is no ASCII could not be stored. Such a database takes most events, and refuses the rest for as long
-/// as their sender tries. `SQL_ASCII` would take them, but checks nothing, so that one entry that another program has written there
-/// could not be read.
+/// Makes nothing, and fails where a text that is not ASCII could not be stored. Such a database accepts most events, and refuses
+/// the rest for as long as their sender tries. `SQL_ASCII` would accept them, but checks nothing, so that an entry that another
+/// program has written there could be unreadable.
 const ENCODING: Migration = Migration {
     name: "encoding-1",
     sql: "DO $$ BEGIN
@@ -44,19 +44,20 @@ pub const MIGRATIONS: &[Migration] = &[
     crate::inbox::POSTGRES_MIGRATIONS[2],
 ];
 
-/// Where the steps that were run are written down.
+/// The table that records the steps that were run.
 const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (
   name text PRIMARY KEY,
   applied_at timestamptz NOT NULL DEFAULT now()
 );";
 
-/// Held while the steps are run. Any number will do that nobody else locks; this one is `hookgate` in ASCII.
+/// The lock held while the steps are run. Any number that no other program locks is suitable; this one is `hookgate` in ASCII.
 const LOCK: i64 = 0x686f_6f6b_6761_7465;
 
 /// Makes the tables that are missing, in the first schema of the connection's `search_path`.
 ///
-/// All steps are one transaction: yours, where `client` is one, and otherwise one of its own. Processes that start at the same
-/// time wait for each other. Where nothing is missing it needs no right but to read `hookgate_migrations`, and changes nothing.
+/// All steps are one transaction: yours, where `client` is one, and otherwise a separate one. Processes that start at the same
+/// time wait for each other. Where no table is missing it needs only the right to read `hookgate_migrations`, and changes
+/// nothing.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,14 +75,14 @@ const LOCK: i64 = 0x686f_6f6b_6761_7465;
 /// - [`Encoding`](crate::PostgresErrorKind::Encoding): the database is in another encoding than UTF8, also in `SQL_ASCII`.
 /// - [`NoSchema`](crate::PostgresErrorKind::NoSchema): no schema of the `search_path` exists.
 /// - [`TimedOut`](crate::PostgresErrorKind::TimedOut): another process migrates for longer than the connection's time-outs.
-/// - [`Aborted`](crate::PostgresErrorKind::Aborted): `client` is a transaction that had failed before, or one that is stricter than `READ COMMITTED`
-///   and met another process that migrates.
-/// - [`Failed`](crate::PostgresErrorKind::Failed): anything else; the source says what.
+/// - [`Aborted`](crate::PostgresErrorKind::Aborted): `client` is a transaction that had failed before, or one that is stricter
+///   than `READ COMMITTED` and met another process that migrates.
+/// - [`Failed`](crate::PostgresErrorKind::Failed): any other error; see its source.
 pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
     if missing(client).await?.is_empty() {
         return Ok(());
     }
-    // One message of several statements is one transaction. Each step may run again, so none depends on what was missing a moment ago.
+    // One message of several statements is one transaction. Each step may be repeated, so none depends on a check made before.
     let mut script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{REMEMBERED}\n");
     for step in MIGRATIONS {
         let Migration { name, sql } = step;
@@ -91,14 +92,14 @@ pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
         );
     }
     match client.batch_execute(&script).await {
-        // At a stricter default isolation, whoever waited for the lock does not see what its holder has written, and is refused. The next
-        // transaction sees it.
+        // At a stricter default isolation, a transaction that waited for the lock does not see the writes of the lock's previous
+        // holder, and is refused. The next transaction sees them.
         Err(error) if failure::is_beaten(&error) && missing(client).await?.is_empty() => Ok(()),
         ran => ran.map_err(failure::direct),
     }
 }
 
-/// The names of the steps that are still to be run.
+/// Returns the names of the steps that have not been run.
 async fn missing(client: &impl GenericClient) -> Result<Vec<&'static str>, PostgresError> {
     let known = client
         .query_typed_one("SELECT to_regclass('hookgate_migrations') IS NOT NULL", &[])

@@ -1,24 +1,26 @@
-//! What programs keep in one schema, apart from each other.
+//! Keeps the records of programs in one schema apart from each other.
 
 use crate::dedupe::EventKey;
 
-/// The name of what was kept before there were names.
+/// The name of records from before names existed.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The keys of one name. Two programs with the same scope and id have the same key, and would take each other's events for their own.
+/// The keys of one name. Without a name, two programs with the same scope and id would have the same key, and each would find its
+/// events already claimed by the other.
 #[derive(Clone, Copy)]
 pub(super) struct Namespace([u8; 16]);
 
 impl Namespace {
     pub(super) fn new(name: &str) -> Self {
-        // Keys that were kept without a name stay as they are.
+        // Keys of records without a name stay unchanged.
         if name == DEFAULT {
             return Self([0; 16]);
         }
         Self(*EventKey::new("namespace", name).as_bytes())
     }
 
-    /// The key that is written down: a digest combined with another one, so that no id has the key of another one under another name.
+    /// Returns the key that is stored: a digest combined with another one, so that an id under one name never has the key of
+    /// another id under another name.
     pub(super) fn key(self, key: &EventKey) -> EventKey {
         let mut bytes = *key.as_bytes();
         for (byte, other) in bytes.iter_mut().zip(self.0) {

@@ -1,4 +1,4 @@
-//! Connections: a few, made when they are needed, and thrown away when nobody can tell how they stand.
+//! The pool: a few connections, made when they are needed, and closed when their state is unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,15 +20,15 @@ use super::spare::{Spares, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// How many connections there are, unless told otherwise.
+/// The default number of connections.
 const CONNECTIONS: usize = 8;
-/// No call takes longer, with its wait for a connection: a little less than the second that a store's call gets, so that it
-/// ends here, with a reason.
+/// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
+/// that the call ends here, with a reason.
 const PATIENCE: Duration = Duration::from_millis(900);
 /// A PostgreSQL database. Clones share its connections.
 ///
-/// Nothing connects before it is asked, so that a program starts while its database is down. A connection that breaks is replaced
-/// by the next call that needs one; nothing has to be restarted.
+/// It connects at the first call, so that a program starts while its database is down. A connection that breaks is replaced
+/// by the next call that needs one; no restart is needed.
 ///
 /// ```no_run
 /// use hookgate::postgres::Postgres;
@@ -40,28 +40,28 @@ const PATIENCE: Duration = Duration::from_millis(900);
 /// ```
 ///
 /// # Security
-/// `NoTls` is for a database on this machine or on a network that is trusted whole. Elsewhere take a connector, such as that of the crate
-/// `tokio-postgres-rustls` or `postgres-native-tls`, and `sslmode=require` in the configuration: without it a server that speaks no TLS is
-/// believed.
+/// `NoTls` is for a database on this machine or on a network that is fully trusted. Elsewhere use a connector, such as that of
+/// the crate `tokio-postgres-rustls` or `postgres-native-tls`, and `sslmode=require` in the configuration: without it, a server
+/// that speaks no TLS is accepted.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
-    /// Absent where the pool is the user's own, which can't be asked how it connects.
+    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
     spares: Arc<Spares>,
     patience: Duration,
-    /// For each name, the receivers that claim under it, whichever store they were given.
+    /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: Arc<Mutex<BTreeMap<String, ScopesInUse>>>,
 }
 
 impl Postgres {
-    /// Connects by this configuration when it is first asked.
+    /// Returns a database that connects by this configuration at the first call.
     ///
     /// Every connection is made with a `lock_timeout` of 800 ms, a `statement_timeout` of 5 s and an
-    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too lets go of what nobody waits for any more. What the
-    /// configuration's `options` set of these stays as it is set there. Where it says nothing of TCP, a connection
-    /// is probed after 10 s of silence, and is lost when what was sent stays unacknowledged for 10 s.
+    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too ends work whose caller no longer waits. Settings of
+    /// these in the configuration's `options` stay unchanged. Where the configuration has no TCP settings, a connection
+    /// is probed after 10 s of silence, and is lost when sent data stays unacknowledged for 10 s.
     pub fn new<T>(mut config: Config, tls: T) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -91,16 +91,17 @@ impl Postgres {
         }
     }
 
-    /// Shares the connections of your own pool, with the settings that it makes them with.
+    /// Uses the connections of your own pool, with the pool's settings.
     ///
-    /// Handlers that hold all of them delay claims, accepted deliveries and leases: what can't be asked in time is answered 503. They do
-    /// not delay what keeps a lease. The first two connections on which a call from here has succeeded are taken out of the pool, and
-    /// kept for renewals, settlements, commits and releases; the pool makes others in their place. One of the two that breaks is
-    /// replaced by the next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from
-    /// the pool that is no clone of another, against the server's `max_connections`.
+    /// Handlers that hold all of them delay claims, accepted deliveries and leases: a call that gets no connection in time is
+    /// answered 503. They do not delay the calls that keep a lease. The first two connections on which a call from here has
+    /// succeeded are taken out of the pool, and kept for renewals, settlements, commits and releases; the pool makes others in
+    /// their place. If one of the two breaks, it is replaced by the next connection that the pool gives. So count `max_size + 2`
+    /// for every process, and for each `Postgres` made from the pool that is no clone of another, against the server's
+    /// `max_connections`.
     ///
     /// Its `RecyclingMethod::Fast` keeps a call one round trip. An inbox on it polls, since a connection that listens can't be
-    /// had from a pool.
+    /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
         Self {
@@ -112,40 +113,40 @@ impl Postgres {
         }
     }
 
-    /// Makes at most so many connections, and at least one. The default is 8.
+    /// Sets the greatest number of connections, at least one. The default is 8.
     ///
     /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a renewal, a
-    /// settlement, a commit or a release has waited 100 ms for one of them, up to two more are opened and kept for these calls alone.
-    /// Workers open one more, which listens. So count `most + 3` for every process against the server's `max_connections`.
+    /// settlement, a commit or a release has waited 100 ms for one of them, up to two more are opened and kept for these calls
+    /// alone. Workers open one more, which listens. So count `most + 3` for every process against the server's `max_connections`.
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {
         self.pool.resize(most.max(1));
         self
     }
 
-    /// How long a call may take, with its wait for a connection. The default is 900 ms: a receiver waits a second for its store and no longer, and
-    /// an acceptor 4.5 s for its inbox, so that more than that is of use only to a program that asks the store itself. Workers wait for their
-    /// leases, and operators for their lists, for a time of their own.
+    /// Sets how long a call may take, with its wait for a connection. The default is 900 ms: a receiver waits a second for its
+    /// store and no longer, and an acceptor 4.5 s for its inbox, so that a longer time is useful only to a program that calls the
+    /// store itself. Workers wait for their leases, and operators for their lists, with separate limits.
     #[must_use]
     pub fn with_timeout(mut self, most: Duration) -> Self {
         self.patience = most;
         self
     }
 
-    /// The list of the stores of this name. Clones of a list share it.
+    /// Returns the list of the receivers of this name's stores. Clones of a list share it.
     pub(super) fn scopes_in_use(&self, name: &str) -> ScopesInUse {
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         scopes.entry(name.to_owned()).or_default().clone()
     }
 
-    /// How long a call may take.
+    /// Returns how long a call may take.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// A connection, also for what takes several statements. It goes back to the pool by [`Lent::keep`] alone.
+    /// Returns a connection, also for several statements. It goes back to the pool by [`Lent::keep`] alone.
     pub(crate) async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
-        // Waits are bounded here and not by the pool, which may be the user's own.
+        // The wait is bounded here and not by the pool, which may belong to the user.
         let patient = Timeouts {
             wait: None,
             create: None,
@@ -159,7 +160,7 @@ impl Postgres {
         }
     }
 
-    /// A spare connection, or one of the pool, whichever is free first.
+    /// Returns a spare connection, or one of the pool, whichever is free first.
     pub(super) async fn spare_within(&self, patience: Duration) -> Result<Lent, StoreError> {
         if let Some(spare) = self.spares.idle() {
             return Ok(self.lent(Held::Spare(spare)));
@@ -169,7 +170,7 @@ impl Postgres {
         let spare = async {
             match self.spares.wait().await {
                 Ok(spare) => self.lent(Held::Spare(spare)),
-                // The pool may give one all the same.
+                // The pool may still give one.
                 Err(error) => {
                     unopened = Some(error);
                     pending().await
@@ -178,7 +179,7 @@ impl Postgres {
         };
         let pool = async {
             match self.client_within(patience).await {
-                // One that is in use now is put back soon.
+                // A spare connection in use now is soon put back.
                 Err(error) if self.spares.count() > 0 => {
                     failed = Some(error);
                     pending().await
@@ -186,7 +187,7 @@ impl Postgres {
                 lent => lent,
             }
         };
-        // A little less than the whole call gets, so that it ends with a reason.
+        // A little less than the whole limit of the call, so that it ends with a reason.
         match timeout(patience / 8 * 7, first_of(spare, pool)).await {
             Ok(Ok(lent)) => Ok(lent),
             Ok(Err(lent)) => lent,
@@ -202,9 +203,9 @@ impl Postgres {
         Lent::new(held, Arc::clone(&self.spares))
     }
 
-    /// A connection of its own that listens on a channel, where connections can be made.
+    /// Returns a separate connection that listens on a channel, where connections can be made.
     ///
-    /// `None` on a pool of the user's own: then only asking again tells.
+    /// `None` on a pool of the user: then only polling shows new data.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     pub(crate) async fn listen(&self, channel: &str) -> Result<Option<Listener>, StoreError> {
         let Some(connector) = &self.connector else {
@@ -217,7 +218,7 @@ impl Postgres {
         }
     }
 
-    /// Whether somebody waits for a connection: then what can wait does.
+    /// Returns whether a task waits for a connection: work that can wait then waits.
     pub(crate) fn is_busy(&self) -> bool {
         let status = self.pool.status();
         status.waiting > 0 || (status.available == 0 && status.size >= status.max_size)
@@ -228,9 +229,9 @@ impl Postgres {
         self.spares.drop_idle(Duration::ZERO);
     }
 
-    /// After a silence, drops what lies idle and has not answered since it began: a connection whose other end is gone without a word
-    /// would cost the next call its time as well. Those that answered in the meantime stay, so that a server that is merely slow is not
-    /// asked to make all of them anew.
+    /// After a silence, drops idle connections that have not answered since it began: the next call would use up its time
+    /// on a connection whose peer is lost without a sign. Connections that have answered since stay, so that a server that is
+    /// merely slow does not have to accept all of them anew.
     pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
         self.spares.drop_idle(silence);

@@ -1,7 +1,8 @@
-//! Connections that only renew, settle, commit and release: what keeps a lease must not wait behind what holds the others.
+//! Connections that only renew, settle, commit and release: calls that keep a lease must not wait for the holders of the others.
 //!
-//! `Postgres::new` opens them when they are first needed. On a pool of the user's own, whose manager can't be asked for one apart from
-//! the pool, they are taken out of the pool after a call of ours has succeeded on them; the pool then makes others in their place.
+//! `Postgres::new` opens them when they are first needed. A user's pool can't be asked for a connection outside the
+//! pool, so there they are taken out of the pool after a call of ours has succeeded on them; the pool then makes others in their
+//! place.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,27 +18,27 @@ use super::connect::Connector;
 use super::task::Task;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
-/// The most of them: two, so that one that hangs does not hold up the others.
+/// The greatest number of them: two, so that one that hangs does not block the others.
 pub(super) const MOST: usize = 2;
-/// A renewal waits so long for a connection of the pool before one is opened for it.
+/// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 const STARVED: Duration = Duration::from_millis(100);
 
 pub(super) struct Spares {
-    /// Absent on a pool of the user's own.
+    /// Absent on a pool of the user.
     connector: Option<Arc<Connector>>,
-    /// One permit for each that may still be made. Each that is there holds one.
+    /// One permit for each that may still be made. Each existing one holds one.
     slots: Arc<Semaphore>,
     idle: Mutex<Vec<Spare>>,
-    /// One was put back.
+    /// Notified when one was put back.
     put_back: Notify,
     refill: Task,
 }
 
-/// One of them.
+/// A spare connection.
 pub(super) struct Spare {
     client: ClientWrapper,
     answered: Monotonic,
-    /// A call has been answered on it.
+    /// Whether a call has been answered on it.
     pub(super) is_used: bool,
     _slot: OwnedSemaphorePermit,
 }
@@ -53,13 +54,13 @@ impl Spares {
         }
     }
 
-    /// One that lies idle.
+    /// Returns an idle one.
     pub(super) fn idle(&self) -> Option<Spare> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         std::iter::from_fn(|| idle.pop()).find(|spare| !spare.client.is_closed())
     }
 
-    /// One that is put back, or that is opened after a while.
+    /// Waits for one that is put back, or opens one after a while.
     pub(super) async fn wait(&self) -> Result<Spare, Error> {
         loop {
             let _ = timeout(STARVED, self.put_back.notified()).await;
@@ -84,7 +85,8 @@ impl Spares {
         self.put_back.notify_one();
     }
 
-    /// Takes a connection on which nothing is under way out of the user's pool, where one is missing here. Else it goes back to the pool.
+    /// Takes a connection on which nothing is under way out of the user's pool, where a spare one is missing. Otherwise it goes
+    /// back to the pool.
     pub(super) fn take_or_return(&self, object: Object) {
         if self.connector.is_none()
             && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
@@ -93,7 +95,7 @@ impl Spares {
         }
     }
 
-    /// Takes the next connection that the user's pool can give, where there is none here.
+    /// Takes the next connection that the user's pool gives, where there is no spare one.
     pub(super) fn refill(self: &Arc<Self>, pool: &Pool) {
         if self.connector.is_some() || self.slots.available_permits() < MOST {
             return;
@@ -109,14 +111,14 @@ impl Spares {
         });
     }
 
-    /// Closes those that lie idle and have not answered for this long.
+    /// Closes those that are idle and have not answered for this long.
     pub(super) fn drop_idle(&self, silence: Duration) {
         let now = SystemClock.monotonic();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|spare| now.saturating_since(spare.answered) < silence);
     }
 
-    /// How many there are.
+    /// Returns the number of spare connections.
     pub(super) fn count(&self) -> usize {
         MOST.saturating_sub(self.slots.available_permits())
     }
@@ -137,7 +139,7 @@ impl Spare {
     }
 }
 
-/// The output of the one that ends first.
+/// Returns the output of the future that ends first.
 pub(super) async fn first_of<A: Future, B: Future>(
     one: A,
     other: B,

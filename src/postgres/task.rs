@@ -1,4 +1,4 @@
-//! Work in the background, of which there is one at a time.
+//! Work in the background, one task at a time.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// A task that runs from when it is first needed until it ends or this is dropped, and anew where it is needed again: also where it has
-/// panicked, or the runtime that it began on has ended.
+/// A task that runs from when it is first needed until it ends or this is dropped. It is started again where it is needed again,
+/// also after it has panicked, or after the runtime that it began on has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Task(Mutex<Option<JoinHandle<()>>>);
 
 impl Task {
-    /// Begins it, where it does not run and there is a runtime.
+    /// Starts the task, where it does not run and there is a runtime.
     pub(crate) fn run<F>(&self, work: impl FnOnce() -> F)
     where
         F: Future<Output = ()> + Send + 'static,

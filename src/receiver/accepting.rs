@@ -1,4 +1,4 @@
-//! What a receiver keeps for an acceptor, which stores deliveries where a receiver by itself would claim them.
+//! The parts of a receiver for an acceptor, which stores deliveries and does not claim them.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
 impl Receiver {
-    /// A permit to accept, held until it is dropped.
+    /// Takes a permit to accept, held until it is dropped.
     pub(crate) fn enter(&self) -> Result<Permit, Refusal> {
         self.shared.gate.enter().map_err(Refusal::new)
     }
 
-    /// How long an event must be remembered.
+    /// Returns the time for which an event must be remembered.
     pub(crate) fn retains_for(&self) -> Duration {
         self.shared.retention
     }
 }
 
-/// The store of an acceptor's receiver: none. Whoever puts a handler behind that receiver would run it unclaimed, and on what the sink
-/// has accepted or will; so nothing is claimed there, and the operator is told why.
+/// The store of an acceptor's receiver; it claims nothing. A handler behind that receiver would run without a claim, also for
+/// events that the sink has accepted or will accept. So every claim fails, and the error gives the operator the reason.
 #[derive(Debug)]
 pub(super) struct NoClaims {
-    /// The list of what remembers in its place.
+    /// The list of scopes of the sink, which remembers events in place of this store.
     scopes: Option<ScopesInUse>,
 }
 

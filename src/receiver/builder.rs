@@ -17,18 +17,18 @@ use crate::layer::LayerSettings;
 use crate::lookup::{Capacities, SecretProvider};
 use crate::verify::{KeyRing, Keys, Secret, Window};
 
-/// What to do with a delivery whose unsigned headers name another event than its signed body.
+/// The policy for a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderMismatch {
-    /// Answer 400. Someone changed a header on the way, or the sender is broken.
+    /// Answer 400. A header was changed on the way, or the sender is faulty.
     #[default]
     Refuse,
-    /// Go by the signed body and ignore the headers, for a proxy that rewrites them.
+    /// Use the signed body and ignore the headers, for a proxy that rewrites them.
     ///
     /// # Security
-    /// What decides is the signed body either way. But a changed header is the one trace that someone on the way has
-    /// touched a delivery, and this gives it up.
+    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
+    /// this policy ignores it.
     Ignore,
 }
 
@@ -62,11 +62,11 @@ pub struct ReceiverBuilder {
     max_body: usize,
     header_mismatch: HeaderMismatch,
     schedule: RetrySchedule,
-    /// Follows the schedule unless it is set.
+    /// Depends on the schedule unless it is set.
     lease: Option<Duration>,
     retention: Duration,
     max_runs: usize,
-    /// What only the layer can keep: deadlines need timers, and hooks need somebody who answers.
+    /// Settings that need the layer: deadlines need timers, and hooks need an answer.
     #[cfg(feature = "tower")]
     pub(crate) layer: LayerSettings,
 }
@@ -100,28 +100,31 @@ impl Default for ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// One secret for every delivery. The last call wins: two live secrets are one ring, for [`secrets`](Self::secrets).
+    /// Sets one secret for every delivery. The last call wins. For two live secrets, pass one ring to
+    /// [`secrets`](Self::secrets).
     pub fn secret(self, secret: Secret) -> Self {
         self.secrets(KeyRing::new(secret))
     }
 
-    /// One ring of secrets for every delivery.
+    /// Sets one ring of secrets for every delivery.
     pub fn secrets(mut self, ring: KeyRing) -> Self {
         self.keys = Some(KeySource::Ring(ring));
         self
     }
 
-    /// Names the scope of the one ring, under which its events are remembered: as [`KeyRing::with_scope`] does. Default: `default`.
+    /// Names the scope of the one ring, under which its events are remembered, as [`KeyRing::with_scope`] does. Default:
+    /// `default`.
     ///
-    /// Two receivers with secrets of their own on one store each need a scope of their own, or the holder of one secret could
-    /// make events of the other look handled. So the second one that names none is an error of [`build`](Self::build), unless a
-    /// key of its ring is also a key of one that is there: a rotation, or the same subscription at two routes. This is compared
-    /// when a receiver is built, with the keys that are live then, among the receivers of this process and this store, or
-    /// its clones, that are not dropped; see [`ScopesInUse`](crate::ScopesInUse). Processes that share a store can't be
-    /// compared: name the scopes there, or give each application a prefix or a database of its own.
+    /// If two receivers with different secrets use one store, each needs its own scope; otherwise the holder of one secret
+    /// could make events of the other look handled. So a second receiver without a scope name is an error of
+    /// [`build`](Self::build), unless a key of its ring is also a key of a ring that is already there: a rotation, or the same
+    /// subscription at two routes. The keys are compared when a receiver is built: the keys that are live then, among the
+    /// receivers of this process that use this store or its clones and are not dropped; see
+    /// [`ScopesInUse`](crate::ScopesInUse). Processes that share a store cannot be compared: name the scopes there, or give
+    /// each application its own prefix or database.
     ///
-    /// A name that is given is taken at its word, also where another receiver has the same one. Changing it forgets what was
-    /// remembered under the old one.
+    /// A name that is set is always accepted, even if another receiver has the same one. A new name forgets the events that
+    /// were remembered under the old one.
     ///
     /// ```
     /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
@@ -139,13 +142,14 @@ impl ReceiverBuilder {
     /// ```
     ///
     /// # Security
-    /// Whoever holds a secret of one receiver can make events of every receiver of the same scope and store look handled.
+    /// A client that holds a secret of one receiver can make events of every receiver with the same scope and store look
+    /// handled.
     pub fn scope(mut self, name: impl Into<String>) -> Self {
         self.scope = Some(name.into());
         self
     }
 
-    /// A ring for each subscription id; see [`Keys::by_subscription`].
+    /// Sets a ring for each subscription id; see [`Keys::by_subscription`].
     pub fn subscriptions<I, R>(mut self, rings: impl IntoIterator<Item = (I, R)>) -> Self
     where
         I: AsRef<str>,
@@ -155,105 +159,106 @@ impl ReceiverBuilder {
         self
     }
 
-    /// A ring for each subscription id, looked up when it is needed, in a database for instance: see
-    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. A type of your own, or
+    /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example in a database; see
+    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass a type of your own, or
     /// [`provider_fn`](crate::provider_fn) with an async closure.
     ///
     /// # Security
-    /// What the provider has to keep to stands at [`SecretProvider`].
+    /// [`SecretProvider`] lists the rules for a provider.
     pub fn provider(mut self, provider: impl SecretProvider) -> Self {
         self.keys = Some(KeySource::Provider(Arc::new(provider)));
         self
     }
 
-    /// For a [provider](Self::provider): the most subscriptions whose rings are remembered, and the most unknown ids. Default:
-    /// 16,384 and 4,096. The first should exceed the subscriptions that deliver within a minute. With 0 nothing is remembered,
-    /// and each delivery asks.
+    /// For a [provider](Self::provider): sets the most subscriptions whose rings are remembered, and the most unknown ids.
+    /// Default: 16,384 and 4,096. The first should be more than the subscriptions that deliver within a minute. With 0 nothing
+    /// is remembered, and each delivery asks the provider.
     pub fn lookup_cache(mut self, found: usize, unknown: usize) -> Self {
         self.lookup_cache = Capacities { found, unknown };
         self
     }
 
-    /// Keys that are shared with something else, such as a second receiver. Those of a receiver with a provider share its
-    /// look-ups, their cache and its clock.
+    /// Sets keys that are shared, for example with a second receiver. Keys of a receiver with a provider share its look-ups,
+    /// their cache and its clock.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(KeySource::Keys(Ok(keys)));
         self
     }
 
-    /// Where claims and handled events are remembered. The last call wins.
+    /// Sets the store that remembers claims and handled events. The last call wins.
     pub fn store(mut self, store: impl DedupeStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Remembers nothing: **every** authentic copy of an event runs the handler. An error beside [`store`](Self::store).
+    /// Remembers nothing: **every** authentic copy of an event runs the handler. It is an error together with
+    /// [`store`](Self::store).
     ///
     /// # Security
-    /// The service delivers an event more than once (service specification, *Delivery and retry*, rule 1), and whoever has
-    /// copied a delivery can replay it within the window. Right only where the handler deduplicates on the event's id itself.
+    /// The service delivers an event more than once (service specification, *Delivery and retry*, rule 1), and an attacker who
+    /// has copied a delivery can replay it within the window. Use it only if the handler itself deduplicates on the event's id.
     pub fn without_deduplication(mut self) -> Self {
         self.without_deduplication = true;
         self
     }
 
-    /// The ages that are accepted. Default: 300 s old, 300 s ahead.
+    /// Sets the ages that are accepted. Default: 300 s old, 300 s ahead.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// What time it is. Default: [`SystemClock`].
+    /// Sets the clock. Default: [`SystemClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The most bytes of a body; exactly that many are accepted. Default: 1 MiB.
+    /// Sets the most bytes of a body; a body of exactly that size is accepted. Default: 1 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// What to do where the unsigned headers name another event than the signed body. Default: refuse.
+    /// Sets the policy for unsigned headers that name another event than the signed body. Default: refuse.
     pub fn header_mismatch(mut self, policy: HeaderMismatch) -> Self {
         self.header_mismatch = policy;
         self
     }
 
-    /// The sender's waits between attempts. Default: the service's.
+    /// Sets the sender's waits between attempts. Default: the service's.
     ///
-    /// Only the [`lease`](Self::lease) follows it. Where the default of another setting doesn't fit the schedule,
-    /// [`build`](Self::build) says so and the setting has to be given: [`retention`](Self::retention) for waits that add up to
-    /// more than about two days, `budget` for a sender that waits less than 4.5 s for an answer.
+    /// Only the default of the [`lease`](Self::lease) depends on it. If the default of another setting does not fit the
+    /// schedule, [`build`](Self::build) returns an error and the setting has to be given: [`retention`](Self::retention) for
+    /// waits that add up to more than about two days, `budget` for a sender that waits less than 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// How long a claim holds without renewal, and so how long an event stays blocked whose process died. More than 100 ms, and
-    /// never beyond the first wait of the [`schedule`](Self::schedule). Default: 30 s, or half of that wait where this is less.
-    /// Renewed at a third. Counted from when the store is asked, so it should be longer than the store ever takes to answer:
-    /// see [`Receiver::admit`](crate::Receiver::admit).
+    /// Sets the time for which a claim holds without renewal. So it is also the time for which an event stays blocked after its
+    /// process died. More than 100 ms, and never longer than the first wait of the [`schedule`](Self::schedule). Default: 30 s,
+    /// or half of that wait if this is less. The lease is renewed after each third of it. It is counted from the call of the
+    /// store, so it should be longer than the store ever takes to answer: see [`Receiver::admit`](crate::Receiver::admit).
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// How long a handled event is remembered, from its commit. Default: 48 h; no less than
+    /// Sets the time for which a handled event is remembered, from its commit. Default: 48 h; at least
     /// [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
     }
 
-    /// The most runs under way at a time. Beyond it: 503. Default: 1,024.
+    /// Sets the most runs under way at a time. Further deliveries are answered 503. Default: 1,024.
     pub fn max_runs(mut self, runs: usize) -> Self {
         self.max_runs = runs;
         self
     }
 
-    /// Puts another store before the one that was given. False where deduplication was switched off.
+    /// Puts another store in front of the given one. Returns false if deduplication was switched off.
     #[cfg(feature = "testing")]
     pub(crate) fn wrap_store(
         &mut self,
@@ -263,7 +268,7 @@ impl ReceiverBuilder {
         !self.without_deduplication
     }
 
-    /// These keys in place of the user's, whose scope goes with them.
+    /// Uses these keys in place of the user's. The user's scope is removed with them.
     #[cfg(feature = "testing")]
     pub(crate) fn with_keys_replaced(mut self, keys: Keys) -> Self {
         self.scope = None;

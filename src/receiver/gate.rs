@@ -1,4 +1,4 @@
-//! How much may be under way: permits for runs, and the door that shuts.
+//! The gate: permits limit the runs under way, and the gate can be shut.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::layer::Bell;
 use crate::outcome::RefusalKind;
 use crate::sync::{AtomicBool, AtomicUsize};
 
-/// Counts what is under way and lets in no more than was allowed.
+/// Counts the runs under way and enforces their limit.
 pub(crate) struct Gate {
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,
-    /// Here, because every permit leads here: a claim notes its own end.
+    /// Here, because every permit has the gate: a claim notes its own end.
     pub(crate) vitals: Vitals,
-    /// Here for the same reason: a run that outlives its receiver still remembers under its scope.
+    /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
     #[cfg(feature = "tower")]
     pub(crate) bell: Bell,
@@ -37,37 +37,37 @@ impl Gate {
         }
     }
 
-    /// A permit to run, held until it is dropped.
+    /// Takes a permit to run, held until it is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Permit, RefusalKind> {
-        // One step, so that who is refused takes nothing from who is not.
+        // One step, so that a refused run never takes a permit from another one.
         let one_more = |runs| (runs < self.max_runs).then_some(runs + 1);
         self.runs
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .map_err(|_| RefusalKind::NoPermitFree)?;
         let permit = Permit(Arc::clone(self));
-        // Counted before the door is looked at: who shuts it either sees this run or is seen by it.
+        // Counted before `shut` is read: either the call that shuts the gate sees this run, or this run sees the gate shut.
         if self.shut.load(Ordering::SeqCst) {
             return Err(RefusalKind::ShuttingDown);
         }
         Ok(permit)
     }
 
-    /// Runs under way.
+    /// Returns the number of runs under way.
     pub(super) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// The most runs at a time.
+    /// Returns the most runs at a time.
     pub(super) fn max_runs(&self) -> usize {
         self.max_runs
     }
 
-    /// Whether the door is shut.
+    /// Returns whether the gate is shut.
     pub(super) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::SeqCst)
     }
 
-    /// Lets nothing more in.
+    /// Shuts the gate: no new run may begin.
     #[cfg(feature = "tower")]
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
@@ -143,7 +143,7 @@ mod races {
         });
     }
 
-    /// Who shuts the door and then sees no run can rely on it that none comes later.
+    /// If a thread shuts the gate and then sees no run, no run comes later.
     #[cfg(feature = "tower")]
     #[test]
     fn nothing_runs_behind_a_shut_gate_that_was_seen_idle() {

@@ -1,11 +1,11 @@
-//! The head of a request, read in one walk before a byte of the body.
+//! The head of a request, read in one pass before a byte of the body.
 
 use crate::error::HeaderError;
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::{DeliveryHeaders, Found};
 
-/// Method and headers of a request, borrowed from the server that read them.
+/// Method and headers of a request, borrowed from the server.
 ///
 /// ```
 /// use hookgate::RequestHead;
@@ -21,7 +21,7 @@ pub struct RequestHead<'h> {
     content: Content,
 }
 
-/// What the headers say of the body.
+/// The properties of the body, from the headers.
 #[derive(Clone, Debug, Default)]
 struct Content {
     foreign_encoding: bool,
@@ -30,7 +30,7 @@ struct Content {
 }
 
 impl<'h> RequestHead<'h> {
-    /// Takes **all** headers as they came, doubled ones too, in any order and case.
+    /// Takes **all** headers unchanged, doubled ones too, in any order and case.
     pub fn new<N, V>(method: &'h str, headers: impl IntoIterator<Item = (N, &'h V)>) -> Self
     where
         N: AsRef<[u8]>,
@@ -49,15 +49,14 @@ impl<'h> RequestHead<'h> {
         head
     }
 
-    /// Says that the body will have at least this many bytes, where the server knows it from elsewhere than
-    /// `Content-Length`.
+    /// Sets the least number of bytes of the body, if the server knows it from another source than `Content-Length`.
     #[must_use]
     pub fn announcing(mut self, bytes: u64) -> Self {
         self.content.announced_bytes = self.content.announced_bytes.max(bytes);
         self
     }
 
-    /// The checks that come before all authentication, in the order of the outcomes table.
+    /// Makes the checks that come before all authentication, in the order of the outcomes table.
     pub(super) fn refuse_unreadable(&self, max_body: usize) -> Result<(), Refusal> {
         let kind = if self.method != "POST" {
             RefusalKind::MethodNotAllowed
@@ -73,7 +72,7 @@ impl<'h> RequestHead<'h> {
         Err(Refusal::new(kind))
     }
 
-    /// In what the unsigned headers name another event than the signed body.
+    /// Returns the refusal if the unsigned headers name another event than the signed body.
     pub(super) fn differs_from(&self, event: &EventHead) -> Option<RefusalKind> {
         let (id, event_type) = self.found.event_hints();
         let differs =
@@ -99,14 +98,15 @@ impl Content {
                 self.foreign_type |= !is_json(value);
             }
             14 if name.eq_ignore_ascii_case(b"content-length") => {
-                // A length that is no number is the server's to refuse; the real size is limited anyway.
+                // The server refuses a length that is not a number; the real size is limited anyway.
                 let announced = std::str::from_utf8(value)
                     .ok()
                     .and_then(|text| text.trim().parse().ok());
                 self.announced_bytes = self.announced_bytes.max(announced.unwrap_or(0));
             }
             16 if name.eq_ignore_ascii_case(b"content-encoding") => {
-                // Never inflated: the signature covers the bytes as sent, and a small bomb grows large.
+                // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
+                // very large.
                 self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
             }
             _ => {}
@@ -114,7 +114,8 @@ impl Content {
     }
 }
 
-/// `application/json` or a type with the suffix `+json` (RFC 6838 §4.2.8), in any case, with any parameters.
+/// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in any case, with any
+/// parameters.
 fn is_json(content_type: &[u8]) -> bool {
     let essence = content_type
         .split(|&byte| byte == b';')

@@ -1,4 +1,4 @@
-//! Whether the receiver can do its work: for readiness probes.
+//! The health of a receiver, for readiness probes.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Receiver;
 use crate::clock::UnixSeconds;
 
-/// How a receiver is, at one moment. Made by [`Receiver::health`].
+/// The health of a receiver at one moment. Made by [`Receiver::health`].
 ///
 /// ```
 /// use hookgate::{LocalStore, Receiver, Secret};
@@ -27,29 +27,29 @@ use crate::clock::UnixSeconds;
 pub struct Health {
     /// Runs under way.
     pub runs: usize,
-    /// The most that may be: [`max_runs`](crate::ReceiverBuilder::max_runs).
+    /// The most runs that may be under way: [`max_runs`](crate::ReceiverBuilder::max_runs).
     pub max_runs: usize,
-    /// Whether the receiver was told to drain. There is no way back from it.
+    /// Whether a drain of the receiver was started. It cannot be undone.
     pub draining: bool,
-    /// Whether the last three calls of the store or more have failed, or were given up, and the last one less than 30 s ago.
+    /// Whether at least the last three calls of the store have failed, or were given up, and the last one less than 30 s ago.
     pub store_failing: bool,
     /// When the receiver was built.
     pub started: UnixSeconds,
-    /// When the last delivery came that was authentic and fresh, with a usable id and type, whatever became of it.
+    /// The time of the last delivery that was authentic and fresh, with a usable id and type, whatever its outcome.
     pub last_authentic: Option<UnixSeconds>,
-    /// When an event was last handled, dead-lettered or found done already.
+    /// The time when an event was last handled, dead-lettered or found already done.
     pub last_accepted: Option<UnixSeconds>,
-    /// What the receiver's wall clock says.
+    /// The receiver's wall clock.
     pub now: UnixSeconds,
 }
 
-/// Why a receiver is not ready.
+/// The reasons why a receiver is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unready {
-    /// It was told to drain, and refuses every new delivery.
+    /// It is draining, and refuses every new delivery.
     Draining,
-    /// As many runs are under way as are allowed, so the next authentic delivery is refused.
+    /// The most runs that are allowed are under way, so the next authentic delivery is refused.
     NoPermitFree,
     /// The store of claims fails: see [`Health::store_failing`].
     StoreFailing,
@@ -59,7 +59,7 @@ impl Unready {
     #[cfg(feature = "metrics")]
     pub(crate) const ALL: [Self; 3] = [Self::Draining, Self::NoPermitFree, Self::StoreFailing];
 
-    /// A short name for logs and metrics, in snake case. Stable.
+    /// Returns a short name for logs and metrics, in snake case. Stable.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,13 +71,14 @@ impl Unready {
 }
 
 impl Health {
-    /// Whether the next authentic delivery of a fresh event would be taken: true unless there is a [reason](Self::reasons).
+    /// Returns whether the next authentic delivery of a fresh event would be taken: true unless there is a
+    /// [reason](Self::reasons).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.reasons().next().is_none()
     }
 
-    /// Why it would not.
+    /// Returns the reasons why the receiver is not ready.
     ///
     /// ```
     /// # use hookgate::{LocalStore, Receiver, Secret, Unready};
@@ -100,16 +101,16 @@ impl Health {
         .filter_map(|(holds, reason)| holds.then_some(reason))
     }
 
-    /// How long ago an event was last accepted, by the wall clock; `None` where none ever was.
+    /// Returns the time since an event was last accepted, by the wall clock; `None` if there was none.
     #[must_use]
     pub fn since_last_accepted(&self) -> Option<Duration> {
         let last = self.last_accepted?;
-        // A clock that was set back says that it was just now.
+        // After the clock was set back, the time counts as zero.
         Some(self.now.since(last).unwrap_or_default())
     }
 }
 
-/// In one line: `ready`, or `not ready: ` and the names of the reasons.
+/// One line: `ready`, or `not ready: ` and the names of the reasons.
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ready() {
@@ -126,22 +127,23 @@ impl fmt::Display for Health {
 }
 
 impl Receiver {
-    /// How the receiver is, for a readiness probe. Reads a few numbers and the clock; waits for nothing and asks nobody, the store
-    /// included.
+    /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait and
+    /// makes no calls, also not of the store.
     ///
     /// Not ready means one of three things: it is [draining](Unready::Draining), [no permit is free](Unready::NoPermitFree), or its
     /// [store is failing](Unready::StoreFailing).
     ///
     /// # Security
-    /// **Whoever can't sign a delivery can't make a receiver unready.** Forged, stale, slow, broken and oversized requests take no
-    /// permit and reach no store, however many they are. Authentic ones can use up the permits, since that is what permits
-    /// are for; a full store, a slow handler and failing handlers leave it ready. A permit is free again when a run ends, so probe with some
-    /// patience (Kubernetes: `failureThreshold: 3`).
+    /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized
+    /// requests take no permit and reach no store, however many they are. Authentic ones can use up the permits, because that
+    /// is the purpose of permits; a full store, a slow handler and failing handlers leave it ready. A permit is free again when
+    /// a run ends, so let the probe fail a few times before it acts (Kubernetes: `failureThreshold: 3`).
     ///
-    /// Silence is no reason either: that is for an alert on
-    /// [`since_last_accepted`](Health::since_last_accepted), and not for a probe that would take the receiver away for it.
+    /// A time without deliveries is not a reason either. Use an alert on [`since_last_accepted`](Health::since_last_accepted)
+    /// for that, and not a probe that would take the receiver out of service.
     ///
-    /// Use it for readiness and not for liveness: a restart mends none of the three, and forgets what a store in memory holds.
+    /// Use it for readiness and not for liveness: a restart repairs none of the three, and loses the contents of a store in
+    /// memory.
     #[must_use]
     pub fn health(&self) -> Health {
         let (gate, clock) = (&self.shared.gate, &self.shared.clock);

@@ -1,4 +1,4 @@
-//! The whole walk of a delivery, step by step, without a framework.
+//! All steps of a delivery, one by one, without a framework.
 //!
 //! | step | takes | gives | waits |
 //! |---|---|---|---|
@@ -8,7 +8,7 @@
 //! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
 //! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
 //!
-//! Each step ends in a [`Refusal`] or leads to the next. The tower layer takes the same steps and adds what needs a
+//! Each step ends in a [`Refusal`] or leads to the next. The tower layer takes the same steps and adds the parts that need a
 //! runtime: deadlines, waiting for a running copy, runs that outlive their request.
 //!
 //! ```
@@ -78,9 +78,9 @@ use crate::layer::LayerSettings;
 use crate::outcome::Refusal;
 use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier};
 
-/// Receives deliveries: the policy, and the steps of the walk. Clones share everything.
+/// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
-/// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for the road that an axum app takes.
+/// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for use in an axum app.
 #[derive(Clone)]
 pub struct Receiver {
     pub(crate) shared: Arc<Shared>,
@@ -89,7 +89,7 @@ pub struct Receiver {
 pub(crate) struct Shared {
     verifier: Verifier,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Absent where deduplication was switched off.
+    /// Absent if deduplication was switched off.
     store: Option<Store>,
     max_body: usize,
     header_mismatch: HeaderMismatch,
@@ -102,10 +102,10 @@ pub(crate) struct Shared {
     stale: StaleSample,
 }
 
-/// What [`Receiver::admit`] found.
+/// The result of [`Receiver::admit`].
 #[derive(Debug)]
 pub enum Admission {
-    /// The event is the caller's to handle.
+    /// The caller must handle the event.
     Fresh(Claim),
     /// It is done already: answer 200 and do nothing.
     Replayed {
@@ -114,25 +114,26 @@ pub enum Admission {
     },
     /// Another copy is being handled. Its outcome is unknown, so this one must not be answered 2xx.
     Running {
-        /// What is left of the other claim's lease.
+        /// The rest of the other claim's lease.
         retry_after: Duration,
     },
 }
 
 impl Receiver {
-    /// Begins a receiver. Secrets and a store must be given; the rest has defaults.
+    /// Returns a builder for a receiver. Secrets and a store must be set; the other settings have defaults.
     pub fn builder() -> ReceiverBuilder {
         ReceiverBuilder::default()
     }
 
-    /// Looks at the head, before a byte of the body is read.
+    /// Checks the head, before a byte of the body is read.
     ///
-    /// Where keys are [looked up](crate::lookup), this answers from the cache; [`open_async`](Self::open_async) looks up.
+    /// If keys are [looked up](crate::lookup), this answers only from the cache; [`open_async`](Self::open_async) looks them
+    /// up.
     ///
     /// # Errors
-    /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` where the keys would
+    /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` if the keys would
     /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
-    /// [`recognise`](Self::recognise), after no less work than a known one.
+    /// [`recognise`](Self::recognise), after as much work as for a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let (headers, stale) = self.read_head(head, |_| ())?;
         match self.shared.verifier.start(&headers, stale) {
@@ -141,8 +142,8 @@ impl Receiver {
         }
     }
 
-    /// Reads the head and checks the age, by a reading of the clock that is `seen`. A delivery that is stale and checked all the same
-    /// comes with what was found.
+    /// Reads the head and checks the age. `seen` gets the reading of the clock. For a stale delivery that is still checked,
+    /// also returns the reason of its refusal.
     #[inline]
     fn read_head<'h>(
         &self,
@@ -163,7 +164,7 @@ impl Receiver {
     /// Compares the signature, and reads id and type from the signed body.
     ///
     /// # Errors
-    /// Not authentic, from a workspace that the keys are not pinned to, no usable id and type, or headers that name another
+    /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
     pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
         let verified = intake.finish()?;
@@ -184,25 +185,27 @@ impl Receiver {
     /// Claims the event.
     ///
     /// # The lease
-    /// A claim's lease is counted from this call, not from the store's answer, which may come late. An answer that took as long as
-    /// the lease or longer is no claim: by then another copy may have the event. It is released and refused. One that came
-    /// within it has that much less left, so whoever renews counts the first third from before this call, as the tower layer
-    /// does. What passes is measured by the receiver's own [clock](crate::ReceiverBuilder::clock), the monotonic reading; the
-    /// store ends leases by its own, which may be another one. Both must go at the same pace: how far a store's clock jumps
-    /// ahead while a claim is under way can't be seen from here.
+    /// A claim's lease is counted from this call, not from the store's answer, which may come late. If the answer took as long
+    /// as the lease or longer, there is no claim: another copy may have the event by then. The claim is released and the
+    /// delivery refused. If the answer came within the lease, only the rest of the lease is left. So code that renews must
+    /// count the first third from before this call, as the tower layer does. The time is measured by the receiver's own
+    /// [clock](crate::ReceiverBuilder::clock), the monotonic reading; the store ends leases by its own clock, which may be
+    /// another one. Both must run at the same speed: the receiver cannot see it if a store's clock jumps ahead while a claim is
+    /// under way.
     ///
     /// # Cancel safety
-    /// A future dropped half way may leave a claim behind in a store that is asked over a wire: the event is then claimable again
-    /// when its lease ends. Where requests can be cancelled, await this in a task of its own, as the tower layer does.
+    /// If this future is dropped half way, a claim may stay behind in a store that is reached over a network: the event can
+    /// then be claimed again when its lease ends. If requests can be cancelled, await this in its own task, as the tower layer
+    /// does.
     ///
     /// # Errors
-    /// No permit free, shutting down, or the store could not answer, or not within the lease. In the last two cases the claim,
-    /// which may have taken effect, is released on a best effort.
+    /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
+    /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
         self.admit_while(delivery, || true).await
     }
 
-    /// As [`admit`](Self::admit). What the store says counts for its health only if it is still `heard`.
+    /// As [`admit`](Self::admit). The store's answer counts for its health only if `heard` returns true.
     pub(crate) async fn admit_while(
         &self,
         delivery: &Delivery,
@@ -218,7 +221,7 @@ impl Receiver {
         let claimed = store.claim(&key, token, self.shared.lease).await;
         let age = self.shared.clock.monotonic().saturating_since(asked);
         let claimed = match claimed {
-            // Its lease has ended: another copy may have the event by now, or have handled it.
+            // The lease has ended: another copy may have the event by now, or may have handled it.
             Ok(Claimed::Fresh) if age >= self.shared.lease => {
                 Err(StoreError::new(StoreErrorKind::TimedOut))
             }
@@ -247,20 +250,21 @@ impl Receiver {
             }
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
-                // An error means unknown. A release with a token that holds nothing changes nothing.
+                // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
+                // nothing.
                 let _ = store.release(&key, token).await;
                 Err(error.into())
             }
         }
     }
 
-    /// What the store says of itself, where there is one that does.
+    /// Returns the store's own numbers, if the store reports them.
     #[cfg(feature = "metrics")]
     pub(crate) fn observe_store(&self) -> Option<StoreStats> {
         self.shared.store.as_ref()?.observe()
     }
 
-    /// How long events are remembered, and how long they must be; `None` where nothing is remembered.
+    /// Returns the retention of events and the least that it must be; `None` if events are not remembered.
     #[cfg(feature = "metrics")]
     pub(crate) fn retention(&self) -> Option<(Duration, Duration)> {
         self.shared.store.as_ref()?;
@@ -278,13 +282,13 @@ impl Receiver {
         RecognisedBy(Arc::as_ptr(&self.shared).addr())
     }
 
-    /// The keys that are live, to replace some while deliveries arrive.
+    /// Returns the live keys, so that some can be replaced while deliveries arrive.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         self.shared.verifier.keys()
     }
 
-    /// Runs under way, in handlers or on their way to and from the store.
+    /// Returns the number of runs under way, in handlers or in calls of the store.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.shared.gate.runs()

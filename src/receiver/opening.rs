@@ -1,4 +1,4 @@
-//! The first step of the walk, where it may have to wait for the subscription's keys.
+//! The first step of a delivery, if it may have to wait for the subscription's keys.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::lookup::Waiting;
 use crate::outcome::Refusal;
 use crate::verify::{Check, DeliveryHeaders, Finding, Intake, Ring};
 
-/// How far a delivery is opened that is not refused.
-#[allow(clippy::large_enum_variant)] // the large one is the usual one: a box would cost each delivery an allocation
+/// A delivery that passed the first step: open, or waiting for its keys.
+#[allow(clippy::large_enum_variant)] // the large variant is the usual one: a box would cost each delivery an allocation
 pub(crate) enum Opening<'h> {
     Open(Intake),
     LooksUp(LookingUp<'h>, Waiting),
@@ -19,16 +19,16 @@ pub(crate) enum Opening<'h> {
 /// A delivery whose keys are being looked up.
 pub(crate) struct LookingUp<'h> {
     headers: DeliveryHeaders<'h>,
-    /// Set where it is stale and checked all the same.
+    /// Set if the delivery is stale and still checked.
     stale: Option<VerifyErrorKind>,
 }
 
 impl Receiver {
-    /// As [`open`](Self::open), and waits where the subscription's keys have to be looked up: for keys of a
-    /// [provider](crate::lookup). With keys of any other kind it never waits.
+    /// As [`open`](Self::open), and waits if the subscription's keys have to be looked up: this applies to keys of a
+    /// [provider](crate::lookup). With other keys it never waits.
     ///
-    /// Dropping the future is safe at any time. There is no time limit: put your runtime's around it, and answer 503 when it
-    /// ends. The layer does both.
+    /// The future can be dropped safely at any time. There is no time limit: use the time-out of your runtime, and answer 503
+    /// when it ends. The layer does both.
     ///
     /// ```
     /// use hookgate::{LocalStore, Receiver, RefusalKind, RequestHead, Secret, block_on, provider_fn};
@@ -64,15 +64,15 @@ impl Receiver {
         }
     }
 
-    /// Checks head and age, by a reading of the clock that is `seen`, and then sees whether the keys are here.
+    /// Checks head and age, and then whether the keys are present. `seen` gets the reading of the clock.
     pub(crate) fn opening<'h>(
         &self,
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
     ) -> Result<Opening<'h>, Refusal> {
         let (headers, stale) = self.read_head(head, seen)?;
-        // A stale delivery that is checked all the same is looked up like any other. There are eight a second at most, and
-        // after an outage, when the sign that they may give matters most, no ring is in the cache.
+        // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
+        // outage, when they are most useful as a sign, no ring is in the cache.
         let found = self.keys().find(headers.webhook_id());
         let found = found.map_err(|error| stale.map_or(error, VerifyError::new))?;
         Ok(match found {
@@ -83,7 +83,7 @@ impl Receiver {
         })
     }
 
-    /// Goes on with what the look-up found.
+    /// Goes on with the result of the look-up.
     pub(crate) fn opened(
         &self,
         looking_up: LookingUp<'_>,
@@ -95,7 +95,7 @@ impl Receiver {
                 let selected = self.keys().of_lookup(ring);
                 Ok(self.intake(Check::with(selected, &headers, stale)))
             }
-            // It is answered no differently from a stale one that is not looked at.
+            // The answer is the same as for a stale delivery that is not checked.
             (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
             (Err(error), None) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Which stale deliveries are checked all the same.
+//! Chooses the stale deliveries whose signature is still checked.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -10,14 +10,15 @@ use crate::clock::Monotonic;
 use crate::error::{VerifyError, VerifyErrorKind};
 use crate::outcome::Refusal;
 
-/// Stale deliveries that are checked in one second, at most.
+/// The most stale deliveries that are checked in one second.
 const MOST: u8 = 8;
-/// How many of a busy second's are chosen on average. Fewer than `MOST`, so that mostly one that comes late still finds a place.
+/// The average number that is chosen in a busy second. It is less than `MOST`, so that a late delivery mostly still finds a
+/// place.
 const ON_AVERAGE: u64 = 6;
 
 impl Receiver {
-    /// Up to eight times a second, a stale delivery that could be a retry is checked all the same. It is refused either way;
-    /// but that it was authentic is the one sign that retries carry their first timestamp.
+    /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if
+    /// it is authentic, this is the only sign that retries carry their first timestamp.
     pub(super) fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
         let kind = error.kind();
         let VerifyErrorKind::Stale(times) = kind else {
@@ -29,7 +30,7 @@ impl Receiver {
         );
         let age = times.now.since(times.timestamp);
         let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
-        // One that is too old to be a retry does not count among those that are chosen from.
+        // A delivery that is too old to be a retry is not counted.
         if could_be_a_retry && self.shared.stale.chooses(self.shared.clock.monotonic()) {
             Ok(kind)
         } else {
@@ -38,11 +39,12 @@ impl Receiver {
     }
 }
 
-/// Chooses at random among the stale deliveries that come, at most eight in a second.
+/// Chooses at random among the stale deliveries, at most eight in a second.
 ///
-/// How many a second will bring is not known while it lasts. So each delivery is chosen with a chance of six in the number that came in this
-/// second so far, or in those before, whichever is larger; that of the past is forgotten by a quarter with each second. A steady flood
-/// of forged ones, however it is spread over each second, leaves an authentic one its chance.
+/// The number of deliveries in a second is unknown until the second is over. So each delivery is chosen with a chance of six
+/// divided by a number: the number of deliveries in this second so far, or in earlier seconds, whichever is larger. The number
+/// of the earlier seconds decreases by a quarter with each second. So an authentic delivery keeps its chance in a steady flood
+/// of forged ones, however the flood is spread over each second.
 #[derive(Default)]
 pub(super) struct StaleSample {
     random: RandomState,
@@ -76,17 +78,17 @@ impl fmt::Debug for StaleSample {
 /// The stale deliveries of one second.
 #[derive(Clone, Copy)]
 struct Tally {
-    /// The monotonic second, in 24 bits: it comes round after half a year.
+    /// The monotonic second, in 24 bits: it wraps after half a year.
     second: u32,
     chosen: u8,
     came: u16,
-    /// How many came in the seconds before: the most in one, less a quarter for each second since.
+    /// The number of deliveries in the earlier seconds: the most in one second, less a quarter for each second since then.
     before: u16,
 }
 
 impl Tally {
     const SECONDS: u32 = 1 << 24;
-    /// By then nothing that matters is left of any number.
+    /// After so many seconds no important part of any number is left.
     const FORGOTTEN_AFTER: u32 = 64;
 
     #[allow(clippy::cast_possible_truncation)] // each field takes its own bits
@@ -106,11 +108,11 @@ impl Tally {
             | u64::from(self.before)
     }
 
-    #[allow(clippy::cast_possible_truncation)] // its low bits are what is kept
+    #[allow(clippy::cast_possible_truncation)] // only the low bits are kept
     fn move_on_to(&mut self, second: u64) {
         let second = second as u32 % Self::SECONDS;
         let passed = second.wrapping_sub(self.second) % Self::SECONDS;
-        // A reading of the clock that another thread's has overtaken counts as that one.
+        // If another thread has already moved on to a later second, this reading counts as that second.
         if passed == 0 || passed > Self::SECONDS - Self::FORGOTTEN_AFTER {
             return;
         }
@@ -141,7 +143,8 @@ mod tests {
         Monotonic::new(Duration::from_secs(second))
     }
 
-    /// Sends as many forged ones in each second as `forged` says, and then an authentic one: in how many seconds that is chosen.
+    /// Sends `forged(second)` forged deliveries in each second, and then an authentic one. Returns the number of seconds in
+    /// which the authentic one is chosen.
     fn found_in(seconds: u64, forged: impl Fn(u64) -> usize) -> usize {
         let sample = StaleSample::default();
         let mut found = 0;
@@ -180,7 +183,7 @@ mod tests {
                 for _ in 0..forged(second) {
                     sample.chooses(at(second));
                 }
-                // It comes behind the bursts and never between them.
+                // The authentic delivery comes after the bursts and never between them.
                 if forged(second) > 0 {
                     bursts += 1;
                     found += usize::from(sample.chooses(at(second)));
@@ -199,10 +202,10 @@ mod tests {
         for _ in 0..100_000 {
             sample.chooses(at(10));
         }
-        // Neither again in that second, nor by a reading from before it.
+        // No more are chosen: neither again in that second, nor with a reading from an earlier second.
         assert!(!sample.chooses(at(10)) && !sample.chooses(at(9)));
         assert!((0..6).all(|_| sample.chooses(at(50))));
-        // Nor where the second's 24 bits come round.
+        // The same where the second's 24 bits wrap.
         let round = u64::from(Tally::SECONDS);
         for second in [round - 24, round + 200] {
             let chosen = (0..100).filter(|_| sample.chooses(at(second))).count();

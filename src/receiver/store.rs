@@ -1,4 +1,4 @@
-//! The receiver's calls of its store. A store is code of others: where a call panics, it has failed.
+//! The receiver's calls of its store. A store is code from outside this crate: if a call panics, it counts as failed.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::dedupe::StoreStats;
 use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
 use crate::error::{StoreError, StoreErrorKind};
 
-/// The store, as the receiver and its claims call it: the calls of [`DedupeStore`], none of which panics.
+/// The store, for the receiver and its claims: the calls of [`DedupeStore`], none of which panics.
 #[derive(Clone)]
 pub(crate) struct Store(Arc<dyn DedupeStore>);
 
@@ -69,8 +69,8 @@ impl fmt::Debug for Store {
     }
 }
 
-/// One call of the store. A panic is an error of the kind `Unavailable`, wherever it happens: in the call itself, where its future is polled,
-/// or where that is dropped.
+/// One call of the store. A panic is an error of the kind `Unavailable`, wherever it happens: in the call itself, when its
+/// future is polled, or when the future is dropped.
 pub(crate) struct Call<'a, T>(Option<StoreFuture<'a, T>>);
 
 impl<'a, T> Call<'a, T> {
@@ -92,7 +92,7 @@ impl<T: Unpin> Future for Call<'_, T> {
             None => None,
         };
         polled.unwrap_or_else(|| {
-            self.end(); // what has panicked is not polled again
+            self.end(); // a future that has panicked is not polled again
             let panicked = StoreError::new(StoreErrorKind::Unavailable);
             Poll::Ready(Err(panicked.caused_by("the store panicked")))
         })

@@ -1,4 +1,4 @@
-//! Signs of life: what the receiver has seen of itself, noted in passing.
+//! The signs of a receiver's health, noted while it works.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::clock::{Clock, UnixSeconds};
 use crate::error::{StoreError, StoreErrorKind};
 
-/// A store is failing after so many failed calls in a row: one or two may be a single connection that broke.
+/// The number of failed calls in a row after which a store is failing: one or two may come from a single broken connection.
 const FAILURES_IN_A_ROW: u32 = 3;
-/// For so long after the last of them. A replica that gets no deliveries any more makes no calls either, so it could never
-/// find out that its store has come back.
+/// The time for which it counts as failing after the last failed call. A replica that gets no more deliveries makes no calls
+/// either, so it could not find out that its store works again.
 const FAILING_FOR: Duration = Duration::from_secs(30);
 
-/// What was seen last. Relaxed everywhere: nothing is decided by it but what a probe or a metric says.
+/// The latest observations. All accesses are relaxed, because only probes and metrics use them.
 pub(crate) struct Vitals {
     clock: Arc<dyn Clock>,
     started: UnixSeconds,
@@ -37,17 +37,17 @@ impl Vitals {
         }
     }
 
-    /// When the receiver was built.
+    /// Returns the time when the receiver was built.
     pub(super) fn started(&self) -> UnixSeconds {
         self.started
     }
 
-    /// When a delivery was last recognised.
+    /// Returns the time when a delivery was last recognised.
     pub(super) fn last_authentic(&self) -> Option<UnixSeconds> {
         self.authentic.get()
     }
 
-    /// When an event was last found or made done.
+    /// Returns the time when an event was last found done or became done.
     pub(super) fn last_accepted(&self) -> Option<UnixSeconds> {
         self.accepted.get()
     }
@@ -60,16 +60,16 @@ impl Vitals {
         self.accepted.set(self.clock.now());
     }
 
-    /// What a call of the store came to.
+    /// Notes the result of a call of the store.
     pub(crate) fn store_said<T>(&self, answer: &Result<T, StoreError>) {
         match answer {
-            // One that says that it is full, or that it refuses this delivery, does answer.
+            // A store that answers that it is full, or that it refuses this delivery, does answer.
             Err(error)
                 if !matches!(error.kind(), StoreErrorKind::Full | StoreErrorKind::Refused) =>
             {
                 self.store_failed();
             }
-            // Looked at before it is written: the counter is shared by all threads, and hardly ever anything but zero.
+            // Read before it is written: all threads share the counter, and it is nearly always zero.
             _ if self.store_failures.load(Ordering::Relaxed) != 0 => {
                 self.store_failures.store(0, Ordering::Relaxed);
             }

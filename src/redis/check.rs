@@ -1,4 +1,4 @@
-//! Reads what decides about forgetting.
+//! Reads the server's settings that decide whether ids may be forgotten.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use tokio::time::timeout;
 use super::finding::{Finding, Findings, Risk};
 use crate::error::{RedisError, RedisErrorKind};
 
-/// For the whole of it, with connecting.
+/// The limit of the whole check, connecting included.
 const LIMIT: Duration = Duration::from_secs(5);
-/// `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
+/// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
 const LEAST: (u64, u64) = (7, 0);
 
 pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisError> {
@@ -32,7 +32,7 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
     for (server, info) in servers {
-        // One server's name is known to whoever connected to it.
+        // The name of a single server is known to the caller that connected to it.
         let server = server.filter(|_| count > 1);
         let risks = match info {
             Some(info) => {
@@ -48,7 +48,7 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
             risk,
         }));
     }
-    // Managed servers often deny it. Of a cluster one node answers; its nodes are set up alike.
+    // Managed servers often deny it. In a cluster one node answers; its nodes have the same configuration.
     if appends {
         let mut get = cmd("CONFIG");
         let read = get.arg("GET").arg("appendfsync").query_async(connection);
@@ -75,7 +75,7 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
     })
 }
 
-/// A server's name, where it is one of several, and what it says of itself, where it does.
+/// A server's name, where it is one of several, and the value that it reports, where it reports one.
 type Told = (Option<String>, Option<String>);
 
 fn servers(read: Result<Value, DriverError>) -> Result<Vec<Told>, RedisError> {
@@ -90,7 +90,7 @@ fn servers(read: Result<Value, DriverError>) -> Result<Vec<Told>, RedisError> {
     }
 }
 
-/// Of a cluster that is asked as if it were one server: whether others of it keep a share of the events.
+/// Checks a node of a cluster that is used as a single server: whether other nodes keep a share of the events.
 async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, RedisError> {
     let unread = Some(Risk::Unread {
         what: "CLUSTER INFO",
@@ -113,7 +113,7 @@ fn unreachable(error: DriverError) -> RedisError {
     RedisError::new(RedisErrorKind::Unreachable).caused_by(error)
 }
 
-/// The server stands and does not let this user do it, or knows no such command.
+/// Returns whether the server is reachable but does not allow this user the command, or does not know the command.
 fn refused(error: &DriverError) -> bool {
     let kind = ::redis::ErrorKind::Server;
     error.kind() == kind(ServerErrorKind::NoPerm)
@@ -128,13 +128,13 @@ fn text(value: Value) -> Option<String> {
     }
 }
 
-/// The value of `CONFIG GET`'s one setting: the second of two, or that of a map.
+/// Returns the value of `CONFIG GET`'s one setting: the second of two values, or that of a map.
 fn setting(value: Value) -> Option<String> {
     match value {
         Value::Array(mut pair) if pair.len() == 2 => text(pair.pop()?),
         Value::Map(mut pairs) => {
             let (name, value) = pairs.pop()?;
-            // From several nodes, each with its own answer, the last.
+            // From several nodes, each with its own answer, take the last.
             match value {
                 Value::Array(_) | Value::Map(_) => setting(value),
                 value => text(name).and(text(value)),
@@ -201,7 +201,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// A warning each, for who has the feature `tracing`.
+/// Logs a warning for each finding, with the feature `tracing`.
 pub(super) fn log(findings: &Findings) {
     #[cfg(feature = "tracing")]
     for finding in findings.iter() {
@@ -312,7 +312,7 @@ mod tests {
         let three = Risk::OneNode { primaries: 3 };
         assert_eq!(asked("cluster_size:3\r\n"), three);
         assert!(three.forgets());
-        // It has all of them.
+        // This node has all primaries' events.
         assert_ne!(asked("cluster_size:1\r\n"), Risk::OneNode { primaries: 1 });
         let what = "CLUSTER INFO";
         assert_eq!(asked(""), Risk::Unread { what });

@@ -1,4 +1,4 @@
-//! One connection that comes back.
+//! One connection that is made again after it breaks.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -12,27 +12,29 @@ use super::failure::ends_connection;
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::sync::Mutex;
 
-/// For a connection to be made, its handshake included.
+/// The limit for making a connection, its handshake included.
 const CONNECT: Duration = Duration::from_millis(500);
-/// For an answer.
+/// The limit for an answer.
 const RESPONSE: Duration = Duration::from_millis(500);
 /// Waits between tries to connect grow from the first of these to the second.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
-/// So many times a connection and an answer may take is silence. Connecting is tried several times before it says why it fails, and must
-/// get to say so: a wrong password is not to look like a slow server.
+/// After this many times the limits of a connection and an answer, the connection counts as silent. Connecting is tried several
+/// times before its error is reported, and the error must be reported: a wrong password must not look like a slow server.
 const SILENCE: u32 = 5;
-/// No more than one connection is given up in this time: a server that answers each call with a fault is not flooded with new ones.
+/// At most one connection is closed for a new one in this time, so that a server that answers each call with an error does not
+/// get many new connections.
 const PACE: Duration = Duration::from_millis(250);
 
-/// One multiplexed connection to a server, made anew when it is broken. Clones share it.
+/// One multiplexed connection to a server, made again when it is broken. Clones share it.
 ///
-/// It is redis' `ConnectionManager` and what that leaves open: a connection on which an answer did not come in time is given up,
-/// as is one whose server became a replica, or that could not be made for whatever reason; the next call connects again. Calls whose own
-/// limit is shorter than that of an answer count together: when nothing was answered for five times as long as connecting and an answer
-/// may take, it is given up. Tries to connect are shared by all calls that wait, wait 50 ms after the first and up to 500 ms, and never end:
-/// a server that comes back is found within that time, without a restart.
+/// It is redis' `ConnectionManager`, with the missing cases added. A connection is given up when an answer did not come in time,
+/// when its server became a replica, or when it could not be made for any reason; the next call connects again. Calls whose own
+/// limit is shorter than that of an answer are counted together: when no call was answered for five times as long as connecting
+/// and an answer may take, the connection is given up. Tries to connect are shared by all waiting calls. The wait between tries
+/// is 50 ms after the first and up to 500 ms, and the tries never end: a server that is back is found within that time, without a
+/// restart.
 ///
-/// A call in flight when its connection breaks fails. It is not repeated here: whoever called knows whether it may be.
+/// A call under way when its connection breaks fails. It is not repeated here: only the caller knows whether it may be repeated.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,7 +66,7 @@ struct Current {
     /// Counts the managers, so that only the one that failed is given up.
     generation: u64,
     given_up: Option<Monotonic>,
-    /// When the first of the calls began that were dropped unanswered, if no call was answered since.
+    /// The start of the first unanswered call that was dropped, if no call was answered since.
     silent_since: Option<Monotonic>,
 }
 
@@ -75,14 +77,14 @@ impl Connection {
         Self::with(client, CONNECT, RESPONSE)
     }
 
-    /// How long making a connection may take, with TLS and login: 500 ms unless set.
+    /// Sets how long making a connection may take, with TLS and login: 500 ms unless set.
     #[must_use]
     pub fn with_connect_limit(self, limit: Duration) -> Self {
         Self::with(self.shared.client.clone(), limit, self.shared.response)
     }
 
-    /// How long an answer may take before the connection is given up: 500 ms unless set. A store's call has a limit of its own beside
-    /// it: see [`RedisStore::with_call_limit`](super::RedisStore::with_call_limit).
+    /// Sets how long an answer may take before the connection is given up: 500 ms unless set. A store's call has its own limit as
+    /// well: see [`RedisStore::with_call_limit`](super::RedisStore::with_call_limit).
     #[must_use]
     pub fn with_response_limit(self, limit: Duration) -> Self {
         Self::with(self.shared.client.clone(), self.shared.connect, limit)
@@ -119,14 +121,14 @@ impl Connection {
         current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it leads, without the user and password that a URL may hold.
+    /// Returns the server's address, without the user and password that a URL may hold.
     pub(super) fn address(&self) -> String {
         self.shared.client.get_connection_info().addr().to_string()
     }
 }
 
 impl Current {
-    /// The next call connects again. Calls that are on the old connection still end there.
+    /// Makes the next call connect again. Calls on the old connection still end there.
     fn give_up(&mut self, now: Monotonic) {
         let paced = |last: Monotonic| now.saturating_since(last) >= PACE;
         if self.given_up.is_none_or(paced) {
@@ -140,10 +142,11 @@ impl Current {
     }
 }
 
-/// A call, from its beginning to its answer, or to where its future is dropped: by a limit of its caller's, or with the request that it was for.
+/// A call, from its start to its answer, or until its future is dropped: by a limit of its caller, or with the request that it
+/// served.
 ///
-/// One that is dropped says nothing of the connection. Several with no answer in between do, and nobody else would notice: where every
-/// caller is less patient than the connection, its own limit never passes.
+/// One dropped call is no sign that the connection is broken. Several dropped calls without an answer in between are, and no
+/// other check would find this: where every caller waits for less time than the connection's own limit, that limit never passes.
 struct UnderWay<'a> {
     connection: &'a Connection,
     generation: u64,
@@ -188,7 +191,8 @@ impl Drop for UnderWay<'_> {
 impl Shared {
     fn manager(&self) -> RedisResult<ConnectionManager> {
         let settings = self.client.get_connection_info();
-        // Many small commands on one connection: held back to be sent together, each would wait for the answer to the one before.
+        // Many small commands share one connection. If they were held back to be sent together, each would wait for the previous
+        // answer.
         let tcp: TcpSettings = settings.tcp_settings().clone().set_nodelay(true);
         let client = Client::open(settings.clone().set_tcp_settings(tcp))?;
         let config = ConnectionManagerConfig::new()

@@ -1,4 +1,4 @@
-//! What Redis' errors mean: for a store's caller, and for the connection.
+//! The meaning of Redis' errors, for a store's caller and for the connection.
 
 use ::redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
@@ -15,26 +15,26 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     StoreError::new(kind).caused_by(error)
 }
 
-/// Whether the connection broke under the call, or was found broken: the server may be well by now, over a new one.
+/// Returns whether the connection broke during the call, or was found broken: the server may be healthy on a new connection.
 pub(super) fn broke(error: &StoreError) -> bool {
     let below = std::error::Error::source(error);
     let driver = below.and_then(|below| below.downcast_ref::<RedisError>());
     driver.is_some_and(|error| error.is_connection_dropped() && !error.is_connection_refusal())
 }
 
-/// Whether the connection is to be given up for a new one.
+/// Returns whether the connection is to be given up for a new one.
 ///
-/// `ConnectionManager` alone would keep it in three cases, and never come back: where no answer comes (a cable that was pulled shows
-/// itself by nothing else for a quarter of an hour), where connecting has failed for another reason than the network (a password that
-/// was wrong for a while), and where the server has become a replica and its name leads to another one by now.
+/// `ConnectionManager` alone would keep it in three cases, and never recover: where no answer comes (for a quarter of an hour
+/// this is the only sign of a cable that was pulled), where connecting has failed for another reason than the network (a password
+/// that was wrong for a while), and where the server has become a replica and its name now leads to another server.
 pub(super) fn ends_connection(answered: &RedisResult<Value>) -> bool {
     match answered {
-        // What the server answers reaches this place as a value.
+        // An error answer of the server arrives here as a value.
         Ok(Value::ServerError(error)) => demoted(error.kind()),
         Ok(_) => false,
         Err(error) => match error.kind() {
             ErrorKind::Server(kind) => demoted(Some(kind)),
-            // A server's answer under a code of its own, such as OOM or MISCONF.
+            // A server's answer with its own code, such as OOM or MISCONF.
             ErrorKind::Extension | ErrorKind::UnexpectedReturnType => false,
             _ => true,
         },

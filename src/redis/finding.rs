@@ -1,10 +1,10 @@
-//! What a server's settings mean for what it remembers.
+//! The effect of a server's settings on the records that it keeps.
 
 use std::fmt;
 
 use crate::error::{RedisError, RedisErrorKind};
 
-/// What a look at the server's settings found. Empty where nothing speaks against it.
+/// The findings of a check of the server's settings. Empty where the check found no risk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
     pub(super) servers: usize,
@@ -12,22 +12,22 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Each, the gravest first.
+    /// Returns the findings, the most serious first.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.found.iter()
     }
 
-    /// How many servers were looked at: of a cluster, every primary.
+    /// Returns the number of servers that were checked: in a cluster, every primary.
     #[must_use]
     pub fn servers(&self) -> usize {
         self.servers
     }
 
-    /// Refuses a server that [may forget](Risk::forgets) ids while it runs, or all of them when it ends. What `appendfsync` and
-    /// replication leave open, the last moments before a crash, is told and not refused.
+    /// Refuses a server that [may forget](Risk::forgets) ids while it runs, or all of them when it ends. A possible loss of the
+    /// last moments before a crash, which `appendfsync` and replication allow, is reported and not refused.
     ///
     /// # Errors
-    /// [`Forgets`](RedisErrorKind::Forgets), with what was found in its words.
+    /// [`Forgets`](RedisErrorKind::Forgets), with the text of the findings.
     pub fn strict(self) -> Result<Self, RedisError> {
         let forgets: Vec<_> = self
             .iter()
@@ -41,7 +41,7 @@ impl Findings {
     }
 }
 
-/// One thing that was found, and on which server.
+/// One finding, and the server that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub(super) server: Option<String>,
@@ -49,13 +49,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The server's address, where there is more than one.
+    /// Returns the server's address, where there is more than one server.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// What it is.
+    /// Returns the risk.
     #[must_use]
     pub fn risk(&self) -> &Risk {
         &self.risk
@@ -71,52 +71,54 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What may become of ids, by a server's settings. The order is that of gravity.
+/// A risk to ids, from a server's settings. The most serious first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Risk {
     /// It is a replica: it refuses every claim.
     Replica,
-    /// It is one node of a cluster, asked as if it were a server by itself: it refuses the events that other nodes keep.
+    /// It is one node of a cluster, used as a single server: it refuses the events that other nodes keep.
     OneNode {
-        /// How many primaries have a share.
+        /// The number of primaries that have a share.
         primaries: u64,
     },
-    /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an end, so `volatile-…` forgets them too.
+    /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an expiry, so `volatile-…`
+    /// forgets them too.
     Evicts {
         /// The setting `maxmemory-policy`.
         policy: String,
     },
-    /// No append-only file: when its process ends, it forgets what came since its last snapshot, or everything.
+    /// No append-only file: when its process ends, it forgets all writes since its last snapshot, or everything.
     NoAppendOnlyFile,
-    /// The setting was not to be read, so nothing is known of it.
+    /// The setting could not be read, so it is unknown.
     Unread {
         /// `INFO`, `appendfsync`, …
         what: &'static str,
     },
-    /// When its machine goes down, it forgets what the system had not written yet: often half a minute.
+    /// When its machine goes down, it forgets the writes that the system had not flushed yet: often half a minute.
     FlushedBySystem,
-    /// When its machine goes down, it forgets a second or two; when its process is killed while its disk is busy, as much.
+    /// When its machine goes down, it forgets a second or two; when its process is killed while its disk is busy, the same
+    /// amount.
     FlushedEverySecond,
     /// Replicas follow with a delay: when one takes over, it may not know the newest ids.
     Replicated {
-        /// How many are connected.
+        /// The number of connected replicas.
         replicas: u64,
     },
-    /// No limit of memory: it grows until the system ends it.
+    /// No limit of memory: it grows until the system kills it.
     NoMemoryLimit,
 }
 
 impl Risk {
-    /// Whether more may be forgotten than the last moments before the server or its machine went down, or claims can't work at
-    /// all: what [`strict`](Findings::strict) refuses. Not known is as bad.
+    /// Returns whether more may be forgotten than the last moments before the server or its machine went down, or claims can't
+    /// work at all: [`strict`](Findings::strict) refuses these. An unknown setting counts as well.
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {
             Self::Replica | Self::OneNode { .. } | Self::Evicts { .. } | Self::NoAppendOnlyFile => {
                 true
             }
-            // Whatever it is, it is about the last moments.
+            // Any value of this setting affects only the last moments.
             Self::Unread { what } => *what != "appendfsync",
             _ => false,
         }

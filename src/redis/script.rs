@@ -1,22 +1,23 @@
-//! Compare and set, in Redis: each script looks at one key and changes it only where it holds the caller's token.
+//! Compare and set, in Redis: each script reads one key and changes it only where it holds the caller's token.
 //!
-//! One key each, so that a cluster knows where to run them. All carry the flag `allow-oom`: memory that is full refuses new claims, which
-//! are no scripts, but must not stop a finished run from being recorded; that takes no byte more than its claim took.
+//! Each script uses one key, so that a cluster can choose the node. All have the flag `allow-oom`: when memory is full, new
+//! claims, which are not scripts, are refused, but a finished run must still be recorded; its record takes no more bytes than its
+//! claim.
 
 use std::sync::OnceLock;
 
 use ::redis::aio::ConnectionLike;
 use ::redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, cmd};
 
-/// Running under this value: the lease is extended. Answers 1, else 0.
+/// Running under this value: extends the lease. Answers 1, else 0.
 pub(super) static RENEW: Compared = Compared::new(
     "#!lua flags=allow-oom
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 );
 
-/// Running under the first value: becomes the second, for so long. Answers 1, also where it is the second one already, whose time
-/// goes on; else 0.
+/// Running under the first value: becomes the second, for the given time. Answers 1, also where it is the second already, and
+/// then leaves its time unchanged; else 0.
 pub(super) static COMMIT: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
@@ -26,15 +27,15 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1",
 );
 
-/// Running under this value: deleted. Answers 1, else 0.
+/// Running under this value: deletes the record. Answers 1, else 0.
 pub(super) static RELEASE: Compared = Compared::new(
     "#!lua flags=allow-oom
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])",
 );
 
-/// What a claim asks that found a running record: running under this value, the lease is extended. Answers the value and what is
-/// left of its time in milliseconds, both of the same moment; nothing where there is no record any more.
+/// For a claim that found a running record. Running under this value: extends the lease. Answers the value and its
+/// remaining time in milliseconds, both of the same moment; an empty answer where the record no longer exists.
 pub(super) static LOOK: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
@@ -55,8 +56,9 @@ impl Compared {
         }
     }
 
-    /// Runs it by its digest, and where the server does not know it (it was restarted, its scripts were flushed, another one took
-    /// over) by its text, which it then remembers. The second command goes by its key as the first did: no other node is asked.
+    /// Runs the script by its digest. Where the server does not know it (after a restart, a flush of scripts or a failover), runs
+    /// it by its text, which the server then keeps. The second command has the same key as the first, so it goes to the same
+    /// node.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         connection: &mut impl ConnectionLike,

@@ -20,13 +20,14 @@ use crate::dedupe::{
 };
 use crate::error::{RedisError, RedisErrorKind, StoreError, StoreErrorKind};
 
-/// What the layer gives a call is a second; with less, the call's own answer comes first.
+/// The layer gives a call one second; this is less, so that the call's own answer comes first.
 const CALL: Duration = Duration::from_millis(900);
-/// A claim sees a record go between two of its commands at most so often. Each time somebody else has won or released.
+/// The greatest number of times that a claim repeats because a record disappears between two of its commands. Each time another
+/// claim has committed or released.
 const LOOKS: usize = 8;
 
-/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [module](super) for what is promised, how to set the server
-/// up, and sizes.
+/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [module](super) for the guarantees, the server's setup
+/// and the sizes.
 ///
 /// ```no_run
 /// use hookgate::{Receiver, RedisStore, Secret};
@@ -42,7 +43,7 @@ const LOOKS: usize = 8;
 /// # }
 /// ```
 ///
-/// Settings, given before the first use:
+/// Settings, made before the first use:
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,11 +57,11 @@ const LOOKS: usize = 8;
 /// # Ok::<(), hookgate::RedisError>(())
 /// ```
 ///
-/// - **A claim and its commit are a round trip each**; a duplicate of what is done takes one, a copy of what is running two.
-/// - **One connection**, which all calls share: commands of concurrent deliveries follow each other without waiting, so a pool gains
-///   nothing.
-/// - **Clones share** the connection. Stores on the same server with the same prefix share their records: give each application a
-///   prefix or a server of its own.
+/// - **A claim and its commit are one round trip each**; a duplicate of a done event takes one, a copy of a running one two.
+/// - **One connection**, which all calls share: commands of concurrent deliveries are sent without waiting for each other, so a
+///   pool has no advantage.
+/// - **Clones share** the connection. Stores on the same server with the same prefix share their records: give each application
+///   its own prefix or server.
 #[derive(Clone)]
 pub struct RedisStore<C = Connection> {
     connection: C,
@@ -70,10 +71,10 @@ pub struct RedisStore<C = Connection> {
 }
 
 impl RedisStore {
-    /// Connects, and [checks](Self::check) the server's settings. What was found goes to the log, with the feature `tracing`;
-    /// to see it yourself, or to refuse to start, ask for it: see [`check`](Self::check).
+    /// Connects, and [checks](Self::check) the server's settings. The findings are logged, with the feature `tracing`;
+    /// to see them yourself, or to refuse to start, call [`check`](Self::check).
     ///
-    /// `rediss://…` is TLS: [how to](super#tls).
+    /// `rediss://…` is TLS: [setup](super#tls).
     ///
     /// # Errors
     /// - [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
@@ -85,13 +86,13 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// Connects with the first call, and looks at nothing: for programs that start whether Redis is there or not. Until it is,
+    /// Connects with the first call, and checks no settings: for programs that start whether Redis is up or not. Until it is up,
     /// deliveries are answered 503.
     ///
     /// # Errors
     /// [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
     pub fn open(url: &str) -> Result<Self, RedisError> {
-        // What redis says of it may repeat a part of it.
+        // The error of redis may repeat a part of the URL.
         let client = Client::open(url).map_err(|_| RedisError::new(RedisErrorKind::Url))?;
         Ok(Self::on(Connection::new(client)))
     }
@@ -101,11 +102,11 @@ impl<C> RedisStore<C>
 where
     C: ConnectionLike + Clone + Send + Sync + 'static,
 {
-    /// On a connection of your own: a [`Connection`] from a `redis::Client` with certificates, a cluster's, or any other of the crate
-    /// `redis`. Connects when the connection does, and looks at nothing: ask [`check`](Self::check).
+    /// Uses your own connection: a [`Connection`] from a `redis::Client` with certificates, a cluster's, or any other of the
+    /// crate `redis`. It connects when the connection does, and checks no settings: call [`check`](Self::check).
     ///
     /// # Security
-    /// The connection must write to the primary and read what was written: never one that reads from replicas.
+    /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
         Self {
@@ -116,9 +117,9 @@ where
         }
     }
 
-    /// What its keys begin with: `hookgate:` unless set. Stores of the same prefix on one server share their records, so applications with
-    /// other secrets each need a prefix, or a [scope](crate::ReceiverBuilder::scope), of their own. On a cluster, braces in it
-    /// would put all of them on one node.
+    /// Sets the prefix of its keys: `hookgate:` unless set. Stores of the same prefix on one server share their records, so
+    /// applications with other secrets each need their own prefix, or [scope](crate::ReceiverBuilder::scope). On a cluster,
+    /// braces in the prefix would put all keys on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
         Self {
@@ -128,13 +129,13 @@ where
         }
     }
 
-    /// How long a call may take, whatever it waits for: 900 ms unless set. The layer gives it no more than a second.
+    /// Sets how long a call may take, including every wait: 900 ms unless set. The layer gives it no more than a second.
     #[must_use]
     pub fn with_call_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
-    /// Reads from the server what decides whether ids may be forgotten: its version, eviction, persistence and role.
+    /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role.
     ///
     /// ```no_run
     /// # async fn start() -> Result<(), hookgate::RedisError> {
@@ -179,11 +180,11 @@ where
                     }
                     None
                 }
-                // No command that may write is let through, not even where it would write nothing; a duplicate is one all the same.
+                // Every command that may write is refused, even where it would write nothing. A duplicate is still a duplicate.
                 Err(error) if error.kind() == StoreErrorKind::Full => Some(error),
                 Err(error) => return Err(error),
             };
-            // Whose, and how long still: asked for together, since a record may change between two questions.
+            // The token and the remaining lease are read together, since a record may change between two commands.
             let lease = lease.to_string();
             let arguments = [&running[..], lease.as_bytes()];
             let looked = LOOK.run(&mut connection, &key, &arguments).await;
@@ -201,7 +202,7 @@ where
                     });
                 }
                 (None, Some(full)) => return Err(full),
-                // Released meanwhile, or its lease ended: free to claim.
+                // Released meanwhile, or its lease ended: the event can be claimed.
                 (None, None) => {}
             }
         }
@@ -256,8 +257,9 @@ where
     ) -> StoreFuture<'a, Claimed> {
         self.limited(async move {
             match self.claim_now(key, token, lease).await {
-                // A server that was restarted shows it by this to the next call, which would cost its delivery one of a few attempts.
-                // Whether the first claim arrived or not, the same token may ask again. Commit and release are repeated by their caller.
+                // After a server restart the next call finds the connection broken, which would cost its delivery one of a few
+                // attempts. Whether the first claim arrived or not, the same token may claim again. Commit and release are
+                // repeated by their caller.
                 Err(error) if broke(&error) => self.claim_now(key, token, lease).await,
                 answered => answered,
             }
@@ -305,7 +307,7 @@ where
 
 impl<C: 'static> fmt::Debug for RedisStore<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Of another connection nothing is known that could be shown: it may hold a password.
+        // Another type of connection may hold a password, so nothing of it is shown.
         let connection: &dyn std::any::Any = &self.connection;
         let address = connection.downcast_ref::<Connection>();
         f.debug_struct("RedisStore")

@@ -1,4 +1,4 @@
-//! One arm: an axum handler whose arguments nobody asks for any more.
+//! One arm: an axum handler whose argument types are erased.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,7 +12,7 @@ use axum::response::Response;
 
 pub(super) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Shared, since one handler may stand in several places.
+/// Shared, because one handler may be used by several arms.
 pub(super) type SharedArm<S> = Arc<dyn Arm<S>>;
 
 pub(super) trait Arm<S>: Send + Sync {
@@ -46,7 +46,7 @@ where
     }
 }
 
-/// Boxes a future, unless it is boxed already, as that of every function is.
+/// Boxes a future, unless it is already boxed, as the future of every handler function is.
 fn boxed<F: Future<Output = Response> + Send + 'static>(future: F) -> BoxFuture {
     let mut future = Some(future);
     let place: &mut dyn Any = &mut future;

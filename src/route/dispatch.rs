@@ -15,7 +15,7 @@ use crate::event::model_id;
 use crate::extract::{EventMisfit, LayerMissing};
 use crate::layer::Unhandled;
 
-/// A router that is built. Cheap to clone, as axum does for each request.
+/// A router that is built. Cheap to clone, because axum clones it for each request.
 pub(super) struct Dispatch<S>(Arc<Routing<S>>);
 
 struct Routing<S> {
@@ -38,7 +38,7 @@ impl<S> Clone for Dispatch<S> {
     }
 }
 
-/// Tells this handler from axum's own.
+/// Distinguishes this handler from axum's own.
 pub(super) struct ByEvent;
 
 impl<S: Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
@@ -53,9 +53,9 @@ impl<S: Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
 }
 
 impl<S> Routing<S> {
-    /// The arm for a request, or the answer where there is none.
+    /// Returns the arm for a request, or the answer if there is none.
     fn arm(&self, request: &Request) -> Result<&SharedArm<S>, BoxFuture> {
-        // Put there by the layer: an event type in a header is not signed, and decides nothing.
+        // The layer has put it there. An event type in a header is not signed and does not decide.
         let delivery = request.extensions().get::<Delivery>();
         let delivery = delivery.ok_or_else(|| answer(LayerMissing))?;
         let arm = self
@@ -65,7 +65,7 @@ impl<S> Routing<S> {
         arm.ok_or_else(|| {
             let unhandled = Unhandled::of(delivery);
             if self.refuse_unhandled {
-                // The layer words it.
+                // The layer writes the body.
                 answer(unhandled.mark(StatusCode::UNPROCESSABLE_ENTITY.into_response()))
             } else {
                 answer(unhandled)

@@ -1,36 +1,37 @@
-//! The event router: arms by event type and data model, each an ordinary axum handler.
+//! The event router: arms by event type and data model. Each arm is an ordinary axum handler.
 //!
-//! `Event<Order>` fits the rows of one data model. Where one URL takes several, or one handler would grow a branch for each event
-//! type, the router takes every delivery to a handler of its own, with its own row type, extractors and errors, and all with the
-//! state of the axum app.
+//! `Event<Order>` fits the rows of one data model. If one URL takes several data models, or one handler would get a branch for
+//! each event type, the router sends every delivery to its own handler. Each handler has its own row type, extractors and
+//! errors, and all have the state of the axum app.
 //!
-//! # Which arm
+//! # The choice of the arm
 //!
 //! 1. The arm for the event's type **and** data model.
 //! 2. The arm for its type.
 //! 3. `otherwise`.
 //!
-//! The first that is there handles the event, and what it answers is the answer. An arm that refuses, such as one whose `Event<R>`
-//! the row does not fit, does not pass the event on: another handler's 2xx would hide the misfit.
+//! The first of these that exists handles the event, and its answer is sent. An arm that refuses, such as one whose
+//! `Event<R>` does not fit the row, does not pass the event on: another handler's 2xx would hide the misfit.
 //!
-//! Data models are told by their **id**, since people rename models. Only `row.created`, `row.updated` and `row.deleted` name one, as
-//! the specification says; types that are not invented yet have arms by type alone. Type and id come from the bytes that were
-//! signed, never from a header, and are compared exactly, after JSON's escapes are resolved.
+//! Data models are identified by their **id**, because people rename models. Only `row.created`, `row.updated` and
+//! `row.deleted` name one, according to the specification; types that are not invented yet have arms by type only. Type and id
+//! come from the bytes that were signed, never from a header, and are compared exactly, after JSON's escapes are resolved.
 //!
-//! # What an event without an arm becomes
+//! # Events without an arm
 //!
-//! Without `otherwise` it is answered 204 and done: retrying would bring nothing new. But the operator is told: the outcome is
-//! [`Unhandled`](crate::Outcome::Unhandled) in place of `Handled`, with a [reason](crate::Unhandled) that names type and data model. With
-//! [`refuse_unhandled`](EventRouter::refuse_unhandled) it is 422, the claim is released and the failure is
+//! Without `otherwise` such an event is answered 204 and done: a retry would not help. But the operator sees it: the outcome is
+//! [`Unhandled`](crate::Outcome::Unhandled) in place of `Handled`, with a [reason](crate::Unhandled) that names type and data
+//! model. With [`refuse_unhandled`](EventRouter::refuse_unhandled) it is answered 422, the claim is released and the failure is
 //! [`Failure::Unhandled`](crate::Failure::Unhandled): a deployment with the missing arm can still take a retry.
 //!
-//! # Bodies that can't be told apart
+//! # Bodies without a readable data model
 //!
-//! The layer has read id and type. The router reads on only where an arm for the event's **type** names a data model: then in one
-//! pass over the whole body, without a copy, which costs somewhat less than reading it as an `Event` does. A row event whose data model can't be told, for it is missing, no string or there
-//! twice, or the body is no well-formed JSON, is then refused as [`Event`](crate::Event) refuses it: 422, the claim released, the
-//! reason with path and position. It does not fall to the arm for its type, nor to `otherwise`: which arm is right hangs on the id.
-//! Where no arm for the type names a data model, the body is its handler's to read.
+//! The layer has read id and type. The router reads more only if an arm for the event's **type** names a data model: then in
+//! one pass over the whole body, without a copy, which costs somewhat less than reading it as an `Event`. The data model of a
+//! row event is not readable if it is missing, not a string or present twice, or if the body is not well-formed JSON. The event
+//! is then refused as [`Event`](crate::Event) refuses it: 422, the claim released, the reason with path and position. Neither
+//! the arm for its type nor `otherwise` takes it: the right arm depends on the id. If no arm for the type names a data model,
+//! only the handler reads the body.
 //!
 //! # Examples
 //!
@@ -81,7 +82,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With arms for types, and a handler for all that is left:
+//! With arms for types, and a handler for all other events:
 //!
 //! ```
 //! use axum::http::StatusCode;
@@ -111,8 +112,8 @@
 //!
 //! # What to subscribe to
 //!
-//! A subscription has event types and at most one data model, so the arms say which ones there must be.
-//! [`subscriptions`](EventRouter::subscriptions) lists the fewest, none of which brings an event that another brings too:
+//! A subscription has event types and at most one data model, so the arms decide which ones are needed.
+//! [`subscriptions`](EventRouter::subscriptions) lists the fewest, with no event in two of them:
 //!
 //! ```
 //! use axum::http::StatusCode;
@@ -131,11 +132,11 @@
 //! ```
 //!
 //! # Security
-//! Each subscription has a secret of its own, and whoever holds one can sign **any** event type and data model: an arm does not
-//! know which subscription an event came with. Where that matters, give each subscription its own route, or let the arm look at
+//! Each subscription has its own secret, and a client that holds one can sign **any** event type and data model: an arm does
+//! not know from which subscription an event came. If that matters, give each subscription its own route, or let the arm check
 //! [`Verified::scope`](crate::Verified::scope).
 //!
-//! A router without the layer answers 500 and names the line to add; no arm ever sees an unverified event.
+//! A router without the layer answers 500 and names the line of code to add; no arm ever gets an unverified event.
 
 mod arm;
 mod dispatch;

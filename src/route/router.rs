@@ -1,4 +1,4 @@
-//! The builder: arms are named, and then checked once and for all.
+//! The builder of an event router: arms are added, and then checked once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const ROW_TYPES: [EventType; 3] = [
     EventType::ROW_DELETED,
 ];
 
-/// Takes deliveries to handlers by event type and data model. See the [module docs](super).
+/// Sends deliveries to handlers by event type and data model. See the [module docs](super).
 ///
 /// `S` is the state of the axum router that it becomes part of.
 ///
@@ -56,12 +56,12 @@ const ROW_TYPES: [EventType; 3] = [
 pub struct EventRouter<S = ()> {
     table: Table<SharedArm<S>>,
     refuse_unhandled: bool,
-    /// The first fault in what was named so far. Told by `build`, so that arms can be named in one chain.
+    /// The first error in the arms added so far. `build` returns it, so that arms can be added in one chain.
     fault: Option<RouterError>,
 }
 
 impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
-    /// Without an arm yet.
+    /// Makes a router without arms.
     pub fn new() -> Self {
         Self {
             table: Table::new(),
@@ -70,7 +70,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         }
     }
 
-    /// An arm for an event type, whatever its data model: `"row.created"`, or `EventType::ROW_CREATED`, or a type that is not
+    /// Adds an arm for an event type with any data model: `"row.created"`, or `EventType::ROW_CREATED`, or a type that is not
     /// invented yet.
     pub fn on<H, T>(self, event_type: impl AsRef<str>, handler: H) -> Self
     where
@@ -80,7 +80,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self.with_arm(event_type.as_ref(), None, arm(handler))
     }
 
-    /// An arm for an event type and the id of a data model; it goes before an arm for the type alone.
+    /// Adds an arm for an event type and the id of a data model; it goes before an arm for the type alone.
     ///
     /// The type is one of `row.created`, `row.updated` and `row.deleted`, since no other names a data model. The id is compared
     /// exactly; the model's name, which people may change, is not looked at.
@@ -97,7 +97,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self.with_arm(event_type.as_ref(), Some(model.as_ref()), arm(handler))
     }
 
-    /// Arms for all rows of a data model: one handler for `row.created`, `row.updated` and `row.deleted`.
+    /// Adds arms for all rows of a data model: one handler for `row.created`, `row.updated` and `row.deleted`.
     pub fn on_rows<H, T>(mut self, model: impl AsRef<str>, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -110,7 +110,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self
     }
 
-    /// The handler for every event that no arm takes. Without one they are answered 204, done, and reported as
+    /// Sets the handler for every event that has no arm. Without it such events are answered 204, done, and reported as
     /// [unhandled](crate::Outcome::Unhandled).
     pub fn otherwise<H, T>(mut self, handler: H) -> Self
     where
@@ -123,23 +123,23 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self
     }
 
-    /// Answers 422 to events that no arm takes, so that the sender's retries can reach a deployment that has one. After the last
+    /// Answers 422 to events without an arm, so that the sender's retries can reach a deployment that has one. After the last
     /// retry the event is lost.
     pub fn refuse_unhandled(mut self) -> Self {
         self.refuse_unhandled = true;
         self
     }
 
-    /// What to subscribe to, for the arms named so far. Arms that [`build`](Self::build) refuses are left out.
+    /// Returns the subscriptions for the arms added so far. Arms that [`build`](Self::build) refuses are left out.
     #[must_use]
     pub fn subscriptions(&self) -> Subscriptions {
         Subscriptions::of(&self.table)
     }
 
-    /// An axum route for POST. It still needs the layer: `.build()?.layer(receiver.layer())`.
+    /// Makes an axum route for POST. It still needs the layer: `.build()?.layer(receiver.layer())`.
     ///
     /// # Errors
-    /// See [`RouterErrorKind`](Kind); the message names the first arm that can't be.
+    /// See [`RouterErrorKind`](Kind); the message names the first arm with an error.
     pub fn build(self) -> Result<MethodRouter<S>, RouterError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -170,7 +170,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 }
 
-/// What an arm is for. White space around a type or an id is a slip of whoever pasted it: such an arm would take nothing.
+/// Parses the type and model of an arm. White space around a type or an id is a copying error: such an arm would never match.
 fn parse(event_type: &str, model: Option<&str>) -> Result<(EventType, Option<DataModelId>), Kind> {
     let known = EventType::parse(event_type).map_err(|_| Kind::UnusableType)?;
     if is_padded(event_type) {
@@ -182,7 +182,7 @@ fn parse(event_type: &str, model: Option<&str>) -> Result<(EventType, Option<Dat
     if !known.names_datamodel() {
         return Err(Kind::TypeWithoutModel);
     }
-    // Trimmed, a blank text is empty, and so is padded unless it is empty already.
+    // A text of only white space becomes empty when it is trimmed, so it counts as padded unless it is already empty.
     if model.is_empty() || is_padded(model) || model.chars().any(char::is_control) {
         return Err(Kind::UnusableModel);
     }
@@ -199,7 +199,7 @@ impl<S: Clone + Send + Sync + 'static> Default for EventRouter<S> {
     }
 }
 
-/// What it has arms for.
+/// Lists the arms.
 impl<S> fmt::Debug for EventRouter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut arms = f.debug_list();

@@ -1,4 +1,4 @@
-//! What to subscribe to, so that every arm gets its events and no event comes twice.
+//! The subscriptions that a router needs, so that every arm gets its events and no event comes twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,14 +6,15 @@ use std::fmt;
 use super::table::Table;
 use crate::event::{DataModelId, EventType};
 
-/// The subscriptions that an [`EventRouter`](super::EventRouter) asks for: the fewest that bring each arm its events, and no event
-/// under two of them.
+/// The subscriptions for an [`EventRouter`](super::EventRouter): the fewest that bring each arm its events, with no event in
+/// two of them.
 ///
-/// A subscription has event types and at most one data model. So there is one without a data model, for the types that have an arm
-/// of their own, and one for each data model with arms for further types. `otherwise` asks for nothing: it takes what is left of
-/// whatever is subscribed to.
+/// A subscription has event types and at most one data model. So there is one without a data model, for the types that have
+/// their own arm, and one for each data model with arms for further types. `otherwise` adds none: it takes the remaining events
+/// of the existing subscriptions.
 ///
-/// `Display` prints a line a subscription, then a line a warning. See the [module docs](super#what-to-subscribe-to).
+/// `Display` prints a line for each subscription, then a line for each warning. See the [module
+/// docs](super#what-to-subscribe-to).
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -40,17 +41,17 @@ pub struct Subscriptions {
 pub struct Subscription {
     /// Its event types, at least one.
     pub event_types: Vec<EventType>,
-    /// The data model that it is limited to, if it is.
+    /// The data model to which it is limited, if there is one.
     pub model: Option<DataModelId>,
 }
 
-/// What to mind about the subscriptions.
+/// A warning about the subscriptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionWarning {
-    /// These events of a data model have an arm of their own, and come with the subscription that has no data model. A
-    /// subscription that is limited to the model **and** lists them brings each a second time, under another secret: both must then
-    /// be given one scope ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
+    /// These events of a data model have their own arm, and come with the subscription that has no data model. A subscription
+    /// that is limited to the model **and** lists them brings each a second time, under another secret: both must then have one
+    /// scope ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
     NeedsSharedScope {
         /// The data model.
         model: DataModelId,
@@ -107,12 +108,12 @@ impl Subscriptions {
         }
     }
 
-    /// The subscriptions: the one without a data model first, then the others by their data model's id.
+    /// Returns the subscriptions: the one without a data model first, then the others by their data model's id.
     pub fn iter(&self) -> std::slice::Iter<'_, Subscription> {
         self.subscriptions.iter()
     }
 
-    /// What to mind about them.
+    /// Returns the warnings about them.
     #[must_use]
     pub fn warnings(&self) -> &[SubscriptionWarning] {
         &self.warnings

@@ -1,12 +1,12 @@
-//! Which arm an event goes to: by type and data model, and by nothing else.
+//! The choice of the arm for an event: by type and data model only.
 //!
-//! No request, no handler, no waiting: whoever has an event's type, and its model where it is asked for, can ask for the arm.
+//! It needs no request, no handler and no waiting, only an event's type, and the data model if the table asks for it.
 
 use std::collections::BTreeMap;
 
 use crate::event::{DataModelId, EventType};
 
-/// Arms by what they take. In order, so that what is made of them comes out the same each time.
+/// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
 #[derive(Clone, Debug)]
 pub(super) struct Table<A> {
     types: BTreeMap<EventType, Arms<A>>,
@@ -20,7 +20,7 @@ struct Arms<A> {
     by_model: BTreeMap<DataModelId, A>,
 }
 
-/// There is one already.
+/// There is already an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken;
 
@@ -62,10 +62,11 @@ impl<A> Table<A> {
         self.types.is_empty() && self.otherwise.is_none()
     }
 
-    /// The arm for an event, the most specific one: type and model, then type, then `otherwise`. `None` where there is none.
+    /// Returns the arm for an event, the most specific one: type and model, then type, then `otherwise`. `None` if there is
+    /// none.
     ///
-    /// The model is asked for only where an arm for this type names one. Where it can't be told, no arm is chosen: which one
-    /// it is hangs on it.
+    /// The model is asked for only if an arm for this type names one. If the model is not readable, no arm is chosen, because
+    /// the choice depends on the model.
     pub(super) fn arm<M: AsRef<str>, E>(
         &self,
         event_type: &str,
@@ -84,7 +85,7 @@ impl<A> Table<A> {
             .or(self.otherwise.as_ref()))
     }
 
-    /// Each event type, whether it has an arm for any model, and the models that it has arms for.
+    /// Returns each event type, whether it has an arm for any model, and the models for which it has arms.
     pub(super) fn types(
         &self,
     ) -> impl Iterator<Item = (&EventType, bool, impl Iterator<Item = &DataModelId>)> {
@@ -164,7 +165,7 @@ mod tests {
             table.arm("row.deleted", untold),
             Ok(Some(&"otherwise".into()))
         );
-        // Neither the arm for any model nor `otherwise` stands in for one that can't be told.
+        // If the model is not readable, neither the arm for any model nor `otherwise` takes its place.
         assert_eq!(table.arm("row.updated", untold), Err("untold"));
     }
 

@@ -1,4 +1,4 @@
-//! A clock that goes by tokio's time.
+//! A clock that follows tokio's time.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use crate::clock::{Clock, Monotonic, UnixSeconds};
 
-/// Wall and monotonic time derived from tokio's clock, so that a test in paused time passes days in milliseconds and ages stay true.
+/// Wall and monotonic time from tokio's clock, so that a test in paused time passes days in milliseconds and ages stay correct.
 ///
-/// Clones share their time. Where tokio's clock is not paused, it goes as fast as any.
+/// Clones share their time. Where tokio's clock is not paused, it advances in real time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// Stands at `wall` now.
+    /// Returns a clock that shows `wall` now.
     #[must_use]
     pub fn starting_at(wall: UnixSeconds) -> Self {
         Self {

@@ -1,14 +1,14 @@
-//! How far two clocks are apart.
+//! Measures the offset between two clocks.
 
 use crate::clock::UnixSeconds;
 use crate::event::Date;
 use crate::testing::log::{DeliveryLog, LoggedDelivery};
 use crate::verify::{Verifier, Window};
 
-/// How far a receiver's clock is ahead of the sender's, in seconds; negative where it is behind.
+/// The time in seconds by which a receiver's clock is ahead of the sender's; negative where it is behind.
 ///
-/// A clock that is off by more than the window refuses every delivery, and one that drifts there does it overnight. Each delivery
-/// says what the sender's clock showed, so a log of them tells:
+/// A receiver whose clock is wrong by more than the window refuses every delivery. A clock that drifts can reach this point
+/// overnight. Each delivery holds the time of the sender's clock, so a log of deliveries shows the offset:
 ///
 /// ```
 /// use hookgate::testing::log::{DeliveryLog, LoggedDelivery};
@@ -31,27 +31,28 @@ use crate::verify::{Verifier, Window};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockOffset {
-    /// It is no less than this.
+    /// The lower end of the measured range.
     pub least: i64,
-    /// The middle of what was measured. A few deliveries that were late, or retried with their first timestamp, don't move it.
+    /// The median of the measurements. A few deliveries that were late, or retried with their first timestamp, don't change it.
     pub median: i64,
-    /// It is no more than this.
+    /// The upper end of the measured range.
     pub most: i64,
-    /// How often it was measured.
+    /// The number of measurements.
     pub measurements: usize,
 }
 
 impl ClockOffset {
-    /// From every delivery of the log that is authentic under these keys, whatever its age: where the clock is off by more than
-    /// the window, they are all stale. The time that a delivery takes counts as the receiver's being ahead.
+    /// Measures with every delivery of the log that is authentic under these keys, at any age: where the clock is wrong by more
+    /// than the window, all of them are stale. The time of transfer makes the receiver's clock seem further ahead.
     ///
-    /// `None` where there is none. A receiver that finds a delivery stale reads no body, so nothing can be told from such a line.
+    /// `None` where there is no such delivery. A receiver that finds a delivery stale reads no body, so its line gives no
+    /// measurement.
     #[must_use]
     pub fn of_log(log: &DeliveryLog, verifier: &Verifier) -> Option<Self> {
         let authentic = |delivery: &LoggedDelivery| {
             let head = delivery.head().ok()?;
             let signed_at = head.timestamp().seconds();
-            // As seen at its own second, so that its age decides nothing.
+            // Verified at the second of its own timestamp, so that its age does not matter.
             let body = delivery
                 .body
                 .as_deref()
@@ -62,10 +63,10 @@ impl ClockOffset {
         Self::of(log.deliveries().iter().filter_map(authentic))
     }
 
-    /// From every delivery that the receiver itself found authentic, as its answer says: for who has no key at hand.
+    /// Measures with every delivery that the receiver itself answered as authentic: for callers without a key.
     ///
     /// # Security
-    /// What the log says is believed. Whoever could write to it could write anything.
+    /// The log is trusted. An attacker who could write to it could set any result.
     #[must_use]
     pub fn as_answered(log: &DeliveryLog) -> Option<Self> {
         let authentic = |delivery: &LoggedDelivery| {
@@ -76,10 +77,10 @@ impl ClockOffset {
         Self::of(log.deliveries().iter().filter_map(authentic))
     }
 
-    /// From the `Date` header of an answer, and from what this clock showed right before the question and right after the answer.
-    /// All three are whole seconds, and so is what follows from them.
+    /// Measures with the `Date` header of an answer, and with the times of this clock directly before the request and directly
+    /// after the answer. All three are whole seconds, and so is the result.
     ///
-    /// `None` where the header is none, as RFC 9110 has it.
+    /// `None` where the header is not a date in the form of RFC 9110.
     ///
     /// ```
     /// use hookgate::UnixSeconds;
@@ -93,7 +94,7 @@ impl ClockOffset {
     #[must_use]
     pub fn of_date(header: &str, asked: UnixSeconds, answered: UnixSeconds) -> Option<Self> {
         let date = http_date(header)?;
-        // Either clock may have stood anywhere within its second.
+        // Each clock may have stood at any point within its second.
         let least = between(asked, date).saturating_sub(1);
         let most = between(answered, date).saturating_add(1);
         Some(Self {
@@ -127,7 +128,7 @@ fn between(receiver: UnixSeconds, sender: UnixSeconds) -> i64 {
     receiver.as_i64().saturating_sub(sender.as_i64())
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is still written. The weekday is not looked at.
+/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is still written. The weekday is not checked.
 fn http_date(text: &str) -> Option<UnixSeconds> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -157,7 +158,7 @@ mod tests {
         Secret::new("whsec_made_up_for_this_test").unwrap()
     }
 
-    /// Received so many seconds after it was signed.
+    /// A delivery that was received this number of seconds after it was signed.
     fn late(by: i64) -> LoggedDelivery {
         let signer = Signer::new(secret()).at(UnixSeconds::new(NOW));
         LoggedDelivery::new(UnixSeconds::new(NOW + by), signer.headers("{}"), "{}")

@@ -1,4 +1,4 @@
-//! Events and deliveries from JSON, for unit tests of what takes them.
+//! Makes events and deliveries from JSON, for unit tests of the code that receives them.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -10,17 +10,17 @@ use crate::error::EventError;
 use crate::event::{Event, EventHead};
 use crate::verify::{DeliveryHeaders, Verified, Verifier};
 
-/// When these deliveries were signed and received: 2025-11-21T01:53:20Z.
+/// The time at which these deliveries were signed and received: 2025-11-21T01:53:20Z.
 const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
 
-/// A typed event, minted by the real verifier.
+/// Returns a typed event, made by the real verifier.
 ///
-/// A handler takes an [`Event`], and an event comes from verified bytes alone. So that its unit test needs no server, this
-/// signs the JSON with a made-up secret and lets the real verifier check it: what comes out is what would have come out of a
-/// request, refusals included.
+/// A handler takes an [`Event`], and only verified bytes become an event. This function signs the JSON with a made-up secret and
+/// lets the real verifier check it, so that the handler's unit test needs no server. The result is the same as for a real
+/// request, errors included.
 ///
 /// # Errors
-/// What a handler's [`Event<R>`] argument would be refused for: no well-formed event, or one that does not fit `R`.
+/// The reason for which a handler's [`Event<R>`] argument would be refused: no well-formed event, or one that does not fit `R`.
 ///
 /// ```
 /// use hookgate::{Event, EventData};
@@ -46,7 +46,7 @@ const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
 /// # Ok::<(), hookgate::EventError>(())
 /// ```
 ///
-/// Where the JSON is no event, the test learns what the operator would:
+/// Where the JSON is no event, the test gets the same error as the operator would:
 ///
 /// ```
 /// use hookgate::EventErrorKind;
@@ -59,10 +59,10 @@ pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, Ev
     Event::from_verified(&verified(json.as_ref()))
 }
 
-/// A recognised delivery, minted by the real verifier, for what takes a [`Delivery`] or its raw bytes.
+/// Returns a recognised delivery, made by the real verifier, for code that takes a [`Delivery`] or its raw bytes.
 ///
 /// # Errors
-/// What the layer would answer 400 for: no usable id and type at the head of a JSON object.
+/// The reason for which the layer would answer 400: no usable id and type at the head of a JSON object.
 ///
 /// ```
 /// use hookgate::testing::delivery;
@@ -82,7 +82,7 @@ fn verified(json: &[u8]) -> Verified {
     let (signer, secret) = made_up();
     let headers = signer.at(MOMENT).headers(json);
     #[allow(clippy::expect_used)]
-    // signed above with the key that checks it, at the moment that it is checked
+    // Signed above with the same key and for the same time with which the verifier checks it.
     DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (*name, value.as_str())))
         .ok()
         .and_then(|headers| {

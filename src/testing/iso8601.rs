@@ -1,8 +1,8 @@
-//! A second as the service writes it.
+//! Writes a second as the service does.
 
 use crate::clock::UnixSeconds;
 
-/// The second in UTC as ISO 8601 has it, such as `2026-11-21T09:30:00Z`: how the service writes `createdAt`.
+/// Returns the second in UTC in ISO 8601 form, such as `2026-11-21T09:30:00Z`: the form of `createdAt` in the service's events.
 ///
 /// ```
 /// use hookgate::UnixSeconds;
@@ -23,8 +23,8 @@ pub fn iso8601(second: UnixSeconds) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar. Years begin with March here, so that the leap day is the
-/// last of its year; 400 of them are 146,097 days.
+/// Returns the date of a day counted from 1970-01-01, in the Gregorian calendar. Years begin with March here, so that the leap
+/// day is the last day of its year; 400 of them are 146,097 days.
 fn civil(days: i64) -> (i64, i64, i64) {
     let since_march_of_0 = days + 719_468;
     let era = since_march_of_0.div_euclid(146_097);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::event::Date;
 
-    /// What is written here is read by the crate's own parser, which counts days another way.
+    /// The crate's own parser, which counts days in another way, reads each text that is written here.
     #[test]
     fn every_day_of_four_hundred_years_is_read_as_it_was_written() {
         let first = Date::parse("1900-01-01").unwrap().unix_seconds().as_i64();
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn no_second_overflows() {
-        // Far beyond what the service writes; it must not break, and no more.
+        // Far beyond the times that the service writes: the function only must not panic.
         for second in [i64::MIN, i64::MAX] {
             assert!(iso8601(UnixSeconds::new(second)).ends_with('Z'));
         }

@@ -1,27 +1,29 @@
-//! For tests: of what you build on this crate, and of what you build for it. The command `hookgate` stands on the same.
+//! Tools for tests: for tests of code that uses this crate, and of code that extends it. The command `hookgate` uses the same
+//! tools.
 //!
 //! | question | answer |
 //! |---|---|
-//! | What does my handler make of this event? | [`event()`] and [`delivery()`]: JSON through the real verifier, without HTTP |
-//! | And of this request? | [`Signer`]: headers or whole requests, signed as the service signs |
+//! | How does my handler process this event? | [`event()`] and [`delivery()`]: JSON through the real verifier, without HTTP |
+//! | How does my app process this request? | [`Signer`]: headers or whole requests, signed as the service signs |
 //! | Where do I get events from? | [`factory`]: all eight types, every property format, and the values that break receivers |
-//! | Does it handle what came in production, whatever goes wrong on the way? | [`log`] records, [`replay`] plays it again, with faults |
-//! | What becomes of an event over all attempts of the sender? | [`sender`]: the service's delivery engine, a day in milliseconds |
-//! | Why is this delivery refused? | [`explain`], of deliveries in whatever form: [`read`] |
-//! | Is a clock off? | [`ClockOffset`], from a log or a `Date` header |
+//! | Does my app handle production deliveries when faults occur? | [`log`] records them, [`replay`] repeats them, with faults |
+//! | How does an event end after all attempts of the sender? | [`sender`]: the service's delivery engine, a day in milliseconds |
+//! | Why is this delivery refused? | [`explain`]; [`read`] reads a delivery from several text forms |
+//! | Is a clock wrong? | [`ClockOffset`], from a log or a `Date` header |
 //! | Does my store keep its contract? | [`StoreConformance`] |
 //!
-//! The sender and the replay run in tokio's paused time. [`TokioClock`] gives it to a receiver and its store, so that ages, leases and
-//! timers stay true to each other; [`InProcess`] takes requests to an app without a socket, and any other [`Transport`] to wherever you
-//! want.
+//! The sender and the replay run in tokio's paused time. [`TokioClock`] gives this time to a receiver and its store, so that
+//! ages, leases and timers agree with each other. [`InProcess`] sends requests to an app without a socket; any other
+//! [`Transport`] can send them to another destination.
 //!
-//! # A store of your own
-//! [`StoreConformance`] checks any [`DedupeStore`](crate::DedupeStore) against its contract: the stores of this crate and those
-//! written outside it pass the same rules, each of which has a [name](StoreRule) that a failing test prints.
+//! # Your own store
+//! [`StoreConformance`] checks any [`DedupeStore`](crate::DedupeStore) against its contract. The stores of this crate and stores
+//! written outside it must pass the same rules. Each rule has a [name](StoreRule) that a failing test prints.
 //!
-//! The suite is only as good as the faults it finds, so this crate's own tests run it against stores that are broken on purpose,
-//! one for each way in which real ones have failed: check and insert in two steps, a retention that duplicates extend, a release
-//! without a token, a cache that forgets what is new, a repeated commit that denies its own success.
+//! This crate's own tests run the suite against stores that are broken on purpose, because the suite is only useful if it finds
+//! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
+//! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
+//! success as lost.
 
 mod clock;
 mod clock_offset;

@@ -7,9 +7,9 @@ use crate::verify::{
     EVENT_ID, EVENT_TYPE, SIGNATURE, Secret, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID,
 };
 
-/// Signs bodies as the service does: for tests of a whole receiver, and for tools that deliver.
+/// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.
 ///
-/// With feature `tower` it also makes the whole request, as `oneshot` takes it:
+/// With feature `tower` it also makes the whole request, in the form that `oneshot` takes:
 ///
 #[cfg_attr(feature = "axum", doc = "```")]
 #[cfg_attr(not(feature = "axum"), doc = "```ignore")]

@@ -17,27 +17,29 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use self::probe::Probe;
 use crate::dedupe::{Capacity, DedupeStore};
 
-/// How the suite opens a store and lets its time pass.
+/// Tells the suite how to open a store and how to let its time pass.
 ///
 /// See [`StoreConformance`] for an example.
 pub trait StoreUnderTest: Send + Sync + 'static {
-    /// An empty store: of this capacity, or of any that holds some thousand records where it is `None`. Answers `None` for a
-    /// capacity that the store can't have; the rules about it are then reported as [`Finding::NotChecked`].
+    /// Opens an empty store of this capacity. With `None`, the store must hold at least some thousand records. Returns `None`
+    /// for a capacity that the store can't have; the rules about it are then reported as [`Finding::NotChecked`].
     fn open(
         &self,
         capacity: Option<Capacity>,
     ) -> impl Future<Output = Option<Arc<dyn DedupeStore>>> + Send;
 
-    /// Lets `time` pass as the stores see it: moves a [`ManualClock`](crate::ManualClock), or sleeps.
+    /// Lets `time` pass for the stores: moves a [`ManualClock`](crate::ManualClock), or sleeps.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
-    /// What the suite measures leases and retentions in: each lasts a few of these, and is asked for one before its end and one
-    /// after. For a clock that is moved by hand any time will do; otherwise it must be well above what a call may take.
+    /// The unit of leases and retentions in the suite. Each lasts a few units, and the suite checks it one unit before its end
+    /// and one unit after. For a clock that is moved by hand any unit is right. Otherwise it must be well above the duration of
+    /// a call.
     fn unit(&self) -> Duration {
         Duration::from_secs(1)
     }
 
-    /// For how many events the 64 racers compete. The default suits a store in memory; take fewer where a call is a round trip.
+    /// The number of events for which the 64 racers compete. The default suits a store in memory. Use fewer where a call is a
+    /// round trip.
     fn races(&self) -> usize {
         1024
     }
@@ -45,10 +47,10 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 
 /// Checks a store against the contract of [`DedupeStore`], rule by rule.
 ///
-/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with time
-/// enabled if `pass` sleeps.
+/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with
+/// time enabled if `pass` sleeps.
 ///
-/// A store in the time of a clock that is moved by hand:
+/// A store with a clock that is moved by hand:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -77,7 +79,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A store whose engine has a clock of its own, without a capacity, and with a round trip for each call:
+/// A store whose engine has its own clock, without a capacity, and with a round trip for each call:
 ///
 /// ```no_run
 /// # use std::sync::Arc;
@@ -115,16 +117,16 @@ pub struct StoreConformance<H> {
 }
 
 impl<H: StoreUnderTest> StoreConformance<H> {
-    /// A suite for the stores that this opens.
+    /// Makes a suite for the stores that this harness opens.
     #[must_use]
     pub fn new(harness: H) -> Self {
         Self { harness }
     }
 
-    /// Checks every rule, one after the other, each on a store of its own.
+    /// Checks every rule, one after the other. Each rule gets its own store.
     ///
     /// # Panics
-    /// Outside a multi-thread tokio runtime: the race would prove less than it says.
+    /// Outside a multi-thread tokio runtime: there the race would prove less than the rule says.
     pub async fn run(&self) -> StoreReport {
         let mut findings = Vec::with_capacity(StoreRule::ALL.len());
         for rule in StoreRule::ALL {
@@ -190,15 +192,15 @@ pub enum StoreRule {
     OneWinner,
     /// Every call answers each state of the record as the table of [`DedupeStore`] says.
     Table,
-    /// A lease that has ended lets a successor in, and not before.
+    /// A lease that has ended lets another claim succeed, and not before.
     LeaseEnds,
-    /// The calls of a token that lost its claim change nothing.
+    /// Calls with a claim token that lost its claim change nothing.
     StaleToken,
     /// A released event can be claimed at once.
     ReleaseReopens,
     /// A renewed claim holds until its new end.
     RenewalHolds,
-    /// A call that is repeated because its reply was lost tells the truth.
+    /// A call that is repeated because its reply was lost gets the true answer.
     RepeatedCalls,
     /// A done record is forgotten when its retention ends, and not before.
     RetentionEnds,
@@ -208,15 +210,15 @@ pub enum StoreRule {
     RetentionIsEachRecords,
     /// The same id under two scopes is two events.
     ScopesApart,
-    /// A running claim is reported with no more than what is left of its lease.
+    /// The time that the store reports for a running claim is no longer than the rest of its lease.
     RetryAfter,
     /// At capacity, the newest events are remembered.
     NewestRemembered,
-    /// At capacity, the newest events are remembered, also after each of the old ones was read.
+    /// At capacity, the newest events are remembered, also after each of the older ones was read.
     NewestRememberedAfterReads,
-    /// Running claims are not evicted, however full the store is.
+    /// Running claims are not evicted, even in a full store.
     RunningNeverEvicted,
-    /// A store told to refuse takes no fresh event when it is full, and can commit each that it took.
+    /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
     RefuseRefuses,
 }
 
@@ -277,19 +279,19 @@ impl fmt::Display for StoreRule {
     }
 }
 
-/// What the suite found of a rule.
+/// The result of the suite for one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// The store keeps it.
+    /// The store keeps the rule.
     Kept,
-    /// The store breaks it: in this way.
+    /// The store breaks the rule; the text says how.
     Broken(String),
     /// The store can't have the capacity that the rule is about.
     NotChecked,
 }
 
-/// What the suite found.
+/// The results of the suite.
 #[derive(Clone, Debug)]
 #[must_use = "a report says whether the store keeps its contract"]
 pub struct StoreReport {
@@ -297,7 +299,7 @@ pub struct StoreReport {
 }
 
 impl StoreReport {
-    /// Each rule and what was found of it.
+    /// Returns each rule and its result.
     #[must_use]
     pub fn findings(&self) -> &[(StoreRule, Finding)] {
         &self.findings
@@ -314,7 +316,7 @@ impl StoreReport {
     /// Fails a test unless every rule that was checked is kept.
     ///
     /// # Panics
-    /// Where a rule is broken; the message is the report.
+    /// Where a rule is broken. The message is the report.
     pub fn assert_kept(&self) {
         assert!(self.broken().next().is_none(), "\n{self}");
     }

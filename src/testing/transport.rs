@@ -1,4 +1,4 @@
-//! The way from a sender to a receiver: in process, or whatever a tool brings.
+//! Carries requests from a sender to a receiver: in process, or through a transport of your own.
 
 use std::error::Error;
 use std::future::Future;
@@ -9,10 +9,10 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use tower_service::Service;
 
-/// Why a request got no answer.
+/// The reason why a request got no answer.
 pub type TransportError = Box<dyn Error + Send + Sync>;
 
-/// Whether a header speaks of one connection alone, or is written by whoever sends: what is sent again has its own.
+/// Whether a header belongs to one connection only, or is written by each sender: a request that is sent again gets a new one.
 pub(crate) fn is_of_the_connection(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "connection",
@@ -31,21 +31,21 @@ pub(crate) fn is_of_the_connection(name: &str) -> bool {
 
 /// Carries a delivery to a receiver and its answer back.
 ///
-/// Dropping the future is what hanging up is over a wire.
+/// Dropping the future has the same meaning as closing a network connection: the sender hangs up.
 pub trait Transport: Clone + Send + Sync + 'static {
     /// Delivers one request.
     ///
     /// # Errors
-    /// There was no answer: the sender counts that as a failed attempt.
+    /// There was no answer. The sender counts this as a failed attempt.
     fn deliver(
         &self,
         request: Request<Bytes>,
     ) -> impl Future<Output = Result<Response<Bytes>, TransportError>> + Send;
 }
 
-/// A tower service in this process, such as an axum `Router`, with no socket in between.
+/// A tower service in this process, such as an axum `Router`, without a socket.
 ///
-/// It has to take `http_body_util::Full<Bytes>` as its requests' body, as whatever is generic over bodies does.
+/// It has to take `http_body_util::Full<Bytes>` as its requests' body, as every service does that is generic over bodies.
 #[derive(Clone, Debug)]
 pub struct InProcess<S>(S);
 

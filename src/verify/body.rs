@@ -1,12 +1,12 @@
-//! The kinds of bytes that a proof can vouch for.
+//! The types of bytes that a proof can cover.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Bytes that stay what they were when the MAC was computed: slices, arrays, vectors, strings, `Bytes`, and
-/// references to them. Sealed, since a type that shows other bytes at each look would make a [`Verified`](crate::Verified)
-/// lie.
+/// Bytes that stay as they were when the MAC was computed: slices, arrays, vectors, strings, `Bytes`, and
+/// references to them. Sealed, since a type that returns other bytes at each call would make a [`Verified`](crate::Verified)
+/// untrue.
 pub trait SignedBytes: sealed::Fixed {
     /// The bytes.
     fn as_bytes(&self) -> &[u8];

@@ -8,8 +8,8 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The buffer of one body, shared by its reader and, in the layer, by the budget that bounds all bodies under way.
 ///
-/// It holds every byte that was added, or none: once it was [freed](Self::free), no bytes come out of it, so a proof never stands for a
-/// part of a body.
+/// It holds every byte that was added, or none: once it was [freed](Self::free), it returns no bytes, so a proof never covers
+/// only a part of a body.
 #[derive(Clone, Default)]
 pub(crate) struct Gathered(Arc<Mutex<State>>);
 
@@ -17,13 +17,13 @@ pub(crate) struct Gathered(Arc<Mutex<State>>);
 struct State {
     bytes: Vec<u8>,
     freed: bool,
-    /// Of the reader, while it waits for the next piece.
+    /// The waker of the reader, while it waits for the next piece.
     #[cfg(feature = "tower")]
     waker: Option<Waker>,
 }
 
-/// How much a buffer that takes `length` bytes holds, for a body of at most `limit`. Powers of two, so that a body in many pieces is moved
-/// seldom, and no more than the limit.
+/// Returns the size of the buffer for `length` bytes of a body of at most `limit`. Sizes are powers of two, so that a body in
+/// many pieces is seldom copied, but no more than the limit.
 pub(crate) fn room_for(length: usize, limit: usize) -> usize {
     let room = length.checked_next_power_of_two().unwrap_or(limit);
     room.max(LEAST_ROOM).min(limit).max(length)
@@ -46,7 +46,7 @@ impl Gathered {
         state.bytes.extend_from_slice(piece);
     }
 
-    /// The bytes, in an allocation of their length. `None` once the buffer was freed.
+    /// Returns the bytes, in an allocation of their length. `None` once the buffer was freed.
     pub(crate) fn take(&self) -> Option<Vec<u8>> {
         let mut state = self.lock();
         if state.freed {

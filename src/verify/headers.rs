@@ -15,10 +15,10 @@ pub const EVENT_ID: &str = "x-service-event-id";
 /// `X-Service-Event-Type`. Not signed.
 pub const EVENT_TYPE: &str = "x-service-event-type";
 
-/// The headers that a delivery is checked by, borrowed from the request.
+/// The headers that a delivery is verified with, borrowed from the request.
 ///
 /// Signature and timestamp are present exactly once and well-formed, or there is no such value. The other three are
-/// **not signed**: whoever carries the delivery can change them. They are hints, compared with the signed body later on
+/// **not signed**: any party that carries the delivery can change them. They are hints, compared with the signed body later on
 /// and never trusted.
 #[derive(Clone, Debug)]
 pub struct DeliveryHeaders<'h> {
@@ -30,13 +30,13 @@ pub struct DeliveryHeaders<'h> {
 }
 
 impl<'h> DeliveryHeaders<'h> {
-    /// Picks the delivery's headers out of all of a request's. Names are compared without regard to case.
+    /// Picks the delivery's headers out of all headers of a request. Names are compared without regard to case.
     ///
     /// # Errors
     /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers more than once.
     ///
     /// # Security
-    /// Pass **all** headers as they came, doubled ones too: a map that keeps one of two values hides an attack.
+    /// Pass **all** headers as received, duplicate ones too: a map that keeps one of two values hides an attack.
     ///
     /// ```
     /// use hookgate::{DeliveryHeaders, HeaderErrorKind};
@@ -67,32 +67,32 @@ impl<'h> DeliveryHeaders<'h> {
         found.into_headers()
     }
 
-    /// When the delivery was signed, as its sender says.
+    /// Returns when the delivery was signed, according to its sender.
     #[must_use]
     pub fn timestamp(&self) -> &Timestamp {
         &self.timestamp
     }
 
-    /// `X-Service-Webhook-Id`, unsigned: selects the ring of keys, proves nothing.
+    /// Returns `X-Service-Webhook-Id`, which is not signed: it selects the key ring and proves nothing.
     #[must_use]
     pub fn webhook_id(&self) -> Option<&'h [u8]> {
         self.webhook_id
     }
 
-    /// `X-Service-Event-Id`, unsigned.
+    /// Returns `X-Service-Event-Id`, which is not signed.
     #[must_use]
     pub fn event_id(&self) -> Option<&'h [u8]> {
         self.event_id
     }
 
-    /// `X-Service-Event-Type`, unsigned.
+    /// Returns `X-Service-Event-Type`, which is not signed.
     #[must_use]
     pub fn event_type(&self) -> Option<&'h [u8]> {
         self.event_type
     }
 }
 
-/// What a walk over all headers has found of ours so far.
+/// The delivery's headers that a walk over all headers has found so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found<'h> {
     signature: Slot<'h>,
@@ -111,10 +111,10 @@ enum Slot<'h> {
 }
 
 impl<'h> Found<'h> {
-    /// Takes the header if it is one of ours.
+    /// Takes the header if it is one of the delivery's.
     #[inline]
     pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {
-        // The length alone rules out nearly every foreign header.
+        // The length alone excludes nearly every other header.
         if (EVENT_ID.len()..=WEBHOOK_ID.len()).contains(&name.len()) {
             self.take_likely(name, value);
         }
@@ -135,7 +135,7 @@ impl<'h> Found<'h> {
         }
     }
 
-    /// The slot of the header with this name, in lower case.
+    /// Returns the slot of the header with this name, in lower case.
     #[inline]
     fn slot(&mut self, name: &[u8]) -> Option<&mut Slot<'h>> {
         if name == SIGNATURE.as_bytes() {
@@ -153,7 +153,7 @@ impl<'h> Found<'h> {
         }
     }
 
-    /// `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
+    /// Returns `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
         let once = |slot| match slot {
             Slot::Once(value) => Some(value),

@@ -1,4 +1,4 @@
-//! A body on its way in: hashed as it arrives, and kept.
+//! A body that is being received: hashed as it arrives, and kept.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use crate::error::{VerifyError, VerifyErrorKind};
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
 ///
 /// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
-/// of one chunk is copied only where it is authentic and no longer than 16 KiB: what is kept of it must not keep alive the buffer that a
-/// server has read it into. Nothing is allocated from an announced length: a body costs what has arrived of it.
+/// of one chunk is copied only where it is authentic and no longer than 16 KiB: the kept bytes must not hold the buffer that a
+/// server has read them into. No memory is allocated for an announced length: a body uses memory only for the bytes that arrived.
 pub struct Intake {
     check: Check,
     kept: Kept,
-    /// How many bytes were taken so far.
+    /// The number of bytes taken so far.
     taken: usize,
     limit: usize,
 }
@@ -40,7 +40,7 @@ impl BodyTooLarge {
         Self { limit }
     }
 
-    /// The most bytes that are accepted.
+    /// The greatest number of bytes accepted.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
@@ -48,7 +48,7 @@ impl BodyTooLarge {
 }
 
 impl Intake {
-    /// Keeps at most `limit` bytes; exactly `limit` is accepted.
+    /// Returns an intake that keeps at most `limit` bytes; exactly `limit` is accepted.
     #[must_use]
     #[inline]
     pub fn new(check: Check, limit: usize) -> Self {
@@ -85,8 +85,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Keeps what was taken, and what is taken from now on, in this buffer, unless there is one already. The chunk that was taken no
-    /// longer holds the buffer that the server has read it into.
+    /// Keeps the bytes taken so far, and the later ones, in this buffer, unless there is one already. After this, the chunk that
+    /// was taken no longer holds the buffer that the server has read it into.
     pub(crate) fn gather_in(&mut self, gathered: &Gathered) {
         match &self.kept {
             Kept::Nothing => {}
@@ -96,19 +96,19 @@ impl Intake {
         self.kept = Kept::Many(gathered.clone());
     }
 
-    /// How much memory the buffer of the body takes with so many more bytes.
+    /// Returns the memory that the buffer of the body takes with this many more bytes.
     #[cfg(feature = "tower")]
     pub(crate) fn room_with(&self, more: usize) -> usize {
         room_for(self.taken.saturating_add(more).min(self.limit), self.limit)
     }
 
-    /// What the intake will end in whatever comes, where it was begun on a stale delivery.
+    /// Returns the refusal for the age, where the intake was begun on a stale delivery: with any body, it ends without a proof.
     #[cfg(feature = "tower")]
     pub(crate) fn stale(&self) -> Option<VerifyError> {
         self.check.stale()
     }
 
-    /// The bytes that were taken so far. The first call after the last chunk copies nothing, and neither does any other.
+    /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
     #[cfg(feature = "testing")]
     pub(crate) fn bytes(&mut self) -> Bytes {
         if let Kept::Many(gathered) = &self.kept
@@ -122,13 +122,13 @@ impl Intake {
         }
     }
 
-    /// How many bytes were taken so far.
+    /// Returns the number of bytes taken so far.
     #[cfg(feature = "tower")]
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }
 
-    /// Compares, and hands out the bytes with their proof.
+    /// Compares the signature, and returns the bytes with their proof.
     ///
     /// # Errors
     /// As [`Check::finish`].
@@ -137,7 +137,7 @@ impl Intake {
         let body = match self.kept {
             Kept::Nothing => Bytes::new(),
             Kept::One(only) => super::kept::by_itself(only),
-            // A buffer that was freed ends its reader, which does not come here. If it did, there are no bytes to vouch for.
+            // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.
             Kept::Many(gathered) => match gathered.take() {
                 Some(bytes) => bytes.into(),
                 None => return Err(VerifyError::new(VerifyErrorKind::SignatureMismatch)),
@@ -147,7 +147,7 @@ impl Intake {
     }
 }
 
-/// The length stands for the body: it holds names and e-mail addresses.
+/// Shows the length in place of the body, which holds names and e-mail addresses.
 impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake")

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-/// The largest body that is copied. A frame of HTTP/2 is no larger unless a server says so, and hashing takes far longer than the copy.
+/// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MOST_COPIED: usize = 16 << 10;
 
-/// The same bytes, which share no memory with others if they are few.
+/// Returns the same bytes; if they are few, they share no memory with other bytes.
 ///
-/// How large the buffer behind some bytes is can't be asked. A server's has 8 KiB and more, so that a hundred bytes may keep a hundred
-/// times as many alive.
+/// The size of the buffer behind some bytes is unknown. A server's has 8 KiB and more, so that a hundred bytes may hold a hundred
+/// times as many.
 pub(super) fn by_itself(bytes: Bytes) -> Bytes {
     match bytes.len() {
         0 => Bytes::new(),
@@ -22,7 +22,7 @@ pub(super) fn by_itself(bytes: Bytes) -> Bytes {
     }
 }
 
-/// Bytes beside their length, so that they and the count of those who share them are one allocation. `Bytes` makes two of a vector as
+/// Bytes beside their length, so that they and the count of their owners are one allocation. `Bytes` makes two of a vector as
 /// soon as it is shared.
 struct Inline<const ROOM: usize> {
     bytes: [u8; ROOM],

@@ -1,4 +1,4 @@
-//! A ring of live keys, with its scope and the workspace it is pinned to.
+//! A key ring: live keys, their scope and the workspace that they are pinned to.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use super::secret::Secret;
 use super::signature::MacKey;
 use crate::error::{KeysError, KeysErrorKind as Kind};
 
-/// The name of a ring's first key where none is given.
+/// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
 const MAX_NAME_BYTES: usize = 256;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
-/// A ring has a **scope**, the name under which its events are remembered. Rings of different scopes remember apart, so that a
-/// holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
+/// A ring has a **scope**, the name under which its events are remembered. Rings of different scopes remember separately, so that
+/// a holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
 /// subscriptions as scopes; every single ring has the scope `default` until one is named, by [`with_scope`](Self::with_scope) or
-/// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key: rotation changes nothing about
-/// what is remembered.
+/// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key: rotation does not change which
+/// events are remembered.
 ///
 /// ```
 /// use hookgate::{KeyRing, Secret};
@@ -37,15 +37,15 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// The most live keys a ring can hold. Each is tried on every delivery, so each costs a pass over the body.
+    /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
     pub const MAX_KEYS: usize = 4;
 
-    /// A ring of one key, named `primary`.
+    /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
         Self::of(FIRST_KEY.into(), secret)
     }
 
-    /// A ring of one key with a name of its own. The name is reported with each delivery that the key verifies.
+    /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
     ///
     /// # Errors
     /// `UnusableName`.
@@ -73,11 +73,11 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Gives the ring a scope. Rings that share one remember together: an event that either handled is a duplicate to
+    /// Gives the ring a scope. Rings that share a scope remember together: an event that either handled is a duplicate to
     /// both. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
     ///
-    /// Also for a receiver that moves from one secret to a map of subscriptions: what it has remembered is found again only
-    /// under the scope that it had, so the ring that was there before names it.
+    /// It also serves a receiver that moves from one secret to a map of subscriptions: its remembered events are found again only
+    /// under the old scope, so give that scope to the ring that was there before.
     ///
     /// ```
     /// use hookgate::{KeyRing, Keys, Secret};
@@ -92,7 +92,7 @@ impl KeyRing {
     /// ```
     ///
     /// # Security
-    /// Whoever holds the secret of one ring can make events of every ring in its scope look handled.
+    /// A holder of one ring's secret can make events of every ring in its scope look handled.
     ///
     /// # Errors
     /// `UnusableName`.
@@ -101,7 +101,7 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Pins the ring to a workspace: a delivery whose signed body names another is refused as not authentic.
+    /// Pins the ring to a workspace: a delivery whose signed body names another workspace is refused as not authentic.
     ///
     /// # Errors
     /// `UnusableName`.
@@ -110,12 +110,12 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Whether a scope was named for it.
+    /// Returns whether a scope was named for it.
     pub(crate) fn names_its_scope(&self) -> bool {
         self.scope.is_some()
     }
 
-    /// The names of the ring's keys.
+    /// Returns the names of the ring's keys.
     pub fn key_names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &*key.name)
     }
@@ -135,13 +135,13 @@ impl From<Secret> for KeyRing {
     }
 }
 
-/// A ring in service: its scope is settled.
+/// A ring in use, whose scope is fixed.
 #[derive(Debug)]
 pub(crate) struct Ring {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     pub(super) scope: Arc<str>,
-    /// Whether the scope is a name that was given to this ring or to its subscription, and not the default of single rings.
+    /// Whether the scope was named for this ring or its subscription, and is not the default of single rings.
     pub(super) has_own_scope: bool,
     pub(super) workspace: Option<Arc<str>>,
     pub(super) subscription: Option<Arc<str>>,
@@ -162,12 +162,12 @@ impl Ring {
         }
     }
 
-    /// In a map: its scope is the subscription's id, unless the ring names one.
+    /// Returns the ring of a subscription in a map: its scope is the subscription's id, unless the ring names one.
     pub(crate) fn of_subscription(id: &Arc<str>, ring: KeyRing) -> Self {
         Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
     }
 
-    /// Of no subscription, with that many keys.
+    /// Returns a decoy ring of no subscription, with this number of keys.
     pub(super) fn decoy(keys: usize) -> Self {
         let key = || Key {
             name: "".into(),
@@ -194,7 +194,7 @@ impl Ring {
         Self::new(ring, Arc::clone(&self.scope), self.subscription.clone())
     }
 
-    /// Whether a key of one is a key of the other. Compares MACs, so that no secret is kept for it.
+    /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
     pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
         let is_there = |key: &Key| other.keys.iter().any(|known| known.mac.same(&key.mac));
         self.keys.iter().any(is_there)
@@ -208,7 +208,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Keyed once; the secret's text is wiped here.
+    /// Keys the MAC once; the secret's text is wiped here.
     fn new(name: Arc<str>, secret: Secret) -> Self {
         Self {
             name,

@@ -1,4 +1,4 @@
-//! The rings that are live, by subscription, replaceable while the receiver runs.
+//! The live key rings, by subscription, replaceable while the receiver runs.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,14 +14,14 @@ use crate::error::{
 };
 use crate::lookup::{Cached, LookupStats, Resolver, Waiting};
 
-/// The scope of a single ring where none is given.
+/// The default scope of a single ring.
 const DEFAULT_SCOPE: &str = "default";
 
-/// The keys that are live right now: one ring for everything, a ring for each subscription, or whatever a
+/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
 /// [`SecretProvider`](crate::SecretProvider) finds.
 ///
 /// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
-/// begun ends under the keys it began with, the next one sees the new ring.
+/// begun ends with the keys that it began with, the next one uses the new ring.
 ///
 /// ```
 /// use hookgate::{KeyRing, Keys, Secret};
@@ -39,7 +39,7 @@ pub struct Keys(Arc<Shared>);
 
 struct Shared {
     rings: Rings,
-    /// One of these stands in for the ring of an unknown subscription, so that its deliveries cost no less work than any other's: rings
+    /// One of these replaces the ring of an unknown subscription, so that its deliveries take the same work as any other's: rings
     /// of one key, of two, and so on.
     decoys: [Arc<Ring>; KeyRing::MAX_KEYS],
 }
@@ -50,15 +50,15 @@ enum Rings {
 }
 
 impl Keys {
-    /// One ring for every delivery. `X-Service-Webhook-Id` is then not looked at.
+    /// Returns keys of one ring for every delivery. `X-Service-Webhook-Id` is then not read.
     #[must_use]
     pub fn single(ring: impl Into<KeyRing>) -> Self {
         let ring = Ring::new(ring.into(), DEFAULT_SCOPE.into(), None);
         Self::of(Table::Single(Arc::new(ring)))
     }
 
-    /// A ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required once there is
-    /// more than one.
+    /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
+    /// more than one ring.
     ///
     /// # Errors
     /// `NoKeys`, `SubscriptionTaken`, `SecretInTwoScopes`, `UnusableName`.
@@ -87,12 +87,12 @@ impl Keys {
         Ok(Self::of(Table::by_subscription(map)))
     }
 
-    /// Rings that are looked up when they are needed.
+    /// Returns keys whose rings are looked up when they are needed.
     pub(crate) fn looked_up(resolver: Resolver) -> Self {
         Self::with(Rings::LookedUp(Arc::new(resolver)))
     }
 
-    /// Replaces the single ring. A scope or workspace that the new ring does not name is taken over from the old one.
+    /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
     ///
     /// # Errors
     /// `BySubscription` where rings are held by subscription id, `ByProvider` where they are looked up.
@@ -107,8 +107,8 @@ impl Keys {
         }
     }
 
-    /// Replaces the ring of a subscription, or adds one. A scope or workspace that the new ring does not name is taken
-    /// over from the old one.
+    /// Replaces the ring of a subscription, or adds one. Where the new ring names no scope or workspace, it keeps that of
+    /// the old one.
     ///
     /// # Errors
     /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up, `SecretInTwoScopes`,
@@ -137,7 +137,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Removes a subscription; says whether it was there. Its next delivery is refused as unknown.
+    /// Removes a subscription; returns whether it was there. Its next delivery is refused as unknown.
     ///
     /// # Errors
     /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up.
@@ -153,10 +153,10 @@ impl Keys {
         }
     }
 
-    /// Forgets what was looked up for this subscription, found or not: the next delivery asks the provider. A look-up that is
-    /// under way serves those who wait for it already, and nobody else. Without it, a change takes up to 60 s.
+    /// Forgets the result of the look-up for this subscription, found or not: the next delivery asks the provider. A look-up
+    /// under way serves only the deliveries that wait for it already. Without this call, a change takes up to 60 s.
     ///
-    /// Call it once the change can be read, after the transaction and not in it, and in each process: each remembers for itself.
+    /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
     ///
     /// ```
     /// use hookgate::{LocalStore, Receiver, Secret, SecretError, provider_fn};
@@ -187,13 +187,13 @@ impl Keys {
         Ok(())
     }
 
-    /// How much is remembered of what was looked up, and how much is being looked up. `None` where rings are not.
+    /// Returns the number of look-up results remembered and of look-ups under way. `None` where rings are not looked up.
     #[must_use]
     pub fn lookup_stats(&self) -> Option<LookupStats> {
         self.resolver().ok().map(|resolver| resolver.stats())
     }
 
-    /// The single ring, where it has the scope of all single rings for which none was named.
+    /// Returns the single ring, where it has the default scope of single rings.
     pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<Ring>> {
         let Rings::Held(table) = &self.0.rings else {
             return None;
@@ -204,7 +204,7 @@ impl Keys {
         }
     }
 
-    /// The ring that a delivery is to be checked with, without waiting. An unknown subscription gets a decoy.
+    /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
     #[inline]
     pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
         let table = match &self.0.rings {
@@ -223,7 +223,7 @@ impl Keys {
         Ok(ring.map_or_else(|| self.decoy(most_keys), Selected::known))
     }
 
-    /// As `select`, but what is not in the cache is waited for.
+    /// As `select`, but waits for a ring that is not in the cache.
     pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<Finding, VerifyError> {
         let Rings::LookedUp(resolver) = &self.0.rings else {
             return self.select(webhook_id).map(Finding::Here);
@@ -246,7 +246,7 @@ impl Keys {
         }
     }
 
-    /// What a look-up found.
+    /// Returns the ring to use for the result of a look-up.
     pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
         let decoy = || self.decoy(self.resolver().map_or(1, Resolver::most_keys));
         ring.map_or_else(decoy, |ring| Selected { ring, known: true })
@@ -305,13 +305,13 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The ring to check with.
+/// The ring to verify with.
 pub(crate) struct Selected {
     pub(super) ring: Arc<Ring>,
     pub(super) known: bool,
 }
 
-/// A ring that is here, or one to wait for.
+/// A ring that is available, or a look-up to wait for.
 pub(crate) enum Finding {
     Here(Selected),
     Waits(Waiting),
@@ -332,8 +332,8 @@ impl Selected {
 
 /// The scope of each secret of a map.
 ///
-/// A secret known to two scopes would let a delivery to one be replayed to the other, by changing the unsigned subscription id
-/// alone. Looked up by mark: comparing each with each would take minutes where there are thousands.
+/// If a secret belonged to two scopes, a delivery to one could be replayed to the other, by changing only the unsigned
+/// subscription id. Secrets are looked up by mark: comparing each with each would take minutes where there are thousands.
 #[derive(Default)]
 struct Scopes(HashMap<[u8; 32], Arc<str>>);
 
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(hashed("wh_0"), 1);
         for (id, unknown) in [("wh_1", 1), ("wh_3", 3), ("wh_2", 3)] {
             assert_eq!(hashed(id), usize::from(id.as_bytes()[3] - b'0'));
-            // Looked up, in the cache, and of another form.
+            // Looked up, in the cache, and in another form.
             for other in [&format!("wh_{id}_0"), "wh_0", "0"] {
                 assert_eq!(hashed(other), unknown, "{other} after {id}");
             }

@@ -1,4 +1,4 @@
-//! Authentic and fresh: from headers and raw bytes to a [`Verified`] that nothing else can mint.
+//! Authentic and fresh: from headers and raw bytes to a [`Verified`], which only this module can make.
 //!
 //! The order of checks is fixed. Headers first, in one walk; then the window, so that a stale delivery ends before a
 //! byte of its body is read; then the MAC over the timestamp's bytes, a dot and the body's bytes, all as received. No
@@ -63,7 +63,7 @@ use crate::UnixSeconds;
 use crate::error::{VerifyError, VerifyErrorKind as Kind};
 use signature::Macs;
 
-/// Checks deliveries: the keys that are live and the window that is accepted.
+/// Verifies deliveries: it holds the live keys and the window that is accepted.
 ///
 /// Cheap to clone; clones share their keys. See the [module docs](self) for an example.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// With a [`Secret`], a [`KeyRing`] or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    /// Returns a verifier with a [`Secret`], a [`KeyRing`] or [`Keys`], and the default window: 300 s old, 300 s ahead.
     #[must_use]
     pub fn new(keys: impl Into<Keys>) -> Self {
         Self {
@@ -82,34 +82,34 @@ impl Verifier {
         }
     }
 
-    /// Accepts other ages.
+    /// Sets the window of accepted ages.
     #[must_use]
     pub fn with_window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// The window that is accepted.
+    /// Returns the window that is accepted.
     #[must_use]
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// The keys that are live, to replace some.
+    /// Returns the live keys, for example to replace some.
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Checks a whole delivery. The proof owns or borrows the very bytes that it vouches for.
+    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers.
     ///
-    /// No heap allocation, whatever the outcome.
+    /// No heap allocation, for any result.
     ///
     /// # Errors
-    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401, but for `NotLookedUp`: 503.
+    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
     ///
     /// # Security
-    /// `body` must be the raw bytes as received. A body that was parsed and written again has another signature.
+    /// `body` must be the raw bytes as received. A body that was parsed and serialised again has another signature.
     pub fn verify<B: SignedBytes>(
         &self,
         head: &DeliveryHeaders<'_>,
@@ -129,7 +129,7 @@ impl Verifier {
         self.window.check(head.timestamp.seconds(), now)?;
         let Selected { ring, known } = self.keys.select(head.webhook_id())?;
         let mut matched = None;
-        // No early exit, and one key after the other: no state is kept beside the one that is at work.
+        // No early exit, and one key after the other: only one key's state exists at a time.
         for (index, key) in ring.keys.iter().enumerate() {
             if key.mac.verifies(&head.timestamp, body, &head.signature) {
                 matched = Some(index);
@@ -154,7 +154,7 @@ impl Verifier {
         self.start(head, None)
     }
 
-    /// Begins a check whose window was looked at. That of a delivery found stale computes its MAC all the same, and ends as
+    /// Begins a check whose window was checked before. A check of a stale delivery computes its MAC all the same, and ends as
     /// `StaleButAuthentic` or as `stale`, never with a proof.
     #[inline]
     pub(crate) fn start(
@@ -195,13 +195,13 @@ pub struct Check {
 /// A check that can only fail, and does so after the same work as any other.
 enum Doom {
     None,
-    /// The subscription is unknown. It may be stale too, and then ends as that, as it would have before its body was read.
+    /// The subscription is unknown. A delivery that is stale too ends as stale, as it would have before its body was read.
     Unknown(Option<Kind>),
     Stale(Kind),
 }
 
 impl Check {
-    /// With a ring that was found for the delivery, whose age was checked before. A stale one ends without a proof.
+    /// Begins with a ring that was found for the delivery, whose age was checked before. A stale delivery ends without a proof.
     #[inline]
     pub(crate) fn with(
         selected: Selected,
@@ -223,7 +223,7 @@ impl Check {
         self.macs.update(chunk);
     }
 
-    /// What the check will end in whatever comes, where it was begun on a stale delivery.
+    /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
     #[cfg(feature = "tower")]
     fn stale(&self) -> Option<VerifyError> {
         match self.doom {
@@ -232,8 +232,8 @@ impl Check {
         }
     }
 
-    /// Compares, with every live key. The proof says "authentic" of the bytes that were passed to
-    /// [`update`](Self::update), in that order; keeping them is the caller's part.
+    /// Compares, with every live key. The proof covers the bytes that were passed to
+    /// [`update`](Self::update), in that order; keeping them is the caller's task.
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
@@ -255,7 +255,7 @@ impl Doom {
         }
     }
 
-    /// The key that matched, if that makes the delivery authentic and fresh.
+    /// Returns the key that matched, if that makes the delivery authentic and fresh.
     #[inline]
     fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
         let kind = match (self, matched) {
@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// What a proof says is what reports, metrics and the keys of deduplication are made of.
+    /// Reports, metrics and deduplication keys use the values of a proof.
     #[test]
     fn a_proof_says_which_key_of_which_ring_signed() {
         let secret = |tail| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();

@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 use crate::error::{SecretError, SecretErrorKind as Kind};
 
 const PREFIX: &str = "whsec_";
-/// Characters that must follow the prefix. A secret of the service is far longer; shorter ones can be guessed.
+/// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
 const MIN_RANDOM_CHARS: usize = 16;
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
-/// More than any secret is long; keeps a mistyped path from being read into memory.
+/// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named by mistake, out of memory.
 const MAX_FILE_BYTES: u16 = 4_096;
 
 /// The secret of a subscription, `whsec_…`: the key of its signatures.
@@ -22,8 +22,8 @@ const MAX_FILE_BYTES: u16 = 4_096;
 /// The key is the **whole text**, prefix included (service specification, *Events*, *Signature*, rule 2). Other services
 /// strip the prefix and decode the rest as base64; this one does not.
 ///
-/// Can't be printed, compared, serialised or read back, and is wiped when dropped. The constructors refuse what can't be
-/// right and say what to paste instead.
+/// It can't be printed, compared, serialised or read back, and is wiped when dropped. The constructors refuse text that can't be
+/// a secret and say which text to paste instead.
 ///
 /// ```
 /// use hookgate::{Secret, SecretErrorKind};
@@ -40,7 +40,7 @@ pub struct Secret(Zeroizing<String>);
 type OfText = fn(&str) -> Result<Secret, SecretError>;
 
 impl Secret {
-    /// Takes the text as the service shows it at the creation of a subscription.
+    /// Takes the text as the service shows it when a subscription is created.
     ///
     /// # Errors
     /// Empty, blank, white space or quotes around it, white space or control characters inside, an API key, no `whsec_`
@@ -59,13 +59,13 @@ impl Secret {
         Self::of_length(text, random)
     }
 
-    /// Takes a secret that does not start with `whsec_`, for a service that was configured with one of its own.
+    /// Takes a secret that does not start with `whsec_`, for a service that was configured with its own form.
     ///
     /// # Errors
-    /// As [`new`](Self::new), but for the prefix; 16 characters are asked of the whole text.
+    /// As [`new`](Self::new), except for the prefix; the whole text must have at least 16 characters.
     ///
     /// # Security
-    /// The prefix is the one sign that the right thing was pasted. Without it, a wrong key shows only as
+    /// The prefix is the only sign that the right text was pasted. Without it, a wrong key shows only as
     /// signatures that never match.
     pub fn of_other_form(text: &str) -> Result<Self, SecretError> {
         refuse_pasting_mistakes(text)?;
@@ -75,7 +75,7 @@ impl Secret {
     /// Reads an environment variable.
     ///
     /// # Errors
-    /// `Unset`, `NotText`, or what [`new`](Self::new) refuses; the message names the variable.
+    /// `Unset`, `NotText`, or an error of [`new`](Self::new); the message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
         Self::of_variable(variable.as_ref(), Self::new)
     }
@@ -83,7 +83,7 @@ impl Secret {
     /// As [`from_env`](Self::from_env), for a secret of [another form](Self::of_other_form).
     ///
     /// # Errors
-    /// `Unset`, `NotText`, or what [`of_other_form`](Self::of_other_form) refuses; the message names the variable.
+    /// `Unset`, `NotText`, or an error of [`of_other_form`](Self::of_other_form); the message names the variable.
     ///
     /// # Security
     /// As with [`of_other_form`](Self::of_other_form).
@@ -94,7 +94,7 @@ impl Secret {
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
     ///
     /// # Errors
-    /// `Unreadable`, `NotText`, or what [`new`](Self::new) refuses; the message names the path.
+    /// `Unreadable`, `NotText`, or an error of [`new`](Self::new); the message names the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
         Self::of_file(path.as_ref(), Self::new)
     }
@@ -102,7 +102,7 @@ impl Secret {
     /// As [`from_file`](Self::from_file), for a secret of [another form](Self::of_other_form).
     ///
     /// # Errors
-    /// `Unreadable`, `NotText`, or what [`of_other_form`](Self::of_other_form) refuses; the message names the path.
+    /// `Unreadable`, `NotText`, or an error of [`of_other_form`](Self::of_other_form); the message names the path.
     ///
     /// # Security
     /// As with [`of_other_form`](Self::of_other_form).
@@ -165,7 +165,7 @@ fn refuse_pasting_mistakes(text: &str) -> Result<(), SecretError> {
         .chars()
         .any(|char| char.is_whitespace() || char.is_control())
     {
-        // Last, since what is said above of such a text says more.
+        // Last, since the errors above say more about such a text.
         Kind::ContainsWhiteSpace
     } else {
         return Ok(());
@@ -296,7 +296,7 @@ mod tests {
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
         let error = Secret::of_other_form_from_env("HOOKGATE_TEST_UNSET").unwrap_err();
         assert_eq!(error.kind(), Kind::Unset);
-        // One that cargo sets: each constructor refuses its text for another reason.
+        // Variables that cargo sets: each constructor refuses their text for another reason.
         let error = Secret::of_other_form_from_env("CARGO_PKG_NAME").unwrap_err();
         assert_eq!(error.kind(), Kind::TooShort);
         let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();

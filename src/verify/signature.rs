@@ -24,8 +24,8 @@ const HEX_DIGITS: usize = 64;
 
 /// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
 ///
-/// Not printable on purpose: whoever reads a fresh signature in a log can replay the delivery. A sender or a test
-/// asks for [`to_header_value`](Self::to_header_value).
+/// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A sender or a test
+/// calls [`to_header_value`](Self::to_header_value).
 #[derive(Clone)]
 #[repr(align(16))] // Moved in two wide steps, inside a `Result` too.
 pub struct Signature([u8; 32]);
@@ -78,30 +78,30 @@ impl Signature {
         Self(key.tag(timestamp, body).into_bytes().into())
     }
 
-    /// Of 32 bytes that came in another spelling, to be tried.
+    /// Makes a signature of 32 bytes that came in another spelling, to be tried.
     #[cfg(feature = "testing")]
     pub(crate) fn claimed(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// In the form that is compared in constant time. Not wiped: it came over the wire.
+    /// Returns the form that is compared in constant time. Not wiped: it was sent over the network.
     #[inline]
     fn tag(&self) -> ManuallyDrop<CtOutput<Core>> {
         ManuallyDrop::new(CtOutput::new(self.0.into()))
     }
 
-    /// The header's value, for a sender or a test.
+    /// Returns the header's value, for a sender or a test.
     ///
     /// # Security
-    /// This is what makes a delivery pass. Never log it, and never answer with it.
+    /// With this value a delivery is accepted. Never log it, and never answer with it.
     #[must_use]
     pub fn to_header_value(&self) -> String {
         format!("sha256={}", hex::encode(self.0))
     }
 }
 
-/// The value of a lower-case hex digit, more than 15 for any other byte. Without branches, so that all 64 are decoded
-/// side by side. Upper case is refused: one signature has one spelling.
+/// Returns the value of a lower-case hex digit, more than 15 for any other byte. Without branches, so that all 64 are decoded
+/// in parallel. Upper case is refused: one signature has one spelling.
 #[inline]
 fn nibble(byte: u8) -> u8 {
     let digit = byte.wrapping_sub(b'0');
@@ -121,7 +121,7 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form carries along: one buffer serves all keys.
+/// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form includes: one buffer serves all keys.
 type Core = HmacCore<Sha256>;
 
 /// A secret, keyed once: the two compressed pads, cloned for each delivery.
@@ -137,28 +137,28 @@ impl MacKey {
         Self(Core::new_from_slice(key).expect("HMAC takes keys of any length"))
     }
 
-    /// A key of no subscription, under which the deliveries of unknown ones are hashed.
+    /// Returns a key of no subscription, which hashes the deliveries of unknown subscriptions.
     pub(super) fn decoy() -> Self {
         Self(Core::new(&[0; 64].into()))
     }
 
-    /// Whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
+    /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.over_nothing() == other.over_nothing()
     }
 
-    /// The same for keys that give the same signatures, and for no others: a map can be asked who has such a key. Compares the
-    /// operator's own keys, when they are set up; no request has a part in it.
+    /// Returns a mark: the same for keys that give the same signatures, and for no others, so that a map can find a key. It
+    /// compares the operator's own keys, when they are set up; no request affects it.
     pub(super) fn mark(&self) -> [u8; 32] {
         self.over_nothing().into_bytes().into()
     }
 
-    /// The MAC of no bytes at all, which signs no delivery.
+    /// Returns the MAC of no bytes at all, which signs no delivery.
     fn over_nothing(&self) -> CtOutput<Core> {
         finalize(&mut self.0.clone(), &mut Buffer::<Core>::default())
     }
 
-    /// Whether the signature is this key's over the whole delivery: as [`Macs`] finds, without a state to move about.
+    /// Returns whether the signature is this key's over the whole delivery: the result of [`Macs`], without a state to move.
     #[inline]
     pub(super) fn verifies(
         &self,
@@ -178,7 +178,7 @@ impl MacKey {
     }
 }
 
-/// A key of any bytes, to find out how a signature that does not fit was made. It says yes or no: no MAC leaves this file.
+/// A key of any bytes, to find out how a signature that does not match was made. It answers yes or no: no MAC leaves this file.
 #[cfg(feature = "testing")]
 pub(crate) struct TrialKey(MacKey);
 
@@ -188,8 +188,8 @@ impl TrialKey {
         Self(MacKey::of_bytes(key))
     }
 
-    /// The first of the claimed signatures that is this key's over the pieces, by its place. Compares in constant time, and with
-    /// all of them. For a diagnosis: what signs other bytes than a delivery's must never let one pass.
+    /// Returns the index of the first of the claimed signatures that is this key's over the pieces. Compares in constant time,
+    /// and with all of them. For a diagnosis: a signature over other bytes than a delivery's must never let a delivery pass.
     pub(crate) fn signed(&self, pieces: &[&[u8]], claimed: &[Signature]) -> Option<usize> {
         let mut core = self.0.0.clone();
         let mut buffer = Buffer::<Core>::default();
@@ -210,7 +210,7 @@ impl TrialKey {
 pub(super) struct Macs {
     /// Inline: a ring of four allocates no more than a ring of one.
     cores: [Option<Core>; KeyRing::MAX_KEYS],
-    /// Bytes that do not fill a block yet. All keys sign the same bytes, so there is one.
+    /// Bytes that do not fill a block yet. All keys sign the same bytes, so one buffer is enough.
     buffer: Buffer<Core>,
 }
 
@@ -230,7 +230,7 @@ impl Macs {
         Self { cores, buffer }
     }
 
-    /// How many states each byte is hashed into.
+    /// Returns the number of states that each byte is hashed into.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.cores.iter().flatten().count()
@@ -245,8 +245,8 @@ impl Macs {
         });
     }
 
-    /// The key that signed this, by its place. Compares in constant time, and with every key: how many were tried must not
-    /// show which of them matched. What comes after this has no meaning.
+    /// Returns the index of the key that signed this. Compares in constant time, and with every key: the number of keys tried
+    /// must not show which of them matched. After this call the state has no meaning.
     pub(super) fn matched(&mut self, signature: &Signature) -> Option<usize> {
         let mut matched = None;
         for (index, core) in self.cores.iter_mut().enumerate() {
@@ -260,7 +260,7 @@ impl Macs {
     }
 }
 
-/// A buffer that holds what the signed string starts with.
+/// Returns a buffer with the first bytes of the signed string.
 #[inline]
 fn signed_prefix(timestamp: &Timestamp) -> Buffer<Core> {
     let (block, length) = timestamp.signed_prefix();
@@ -276,7 +276,7 @@ fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
     tag.into()
 }
 
-/// 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts share their bytes.
+/// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
 pub(crate) fn fingerprint(parts: [&[u8]; 2]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {
@@ -296,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// The path of a delivery, but for the timestamp in front: key, running state, parsed header, comparison.
+    /// The steps of a delivery, except for the timestamp in front: key, running state, parsed header, comparison.
     fn accepts(key: &[u8], message: &[u8], tag: &[u8]) -> bool {
         let header = format!("sha256={}", hex::encode(tag));
         let Ok(signature) = Signature::parse(header.as_bytes()) else {
@@ -416,7 +416,7 @@ mod tests {
         let key = |bytes| MacKey::of_bytes(bytes);
         assert!(key(b"a").same(&key(b"a")));
         assert!(!key(b"a").same(&key(b"b")));
-        // HMAC fills short keys up with zeros, so these two sign alike.
+        // HMAC pads short keys with zeros, so these two give the same signatures.
         assert!(key(b"a").same(&key(b"a\0")));
     }
 }

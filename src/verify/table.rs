@@ -1,4 +1,4 @@
-//! The rings that are held, and how large the largest is.
+//! The rings that are held in memory, and the size of the largest.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ pub(super) enum Table {
     Single(Arc<Ring>),
     BySubscription {
         rings: HashMap<Arc<str>, Arc<Ring>>,
-        /// Of the largest ring.
+        /// The number of keys of the largest ring.
         most_keys: usize,
     },
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use crate::UnixSeconds;
 use crate::error::Malformed;
 
-/// The most digits a timestamp may have: 16, so that it fits `i64` and still covers 300 million years.
+/// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
 const MAX_DIGITS: usize = 16;
 
 /// The value of `X-Service-Timestamp`: Unix time in whole seconds, written `[1-9][0-9]{0,15}`.
 ///
 /// The header's own bytes are kept and signed; the number is only for the window. A value that could be written in two
-/// ways, such as `+1` or `01`, would be signed in one and sent in the other, and one with a dot in it would let
+/// ways, such as `+1` or `01`, could be signed in one form and sent in the other. A value with a dot in it would let
 /// bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
@@ -37,7 +37,7 @@ impl Timestamp {
     /// ```
     #[inline]
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
-        // Ten digits from 2001 to 2286: with the length known, what follows has neither loop nor call.
+        // Ten digits from 2001 to 2286: with the length known, the rest needs neither loop nor call.
         match <&[u8; 10]>::try_from(header) {
             Ok(ten) => Self::of_digits(ten),
             Err(_) => Self::of_digits(header),
@@ -67,7 +67,7 @@ impl Timestamp {
         })
     }
 
-    /// The timestamp that a sender would write at `time`, for signing.
+    /// Returns the timestamp that a sender would write at `time`, for signing.
     ///
     /// # Errors
     /// [`Malformed`] for the epoch and before, and beyond sixteen digits: such a time has no valid header.
@@ -75,19 +75,19 @@ impl Timestamp {
         Self::parse(time.to_string().as_bytes())
     }
 
-    /// The point in time, as a number.
+    /// Returns the point in time, as a number.
     #[must_use]
     pub fn seconds(&self) -> UnixSeconds {
         UnixSeconds::new(self.seconds)
     }
 
-    /// The bytes that were received and signed.
+    /// Returns the bytes that were received and signed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.prefix[..usize::from(self.digits)]
     }
 
-    /// What the signed string starts with: the same bytes and the dot, and how many they are, in a block of SHA-256.
+    /// Returns the start of the signed string, the same bytes and the dot, in a block of SHA-256, and its length.
     #[inline]
     pub(super) fn signed_prefix(&self) -> ([u8; 64], usize) {
         let mut block = [0; 64];
@@ -95,10 +95,10 @@ impl Timestamp {
         (block, usize::from(self.digits) + 1)
     }
 
-    /// The same as text.
+    /// Returns the bytes as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Only digits ever get in, so the fallback is never taken.
+        // The bytes are always digits, so the fallback is never used.
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 }

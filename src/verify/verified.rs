@@ -1,4 +1,4 @@
-//! Proof of authenticity: values that only a finished check can mint.
+//! Proof of authenticity: values that only a finished check can make.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::timestamp::Timestamp;
 
 /// A delivery's bytes, proved authentic and fresh.
 ///
-/// Minted by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
-/// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` can't be handed
-/// anything unchecked. An inbox (feature `inbox`) gives back those that it was given, so its proofs are as good as its file or table is
-/// guarded.
+/// Made by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
+/// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` never gets
+/// unchecked bytes. An inbox (feature `inbox`) returns the ones that were put into it, so its proofs are only as good as the
+/// protection of its file or table.
 ///
 /// ```compile_fail
 /// let forged = hookgate::Verified { proof: todo!(), body: b"{}" };
@@ -30,7 +30,7 @@ impl<B: SignedBytes> Verified<B> {
         Self { proof, body }
     }
 
-    /// What an inbox gives back of what it was given: it takes nothing but a [`Verified`].
+    /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(timestamp: Timestamp, noted: Noted, body: B) -> Self {
         let signer = Signer::Noted(Arc::new(noted));
@@ -40,7 +40,7 @@ impl<B: SignedBytes> Verified<B> {
         }
     }
 
-    /// The raw bytes that were signed.
+    /// Returns the raw bytes that were signed.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
@@ -48,31 +48,31 @@ impl<B: SignedBytes> Verified<B> {
 }
 
 impl<B> Verified<B> {
-    /// The bytes, without their proof.
+    /// Returns the bytes, without their proof.
     #[must_use]
     pub fn into_body(self) -> B {
         self.body
     }
 
-    /// The proof, without its bytes.
+    /// Returns the proof, without its bytes.
     #[must_use]
     pub fn proof(&self) -> &Proof {
         &self.proof
     }
 
-    /// When the delivery was signed.
+    /// Returns when the delivery was signed.
     #[must_use]
     pub fn timestamp(&self) -> &Timestamp {
         self.proof.timestamp()
     }
 
-    /// The name of the key that matched.
+    /// Returns the name of the key that matched.
     #[must_use]
     pub fn key_name(&self) -> &str {
         self.proof.key_name()
     }
 
-    /// The scope of the ring that the key belongs to.
+    /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
         self.proof.scope()
@@ -80,13 +80,13 @@ impl<B> Verified<B> {
 }
 
 impl Verified<Bytes> {
-    /// The bytes, shared.
+    /// Returns the bytes, shared.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.body
     }
 }
 
-/// The length stands for the body: it holds names and e-mail addresses.
+/// Shows the length in place of the body, which holds names and e-mail addresses.
 impl<B: SignedBytes> fmt::Debug for Verified<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
@@ -96,7 +96,7 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
     }
 }
 
-/// What a finished check has proved: which key of which ring signed, and when.
+/// The content of a proof: the key and the ring that signed, and the time of signing.
 #[derive(Clone)]
 pub struct Proof {
     timestamp: Timestamp,
@@ -107,12 +107,12 @@ pub struct Proof {
 enum Signer {
     /// A key that is or was live in this process.
     Live { ring: Arc<Ring>, key: usize },
-    /// What was written down of one when the delivery was put into an inbox. The key itself may be long gone.
+    /// The values recorded when the delivery was put into an inbox. The key itself may no longer exist.
     #[cfg(feature = "inbox")]
     Noted(Arc<Noted>),
 }
 
-/// What an inbox notes of a proof.
+/// The values of a proof that an inbox records.
 #[cfg(feature = "inbox")]
 #[derive(Debug)]
 pub(crate) struct Noted {
@@ -130,13 +130,13 @@ impl Proof {
         }
     }
 
-    /// When the delivery was signed.
+    /// Returns when the delivery was signed.
     #[must_use]
     pub fn timestamp(&self) -> &Timestamp {
         &self.timestamp
     }
 
-    /// The name of the key that matched. Once an old key's name is no longer seen, it can be retired.
+    /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
         match &self.signer {
@@ -146,7 +146,7 @@ impl Proof {
         }
     }
 
-    /// The scope of the ring that the key belongs to.
+    /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
         match &self.signer {
@@ -156,7 +156,7 @@ impl Proof {
         }
     }
 
-    /// The subscription whose ring it is, where rings are held by subscription. The configured id, not the header.
+    /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
         match &self.signer {
@@ -166,7 +166,7 @@ impl Proof {
         }
     }
 
-    /// The workspace that the ring is pinned to.
+    /// Returns the workspace that the ring is pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
         match &self.signer {

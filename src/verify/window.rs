@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::UnixSeconds;
 use crate::error::{Times, VerifyError, VerifyErrorKind};
 
-/// The ages that are accepted: two limits, since a clock that runs ahead is another fault than a delivery that was kept.
+/// The ages that are accepted: two limits, since a clock that is ahead is another fault than a delivery that was held back.
 ///
 /// The service asks receivers to refuse an age that **exceeds** 300 s (service specification, *Events*, *Signature*, rule 3):
-/// 300 s is accepted, 301 s is not. It says nothing of timestamps ahead of the receiver's clock; the default refuses
-/// beyond 300 s of those too, since each second doubles as time in which a copied delivery can be replayed.
+/// 300 s is accepted, 301 s is not. It says nothing about timestamps ahead of the receiver's clock; the default refuses
+/// beyond 300 s of those too, since in each of these seconds a copied delivery can be replayed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,8 +37,8 @@ impl Window {
     /// Accepts ages up to `past`, in whole seconds.
     ///
     /// # Security
-    /// A copied delivery can be replayed for as long as it is accepted and not remembered. Retention must cover a wider
-    /// window: [`ReceiverBuilder::build`](crate::ReceiverBuilder::build) refuses one that does not.
+    /// A copied delivery can be replayed for as long as it is accepted and not remembered. Retention must cover a longer time
+    /// than the window: [`ReceiverBuilder::build`](crate::ReceiverBuilder::build) refuses one that does not.
     #[must_use]
     pub fn with_past(mut self, past: Duration) -> Self {
         self.past = past;
@@ -55,13 +55,13 @@ impl Window {
         self
     }
 
-    /// The greatest age that is accepted.
+    /// Returns the greatest age that is accepted.
     #[must_use]
     pub fn past(&self) -> Duration {
         self.past
     }
 
-    /// The furthest ahead that is accepted.
+    /// Returns how far ahead a timestamp may be.
     #[must_use]
     pub fn ahead(&self) -> Duration {
         self.ahead

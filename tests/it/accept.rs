@@ -1,4 +1,4 @@
-//! The acceptor: verify, store, answer. Each row of the outcomes table that applies, in virtual time, with sinks by script.
+//! The acceptor: verify, store, answer. Each row of the outcomes table that applies, in virtual time, with scripted sinks.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ use crate::harness::{SECRET, Sent, TokioClock, Told, pass, replayed, stalled_bod
 type Said = Result<Accepted, StoreError>;
 type Saying = Pin<Box<dyn Future<Output = Said> + Send>>;
 
-/// A sink that answers as its script says, by the number of the call.
+/// A sink that answers by its script, by the number of the call.
 struct Scripted {
     script: Box<dyn Fn(Delivery, usize) -> Saying + Send + Sync>,
     calls: AtomicUsize,
@@ -143,7 +143,7 @@ impl Rig {
         self.told.answers.lock().unwrap().clone()
     }
 
-    /// The outcomes that `on_failed` was told.
+    /// The outcomes that `on_failed` got.
     fn failed(&self) -> Vec<Outcome> {
         let failed = self.told.failed.lock().unwrap();
         failed.iter().map(|failed| failed.outcome).collect()
@@ -168,7 +168,7 @@ fn not_now(response: &Response) -> bool {
     response.status() == 503 && response.headers().contains_key("retry-after")
 }
 
-/// What a sink that keeps its word answers, over what it has stored.
+/// The answers of a correct sink, from the bodies that it has stored.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<HashMap<EventKey, Bytes>>>);
 
@@ -407,7 +407,7 @@ async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
     pass(1_500).await;
     assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (0, 1));
     assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
-    // One that fails then is told, since it may have been the last attempt.
+    // A delivery that fails after its sender hung up is reported, since it may have been the last attempt.
     let asked = rig.begin(&Sent::event("evt_2")).await;
     asked.abort();
     pass(2_500).await;
@@ -494,7 +494,7 @@ async fn what_is_not_authentic_and_usable_never_reaches_the_sink() {
             400,
         ),
     ] {
-        // The route takes POST alone; the acceptor says so by itself.
+        // The route takes POST alone; the acceptor refuses other methods by itself.
         let answer = rig.acceptor.clone().oneshot(request).await.unwrap();
         assert_eq!(answer.status(), status);
     }
@@ -588,7 +588,7 @@ async fn a_drain_waits_for_acceptances_and_lets_no_other_in() {
     assert_eq!(rig.calls(), 1);
     assert_eq!(drain.await.unwrap().aborted(), 0);
     assert!(not_now(&attached.await.unwrap()));
-    // Told before the drain has ended.
+    // Reported before the drain has ended.
     assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
 }
 
@@ -732,7 +732,7 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
     ));
 }
 
-/// Whoever puts a handler behind the acceptor's receiver gets no run without a claim, and is told why.
+/// A handler that stands directly behind the acceptor's receiver gets no run without a claim, and the error says why.
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_behind_the_receiver_of_an_acceptor() {
     let rig = Rig::of(|_, _| async { Ok(Accepted::New) });

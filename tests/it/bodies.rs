@@ -21,7 +21,7 @@ fn typed_app(receiver: &Receiver, probe: &Probe) -> Router {
         .with_state(probe.clone())
 }
 
-/// What is asked of a body by a handler that types it, and whether it stays claimable.
+/// Returns the status that a typed handler answers for a body, and checks whether the event stays claimable.
 async fn status_of(body: impl Into<Vec<u8>>) -> u16 {
     let body = body.into();
     let failed = Arc::new(Mutex::new(0));

@@ -1,4 +1,4 @@
-//! Many senders at once, some of which never finish what they began: nobody else waits for them.
+//! Many senders at once, some of which never finish a request: no other sender waits for them.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::support::*;
 const CONNECTIONS: usize = 512;
 const STALLED: usize = 64;
 const DELIVERIES_EACH: usize = 4;
-/// What the layer has for a delivery by default, half a second below what the sender waits.
+/// The layer's default budget for a delivery, half a second below the sender's limit.
 const BUDGET: Duration = Duration::from_millis(4_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -22,7 +22,7 @@ async fn sixty_four_stalled_connections_of_512_delay_nobody() {
     let server = Server::start(app(&receiver, &probe)).await;
     let address = server.address;
 
-    // All are connected, and the stalled ones have sent what they ever will, before the first good delivery is sent.
+    // All are connected, and the stalled ones have sent all their bytes, before the first good delivery is sent.
     let mut stalled = Vec::new();
     for number in 0..STALLED {
         let sent = Sent::new(event(&format!("evt_stalled_{number}")));
@@ -67,7 +67,7 @@ async fn sixty_four_stalled_connections_of_512_delay_nobody() {
     assert!(slowest < BUDGET, "{slowest:?}");
     assert_eq!(probe.finished(), handled);
 
-    // Those of which the receiver has seen the head are told so; none of them ever held a permit or a claim.
+    // A stalled request whose head the receiver has read is answered 408; none of them ever held a permit or a claim.
     for (mut wire, begun) in stalled {
         if begun {
             assert_eq!(wire.answer().await.unwrap().status, 408);

@@ -1,4 +1,4 @@
-//! From verified bytes to events, and what is said of bytes that are none.
+//! From verified bytes to events, and the errors for bytes that are no event.
 #![allow(clippy::unwrap_used)] // a test that can't go on ends
 
 use std::error::Error as _;
@@ -145,7 +145,7 @@ fn an_actor_may_be_null_or_absent() {
                 assert_eq!(canonical(&again), canonical(&body));
             }
         }
-        // Doubled, it stays refused, be it with null.
+        // A doubled field is refused, also with null.
         let doubled = null.replace("\"rowId\"", &format!("\"{key}\":null,\"rowId\""));
         let path = format!("data.{key}");
         assert_eq!(fails::<Order>(doubled), at(Kind::Doubled, &path));

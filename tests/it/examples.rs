@@ -1,4 +1,4 @@
-//! Each example is started as a process, delivered to over TCP, and does what its header says.
+//! Each example is started as a process, gets deliveries over TCP, and behaves as its header says.
 
 use crate::process::{Example, row_created, signed};
 
@@ -8,7 +8,7 @@ mod store;
 
 const SECRET: &str = "whsec_made_up_for_the_examples";
 
-/// What any of them does, whatever it is built on: one run, no second one, no run for what is not authentic.
+/// The rules for every example, whatever it is built on: one run, no second one, no run for a delivery that is not authentic.
 fn check_the_rules(example: &mut Example, id: &str) {
     let body = row_created(id, "{}");
     assert_eq!(example.deliver(SECRET, &body).status, 204);
@@ -80,7 +80,7 @@ mod axum {
         example.line_with("live keys: 2026-11, 2026-05");
         assert_eq!(example.deliver(new, &body(2)).status, 204);
         assert_eq!(example.deliver(old, &body(3)).status, 204);
-        // Rotation changes nothing about what is remembered.
+        // Rotation changes none of the remembered events.
         assert!(example.deliver(new, &body(1)).is_replay());
 
         std::fs::write(&file, "half-writ").unwrap();
@@ -118,7 +118,7 @@ mod axum {
             let properties = r#"{"Customer":"Ada","Total":12.50}"#;
             row_created(&format!("evt_{number}"), properties).replace("dm_1", "dm_orders")
         };
-        // Handlers that take longer than anybody waits.
+        // Handlers that take longer than any sender waits.
         let mut slow = start("600000");
         for number in 0..12 {
             assert_eq!(slow.deliver(SECRET, &order(number)).status, 200);
@@ -202,7 +202,7 @@ mod axum {
         assert_eq!(deliver(&example, "wh_7", another, "evt_10"), 401);
         assert_eq!(operator.ask("DELETE", "/subscriptions/wh_7", ""), 404);
         assert_eq!(operator.ask("GET", "/stats", ""), 200);
-        // One query more for each change, and none for what has another form.
+        // One more query for each change, and none for an id of another form.
         example.line_with("query: wh_7 is unknown");
         assert_eq!(example.count_lines_with("query: wh_7 is there"), 2);
         assert_eq!(example.count_lines_with("or'1"), 0);

@@ -15,7 +15,7 @@ use mistakes::{
     BODIES, BODY, Case, HEADERS, HeaderMistake, NO_TIMESTAMP, NOW, SECRET, SECRETS, SIGNED,
 };
 
-/// What an explanation says, in every form that it has.
+/// The output of an explanation, in every form that it has.
 fn said(explanation: &Explanation) -> String {
     format!("{explanation} {explanation:?} {explanation:#?}")
 }
@@ -28,7 +28,7 @@ fn kinds(explanation: &Explanation) -> BTreeSet<CauseKind> {
         .collect()
 }
 
-/// Explains a case and checks what is true of each: it is refused, exactly what was planted is found, and no right MAC shows.
+/// Explains a case and checks the rules for each: it is refused, exactly the planted mistakes are found, and no right MAC shows.
 fn check(case: &Case) -> Result<(), String> {
     let explanation = case.explain();
     let name = case.name();
@@ -170,7 +170,7 @@ fn each_pair_of_mistakes_from_different_groups_is_found() {
     check_all(&cases);
 }
 
-/// A known mistake that no test plants would be known in name only.
+/// A known mistake that no test plants would be untested.
 #[test]
 fn every_known_mistake_is_planted() {
     let mut planted = BTreeSet::new();
@@ -216,7 +216,7 @@ fn every_known_mistake_is_planted() {
     }
 }
 
-/// At this time, with nothing wrong but what the caller makes of it.
+/// A delivery signed at this time, with no mistake but those of the caller.
 fn signed_at(timestamp: i64, body: &[u8]) -> LoggedDelivery {
     let signer = Signer::new(Secret::new(SECRET).unwrap()).subscription("wh_1");
     let at = UnixSeconds::new(timestamp);
@@ -254,7 +254,7 @@ fn a_clock_that_is_off_is_told_by_how_much() {
         let error = explanation.error().unwrap().kind();
         let is_clock = matches!(error, VerifyErrorKind::Stale(_) | VerifyErrorKind::Ahead(_));
         assert!(is_clock, "{error:?}");
-        // With another mistake: both. With what nothing explains: not proven.
+        // With another mistake: both. With an unexplained difference: not proven.
         delivery.body = Some([BODY, "\n"].concat().into());
         let explanation = explainer().explain(&delivery);
         assert_eq!(
@@ -319,7 +319,7 @@ fn a_body_with_two_things_wrong_is_put_right() {
         serde_json::from_str::<serde_json::Value>(&python).unwrap(),
         serde_json::from_str::<serde_json::Value>(BODY).unwrap()
     );
-    // What sorts keys makes 1.50 of it 1.5 too: three.
+    // A serializer that sorts keys also rewrites 1.50 as 1.5: three causes.
     for (arrived, signed, kinds_of_it) in [
         (
             BODY,
@@ -495,7 +495,7 @@ fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
     );
 }
 
-/// Every delivery of the vectors that is accepted, and every one that is not: what a verifier says, an explanation says.
+/// Every delivery of the vectors, accepted or not: an explanation agrees with the verifier.
 #[test]
 fn no_good_delivery_of_the_vectors_has_a_cause() {
     #[derive(serde::Deserialize)]
@@ -619,7 +619,7 @@ fn a_search_ends_at_its_limit_and_says_so() {
     assert!(!explanation.tried().capped);
 }
 
-/// Each of them would be tried in every way.
+/// Each combination of them would be tried.
 #[test]
 fn a_heap_of_timestamps_makes_no_heap_of_signed_strings() {
     let mut delivery = signed_at(NOW, b"{}");
@@ -659,7 +659,7 @@ fn the_documents_tables_are_the_codes() {
     assert_eq!(rows, expected);
 }
 
-/// What a search costs is counted in bytes, which no busy machine changes.
+/// The cost of a search is counted in bytes, which no busy machine changes.
 #[test]
 fn a_mistake_in_a_large_body_is_found_within_its_bound() {
     let text = "Größe / 1.50 < 2\\n".repeat(1 << 15);

@@ -1,4 +1,4 @@
-//! Sample events are what the service sends, and edges are what they are said to be.
+//! Sample events equal those of the service, and edge cases match their description.
 
 use std::collections::{HashMap, HashSet};
 
@@ -226,7 +226,7 @@ fn a_path_reaches_any_place_and_keeps_every_digit() {
         .unwrap();
     assert_eq!(twice.get("data.a").as_deref(), Some(r#"{"b":1}"#));
 
-    // What is not touched is written as it was.
+    // Parts that are not changed keep their text.
     let raw = r#"{"b" : 1.0, "a" : "\/"}"#;
     let set = sample()
         .set("data.x", raw)
@@ -308,7 +308,7 @@ fn builders_change_what_they_name_and_nothing_else() {
     assert_eq!(deleted.get("data.deletedBy").as_deref(), Some(by));
     let gone = factory.row_created().without("data.rowId").unwrap();
     assert!(gone.get("data.rowId").is_none());
-    // Values stay out of what may be logged.
+    // Values never appear in `Debug`, which may be logged.
     assert!(!format!("{:?}", factory.row_created()).contains("Lovelace"));
 }
 

@@ -1,5 +1,5 @@
-//! Two thousand requests that went wrong on their way: a live server answers them without a 5xx and runs only what was
-//! signed. Seeded, so that a failure comes again.
+//! Two thousand requests that were damaged on their way: a live server answers them without a 5xx and runs only signed
+//! deliveries. Seeded, so that a failure can be repeated.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Changes a few places, each in one of the ways that requests are changed in.
+/// Changes a few places, each in one of the ways in which requests get damaged.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     const TOKENS: [&[u8]; 22] = [
         b"\r\n",

@@ -6,7 +6,7 @@ use crate::faults;
 
 const PAGE: &str = include_str!("../../docs/guarantees.md");
 
-/// What is named in back-quotes and reads like a test: words joined by underscores.
+/// Names in back-quotes that look like a test: words joined by underscores.
 fn named() -> BTreeSet<&'static str> {
     let mut inside = false;
     let mut names = BTreeSet::new();

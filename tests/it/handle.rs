@@ -1,4 +1,4 @@
-//! `Receiver::handle`: the walk as one call, with everything that the layer promises, for servers that know no tower.
+//! `Receiver::handle`: all steps as one call, with everything that the layer promises, for servers without tower.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::harness::{Harness, Sent, pass};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
-/// Its own handler must never be asked: these tests hand theirs to `handle`.
+/// The harness's own handler must never be called: these tests pass theirs to `handle`.
 fn harness() -> Harness {
     Harness::of(|_, _| async { StatusCode::IM_A_TEAPOT })
 }
@@ -169,7 +169,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
     assert_eq!(answer.status(), 422);
     let text = r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is no event that is handled here"}}"#;
     assert_eq!(answer.body(), text);
-    // A part that does not fit, asked for later, is answered no differently.
+    // A part that does not fit and is asked for later gets the same answer.
     let part = async |delivery: Delivery| {
         let event = delivery.event::<Properties>()?;
         let EventData::RowDeleted(row) = event.data else {
@@ -190,7 +190,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
     assert!(harness.told.failed.lock().unwrap()[0].reason.is_some());
 }
 
-/// A body that counts how often it was asked, and that no other thread may have.
+/// A body that counts its polls, and that must not leave its thread.
 struct Local {
     asked: Rc<AtomicUsize>,
 }
@@ -311,7 +311,7 @@ async fn copies_at_one_moment_run_once() {
         replays += usize::from(is_replay(&copy.await.unwrap()));
     }
     assert_eq!((runs.load(Ordering::SeqCst), replays), (1, 3));
-    // A copy of one that takes too long never hears 2xx.
+    // A copy of an event whose run takes too long never gets a 2xx.
     let slow = async |_: Delivery| {
         sleep(Duration::from_secs(60)).await;
         OK

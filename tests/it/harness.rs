@@ -88,7 +88,7 @@ pub struct Harness {
     pub told: Told,
 }
 
-/// What the hooks were told.
+/// The reports that the hooks got.
 #[derive(Clone, Default)]
 pub struct Told {
     pub answers: Arc<Mutex<Vec<Outcome>>>,

@@ -1,4 +1,4 @@
-//! The health function: what makes a receiver unready, and what can't.
+//! The health function: the causes that make a receiver unready, and those that can't.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,7 +21,7 @@ fn reasons(health: &Health) -> Vec<Unready> {
     health.reasons().collect()
 }
 
-/// A `LocalStore` that can be told to fail.
+/// A `LocalStore` that can be set to fail.
 #[derive(Clone, Debug, Default)]
 struct Moody(Arc<(LocalStore, AtomicU8)>);
 
@@ -138,7 +138,7 @@ async fn a_receiver_without_a_free_permit_is_unready_until_a_run_ends() {
     assert_eq!(reasons(&health), [Unready::NoPermitFree]);
     assert_eq!((health.runs, health.max_runs), (2, 2));
     assert_eq!(health.to_string(), "not ready: no_permit_free");
-    // It is as it says: the next one is refused.
+    // It behaves as it reports: the next one is refused.
     let third = harness.send(&Sent::event("evt_3")).await;
     assert_eq!(third.status(), 503);
     assert_eq!(
@@ -161,7 +161,7 @@ async fn a_draining_receiver_is_unready_for_good() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_is_not_authentic_makes_no_receiver_unready() {
-    // One permit, and a store that fails whoever asks it: neither is touched.
+    // One permit, and a store that fails every call: neither is touched.
     let store = Moody::default();
     store.is_now(DOWN);
     let harness = Harness::new(
@@ -209,14 +209,14 @@ async fn a_store_fails_after_three_failures_in_a_row_and_for_thirty_seconds() {
     assert!(!one_more().await);
     assert!(one_more().await);
     assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
-    // A replica that gets nothing any more must find its way back by itself.
+    // A replica that gets no deliveries any more must become ready again by itself.
     pass(29_000).await;
     assert!(harness.receiver.health().store_failing);
     pass(1_500).await;
     assert!(harness.receiver.health().is_ready());
-    // Still down: the first failure says so at once.
+    // Still down: the first failure shows it at once.
     assert!(one_more().await);
-    // Back: the first success says so at once.
+    // Back: the first success shows it at once.
     store.is_now(WELL);
     assert!(!one_more().await);
     store.is_now(DOWN);

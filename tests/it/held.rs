@@ -1,4 +1,5 @@
-//! How much bodies under way hold: never more than the budget, whoever sends them; the largest one gives way, and small ones go on.
+//! The memory that unfinished bodies hold: never more than the budget, whichever senders they come from; the largest one is
+//! refused, and small ones go on.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use crate::support::*;
 
 const MIB: usize = 1 << 20;
 
-/// The bytes that bodies hold, as the receiver tells them.
+/// The bytes that bodies hold, as the receiver reports them.
 fn held(receiver: &Receiver) -> usize {
     let recorder: PrometheusRecorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || receiver.record_metrics());
@@ -92,7 +93,7 @@ impl Sending {
     }
 }
 
-/// Lets all that can go on do so.
+/// Lets all tasks run that can.
 async fn settle() {
     for _ in 0..20 {
         yield_now().await;
@@ -185,7 +186,7 @@ async fn the_largest_body_under_way_gives_way() {
     let answer = first.answer.await.unwrap();
     assert_eq!(answer.status, 503);
     assert_eq!(held(&receiver), (512 << 10) + (128 << 10));
-    // The one that asks may be the largest itself.
+    // The body that needs room may be the largest itself.
     let mut fourth = Sending::begin(&app, "evt_4", 1_000_000);
     fourth.send(800_000).await;
     assert!(fourth.is_ended() && !second.is_ended());
@@ -214,7 +215,7 @@ async fn small_bodies_have_a_quarter_that_large_ones_never_take() {
     }
     assert_eq!(held(&receiver), 2 * MIB);
     assert!(large.iter().all(|body| !body.is_ended()));
-    // Beyond their quarter, small ones take from the large.
+    // Beyond their quarter, small bodies take room from the large ones.
     let mut one_more = Sending::begin(&app, "evt_small", 64 << 10);
     one_more.send(60_000).await;
     assert_eq!(large.iter().filter(|body| body.is_ended()).count(), 1);
@@ -244,7 +245,7 @@ async fn what_a_body_holds_is_given_back_however_it_ends() {
         }
         assert_eq!(held(&receiver), 0);
     }
-    // What comes in one piece holds nothing while it waits for its end.
+    // A body in one piece holds no memory while it waits for its end.
     let mut tiny = Sending::begin(&app, "evt_tiny", 300);
     settle().await;
     assert_eq!(held(&receiver), 0);

@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md says is absent, looked for.
+//! Checks that the things that ARCHITECTURE.md excludes are absent.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ struct Source {
 }
 
 impl Source {
-    /// Its lines of code, each without what follows `//`. A `//` in a text cuts that line short, which hides nothing that is
-    /// looked for here.
+    /// Its lines of code, each without the part after `//`. A `//` in a string cuts that line short, which hides nothing that is
+    /// searched here.
     fn code(&self) -> impl Iterator<Item = &str> {
         self.text
             .lines()
@@ -22,7 +22,7 @@ impl Source {
 
     fn names(&self, path: &str) -> bool {
         let word = |c: char| c.is_alphanumeric() || c == '_';
-        // A path begins a word; a method may stand behind one.
+        // A path must start at a word boundary; a method may follow any text.
         let begins = |line: &str, at: usize| path.starts_with('.') || !line[..at].ends_with(word);
         self.code()
             .any(|line| line.match_indices(path).any(|(at, _)| begins(line, at)))
@@ -77,8 +77,9 @@ fn crypto_is_named_in_one_file() {
     assert_eq!(who_names(&crates), ["verify/signature.rs"]);
 }
 
-/// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but `hmac`'s `CtOutput`. No timing shows
-/// a `==` on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so it is looked for.
+/// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but `hmac`'s `CtOutput`. No timing
+/// shows a `==` on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so this test
+/// searches the source.
 fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
     // Each side of a comparison must be a call that returns a `CtOutput`, whose `==` takes constant time.
     const SIDES: [&str; 5] = [
@@ -88,7 +89,8 @@ fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
         "self.over_nothing(",
         "other.over_nothing(",
     ];
-    // The bytes leave their constant-time wrapping where one signs, and where the operator's own keys are told apart.
+    // The bytes leave their constant-time wrapper in two places only: where a signature is made, and where the operator's own
+    // keys are compared.
     const BARE: [&str; 2] = [
         "Self(key.tag(timestamp, body).into_bytes().into())",
         "self.over_nothing().into_bytes().into()",
@@ -141,7 +143,7 @@ fn digests_are_compared_in_constant_time_only() {
     };
     let signature_rs = file("verify/signature.rs");
     assert_eq!(doubtful_comparisons(signature_rs), [""; 0]);
-    // What the sides are calls of.
+    // The functions whose results the sides are.
     for wrapped in [
         "fn tag(&self) -> ManuallyDrop<CtOutput<Core>>",
         "fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core>",
@@ -151,9 +153,9 @@ fn digests_are_compared_in_constant_time_only() {
         assert!(signature_rs.contains(wrapped), "{wrapped}");
     }
     assert_eq!(signature_rs.matches("fn tag(").count(), 2);
-    // No request has a part in what is compared there.
+    // No data of a request takes part in that comparison.
     assert_eq!(who_names(&["mac.mark("]), ["verify/keys.rs"]);
-    // Keys of any bytes are for finding out what went wrong, and give a place in a list, never a MAC.
+    // Keys of any bytes serve to find the cause of a failure. They return a place in a list, never a MAC.
     for name in who_names(&["TrialKey"]) {
         let explains = name.starts_with("testing/explain/");
         assert!(explains || name == "verify/signature.rs", "{name}");
@@ -164,7 +166,7 @@ fn digests_are_compared_in_constant_time_only() {
     let trial = signature_rs.split("impl TrialKey {").nth(1).unwrap();
     let trial = trial.split("\n}\n").next().unwrap();
     assert_eq!(trial.matches("fn ").count(), 2, "new and signed");
-    // As text a signature could be compared anywhere. Only who signs makes one, and unit tests, which stand last in a file.
+    // As text a signature could be compared anywhere. Only the signer makes one, and unit tests, which stand last in a file.
     let makes_one = |source: &&Source| {
         let code = source.text.split("#[cfg(test)]\nmod tests").next();
         let mut lines = code.unwrap().lines();
@@ -225,10 +227,10 @@ fn a_planted_comparison_of_digests_is_found() {
 #[test]
 fn the_clock_is_read_in_one_file() {
     assert_eq!(who_names(&["SystemTime::now"]), ["clock.rs"]);
-    // A row's date can be made one, which reads no clock.
+    // A row's date can be converted to one, which reads no clock.
     assert_eq!(who_names(&["SystemTime"]), ["clock.rs", "event/date.rs"]);
-    // The layer's deadlines are timers of tokio, which can be paused in tests; they decide on no delivery's age. So are those of an
-    // inbox's workers, and the engine that their tests are on. What tests and the command go by is tokio's as well.
+    // The layer's deadlines are timers of tokio, which can be paused in tests; they decide on no delivery's age. The same holds
+    // for an inbox's workers, and for the engine of their tests. Test tools and the command use tokio's timers too.
     for name in who_names(&["Instant::now", "Instant::", ".elapsed()"]) {
         let tokios = [
             "layer/",
@@ -246,7 +248,7 @@ fn the_clock_is_read_in_one_file() {
     }
 }
 
-/// Lines that take something out of a request's or an answer's extensions, but for what this crate's own code has put there.
+/// Lines that take a value out of a request's or an answer's extensions, except for values that this crate itself has put there.
 fn foreign_extensions(code: &str) -> Vec<&str> {
     const OWN: [&str; 5] = [
         "get::<Delivery>()",
@@ -266,7 +268,7 @@ fn foreign_extensions(code: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Lines that choose the clock that something goes by.
+/// Lines that choose the clock of a component.
 fn chosen_clocks(code: &str) -> Vec<&str> {
     let code = code.split("#[cfg(test)]\nmod ").next().unwrap();
     let chooses = |line: &&str| {
@@ -276,8 +278,8 @@ fn chosen_clocks(code: &str) -> Vec<&str> {
     code.lines().filter(chooses).collect()
 }
 
-/// A receiver goes by the clock that it was built with, a replayed one too: no header and no extension can say what time it is. The
-/// replay's own name for an attempt is looked at where runs are counted, and nowhere else.
+/// A receiver uses the clock that it was built with, also in a replay: no header and no extension can set the time. The replay's
+/// own label of an attempt is read where runs are counted, and nowhere else.
 #[test]
 fn no_request_sets_a_receivers_time() {
     let tools = |name: &str| {
@@ -298,8 +300,8 @@ fn no_request_sets_a_receivers_time() {
             );
         }
     }
-    // Where a time is made of a number: the clocks themselves, a timestamp of a header, a row's date, what was read from a clock, and
-    // what an inbox gives back.
+    // The places where a time is made from a number: the clocks themselves, a timestamp of a header, a row's date, a reading of a
+    // clock, and a row of an inbox.
     let code = |source: &&Source| {
         let code = source.text.split("#[cfg(test)]\nmod ").next().unwrap();
         let mut lines = code.lines().map(|line| line.split("//").next().unwrap());
@@ -325,7 +327,7 @@ fn no_request_sets_a_receivers_time() {
         "verify/timestamp.rs",
     ];
     assert_eq!(makers, known);
-    // And in a replay, what the label of an attempt leads to is a place in the ledger.
+    // In a replay, the label of an attempt leads only to a place in the ledger.
     let labelled = who_names(&["get::<Label>"]);
     assert_eq!(labelled, ["testing/replay/fault_layer.rs"]);
 }
@@ -379,7 +381,7 @@ fn frameworks_stay_in_their_folders() {
             "{name}"
         );
     }
-    // Which arm it is, and what there is to subscribe to, is decided without a framework: whoever has a delivery can ask.
+    // The choice of the arm and the list of subscriptions need no framework: any code that has a delivery can use them.
     for name in ["route/table.rs", "route/subscriptions.rs"] {
         let source = sources().into_iter().find(|source| source.name == name);
         let source = source.expect(name);
@@ -432,8 +434,8 @@ fn no_file_is_long() {
     }
 }
 
-/// What cargo says of the dependencies. Asked where every feature is on, since only then everything that it has to look at is
-/// there without a network; counted on Linux, since other systems compile other packages.
+/// The output of cargo about the dependencies. The test runs where every feature is on, since only then all packages are
+/// available without a network; it counts on Linux, since other systems compile other packages.
 #[cfg(all(
     target_os = "linux",
     feature = "axum",
@@ -454,7 +456,7 @@ mod packages {
     static RUST_VERSIONS: LazyLock<BTreeMap<Package, (u32, u32)>> =
         LazyLock::new(|| rust_versions(None));
 
-    /// README's rows and what to ask cargo for.
+    /// README's rows and the matching arguments for cargo.
     const ROWS: [(&str, &[&str]); 15] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
@@ -498,7 +500,7 @@ mod packages {
         assert!(tree(&[]).len() <= 64);
     }
 
-    /// What a test of this package compiles, dev-dependencies and all, names no other framework.
+    /// The packages that a test of this package compiles, dev-dependencies included, contain no other framework.
     #[test]
     fn other_frameworks_stay_in_their_member() {
         let tree = ["tree", "--prefix=none", "--all-features"];

@@ -148,7 +148,7 @@ async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
     }
     assert!(first.await.unwrap().status() == OK && last.await.unwrap().status() == OK);
     assert_eq!(harness.runs(), 17);
-    // Each of them stood beside a run that tells its own end: nothing was lost here.
+    // Each of them came beside a run that reports its own end: nothing was lost here.
     assert!(harness.told.failed.lock().unwrap().is_empty());
     // All places are free again.
     let again = harness.begin(&Sent::event("evt_18")).await;
@@ -686,7 +686,7 @@ async fn a_pinned_ring_refuses_another_workspace() {
     assert_eq!(harness.runs(), 1);
 }
 
-/// A store whose calls fail, hang or answer as told, over a `LocalStore`.
+/// A store whose calls fail, hang or answer as set, over a `LocalStore`.
 #[derive(Debug)]
 struct Faulty {
     inner: LocalStore,
@@ -828,7 +828,7 @@ async fn a_hang_up_during_the_claim_is_told_once_and_an_answer_once() {
     let told = |kind| vec![Outcome::Refused(kind)];
     for (fault, kind) in [
         (Fault::Slow(500), RefusalKind::StoreTooSlow),
-        // Answered after a second, and told then: not again when the claim comes.
+        // Answered after a second, and reported then: not again when the claim is granted.
         (Fault::Slow(3_000), RefusalKind::StoreTooSlow),
     ] {
         *store.claim.lock().unwrap() = fault;
@@ -844,7 +844,7 @@ async fn a_hang_up_during_the_claim_is_told_once_and_an_answer_once() {
         pass(5_000).await;
         assert_eq!(failed(), told(kind), "{fault:?}");
     }
-    // A store that fails behind the back of a sender that is gone.
+    // A store that fails after the sender is gone.
     *store.claim.lock().unwrap() = Fault::SlowlyFails(500);
     harness.told.failed.lock().unwrap().clear();
     let request = harness.begin(&Sent::event("evt_1")).await;
@@ -1036,7 +1036,7 @@ async fn a_store_that_panics_behind_a_run_leaves_its_answer_alone() {
             [Outcome::Failed(Failure::Status(502))]
         );
         pass(30_000).await;
-        // One that succeeded is answered so, and reported as not recorded.
+        // A run that succeeded is answered as a success, and reported as not recorded.
         panics(Call::Commit);
         assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
         let lost = Outcome::HandledUnrecorded(Unrecorded::StoreFailed);

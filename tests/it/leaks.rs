@@ -33,7 +33,7 @@ fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
     }
 }
 
-/// What explains a delivery knows the secret and tries out what would be right.
+/// An explainer knows the secret and computes right signatures.
 #[cfg(feature = "testing")]
 #[test]
 fn an_explanation_shows_none_of_it_either() {
@@ -72,7 +72,7 @@ fn an_explanation_shows_none_of_it_either() {
     }
 }
 
-/// A body whose every value but ids and type is a needle: those are told to the operator on purpose, the rest is not.
+/// A body in which every value but ids and type is a needle: ids and type are shown to the operator on purpose, the rest is not.
 const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-created","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"LEAKED-model","rowId":"row_1","properties":{"Name":"LEAKED-name"},"createdBy":{"id":"usr_1","name":"LEAKED-actor","email":"LEAKED@example.org"},"x":"LEAKED-extra"}}"#;
 
 #[test]
@@ -354,7 +354,7 @@ impl Shown {
     }
 }
 
-/// What must not show, in every spelling that a careless format would give it.
+/// The values that must not show, in every spelling that a careless format would give them.
 fn needles() -> Vec<String> {
     let mut needles = vec!["LEAKED".to_owned(), SECRET.to_owned(), BODY.to_owned()];
     let (mac, _) = mac();

@@ -87,7 +87,7 @@ fn late(lease: u64, handler: u64, late: &[u64]) -> (Harness, Arc<RepliesLate>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_answer_comes_when_its_lease_has_ended_runs_nothing() {
-    // To the millisecond: what is asked for at 0 has ended at 500.
+    // To the millisecond: a lease granted at 0 has ended at 500.
     for millis in [500, 501, 900] {
         let (harness, _) = late(500, 0, &[millis]);
         let first = harness.begin(&Sent::event("evt_1")).await;
@@ -101,7 +101,7 @@ async fn a_claim_whose_answer_comes_when_its_lease_has_ended_runs_nothing() {
         let too_slow = Outcome::Refused(RefusalKind::StoreTooSlow);
         assert!(answers.contains(&Outcome::Handled), "{answers:?}");
         assert!(answers.contains(&too_slow), "{answers:?}");
-        // The operator is told why, and the copy's record stands.
+        // The operator gets the reason, and the copy's record stays.
         assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
         assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
         assert_eq!((harness.runs(), harness.receiver.runs()), (1, 0));
@@ -171,7 +171,7 @@ fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
 
     for (millis, held) in [(999, true), (1_000, false)] {
         let clock = support::manual();
-        // Its clock is another one: the claim stands there when the answer comes.
+        // Its clock is another one: the claim exists there when the answer comes.
         let local = LocalStore::default().with_clock(support::manual());
         let store = Slow(local.clone(), clock.clone(), Duration::from_millis(millis));
         let receiver = Receiver::builder()

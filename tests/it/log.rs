@@ -1,4 +1,4 @@
-//! The delivery log: what is recorded of a delivery, how it is written and read.
+//! The delivery log: the recorded fields of a delivery, and how the log is written and read.
 
 mod folder;
 mod imported;

@@ -1,4 +1,4 @@
-//! Rings that a provider looks up: who is asked for, how often, how long, and what comes of it.
+//! Rings that a provider looks up: which ids are looked up, how often, how long, and with which results.
 
 mod hostile;
 mod provider;
@@ -47,7 +47,7 @@ fn event_of(subscription: &str, id: &str) -> Sent {
     }
 }
 
-/// What the operator is told of an answer.
+/// The refusal that the operator sees for an answer.
 fn refusal(response: &Response) -> Refusal {
     let answer: &Answer = response.extensions().get().unwrap();
     let reason = answer.reason.as_ref().expect("a reason");
@@ -70,7 +70,7 @@ fn assert_refused(response: &Response, kind: RefusalKind) {
     assert_eq!(refusal(response).kind(), kind);
 }
 
-// Who is asked for.
+// Which ids are looked up.
 
 #[tokio::test]
 async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown() {
@@ -121,7 +121,7 @@ async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown(
         let sent = sent.clone().with("X-Service-Webhook-Id", id);
         answers.push(support::ask(&app, &sent).await);
     }
-    // None at all is a header that is missing.
+    // No id at all is a missing header.
     answers.push(support::ask(&app, &sent).await);
     for answer in &answers {
         assert_eq!(
@@ -396,7 +396,7 @@ async fn a_removed_subscription_is_refused_after_a_minute_and_not_before() {
         VerifyErrorKind::UnknownSubscription
     );
     assert_eq!(provider.count(), 2);
-    // What is not there counts as long, and no longer.
+    // An "unknown" answer is remembered just as long, and no longer.
     there.store(true, Ordering::SeqCst);
     pass(59_000).await;
     assert_eq!(harness.send(&event_of("wh_1", "evt_3")).await.status(), 401);
@@ -491,7 +491,7 @@ async fn a_rotated_ring_is_seen_after_a_minute_or_at_once_when_the_old_one_is_fo
     harness.receiver.keys().forget_all().unwrap();
     assert_eq!(harness.send(&with(OTHER, "evt_4")).await.status(), 204);
     assert_eq!(provider.count(), 4);
-    // Rotation changes nothing about what is remembered.
+    // Rotation changes none of the remembered events.
     assert_eq!(harness.send(&with(OTHER, "evt_1")).await.status(), 200);
     let names = names.lock().unwrap().clone();
     let (first, other) = (SECRET[14..].to_owned(), OTHER[14..].to_owned());
@@ -530,7 +530,7 @@ async fn what_is_forgotten_amid_its_look_up_serves_no_later_delivery() {
     }
 }
 
-// What a flood can do.
+// The effects of a flood.
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_invented_ids_evicts_no_ring() {
@@ -590,7 +590,7 @@ async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
     let began = Instant::now();
     assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
     assert!(began.elapsed() < Duration::from_millis(20));
-    // A subscription's first delivery can't be told from the flood. It queues with it, in place of one that has waited.
+    // A subscription's first delivery looks the same as the flood. It queues with it, in place of one that has waited.
     let first = harness.begin(&event_of("wh_2", "evt_1")).await;
     let stats = harness.receiver.keys().lookup_stats().unwrap();
     assert_eq!((stats.running, stats.waiting), (12, 768));
@@ -658,7 +658,7 @@ async fn a_cache_that_is_too_small_says_so() {
     assert_eq!(provider.count(), 6);
 }
 
-// What goes wrong.
+// Failures.
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_provider_is_503_with_its_error_and_asked_again_by_the_next() {
@@ -761,7 +761,7 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
             async |_, _| StatusCode::NO_CONTENT,
         );
         let began = Instant::now();
-        // More than may run at a time, and one that is always asked for, so that somebody always waits.
+        // More than may run at a time, and one that is always asked for, so that at least one request always waits.
         let mut answers = JoinSet::new();
         for number in 0..40 {
             answers.spawn(harness.send(&event_of(&format!("wh_{number}"), "evt_1")));
@@ -856,7 +856,7 @@ impl http_body::Body for LateBody {
     }
 }
 
-// What is remembered of deliveries.
+// The memory of events.
 
 #[tokio::test(start_paused = true)]
 async fn each_subscription_remembers_for_itself_unless_rings_name_one_scope() {

@@ -1,7 +1,7 @@
-//! The integration tests: one binary, a module a behaviour. Names are sentences.
+//! The integration tests: one binary, a module for each behaviour. Test names are sentences.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A test stops at what it did not expect.
-#![allow(unreachable_pub, missing_debug_implementations)] // Nothing here is anybody's API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
+#![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 
 #[cfg(feature = "axum")]

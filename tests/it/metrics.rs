@@ -1,4 +1,4 @@
-//! What the metrics say, to a real exporter, and what they never say.
+//! The metrics as a real exporter shows them, and the data that they never show.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn scrape(recorder: &PrometheusRecorder) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The samples of one metric, by their labels but `receiver="default"`.
+/// The samples of one metric, by their labels except `receiver="default"`.
 fn of(recorder: &PrometheusRecorder, name: &str) -> BTreeMap<String, f64> {
     let samples = scrape(recorder).into_iter();
     samples
@@ -506,7 +506,7 @@ async fn nothing_that_a_sender_writes_becomes_a_label() {
             }
             let status = app.clone().oneshot(request).await.unwrap().status();
             assert_eq!(status == 401, !known, "{status}");
-            // A method that nobody has heard of.
+            // An unknown method.
             let odd = Request::builder().method(text.as_str()).uri("/webhooks");
             let odd = odd.body(Body::empty()).unwrap();
             assert_eq!(app.clone().oneshot(odd).await.unwrap().status(), 405);
@@ -617,7 +617,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     let held = async || {
         inbox.record_metrics("orders").await.unwrap();
         let mut scraped = scrape(&recorder);
-        // How long things took is the machine's to say.
+        // Durations depend on the machine.
         scraped.retain(|name, _| !name.contains("_seconds"));
         let name = |name: String| name.replace("{inbox=\"orders\"", "{").replace("{,", "{");
         let short = scraped
@@ -684,7 +684,8 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     }
     assert!(!text.contains("evt_") && !text.contains("made"), "{text}");
 
-    // What is served, and what would be where a store fails, has its line in the docs, with its type and labels; each line is served.
+    // Each metric that is served, and the one that is served only where a store fails, has its line in the docs, with its type
+    // and labels; each line of the docs is served.
     let docs = include_str!("../../docs/operations.md");
     let mut types: BTreeMap<_, _> = text
         .lines()
@@ -754,7 +755,7 @@ async fn gauges_say_what_holds_when_they_are_asked_for() {
         ("waiting_copies", 0.0),
         ("waiting_copies_limit", 5.0),
     ]);
-    // Nothing has come yet: no moment of a last one, rather than a false one.
+    // No delivery has come yet: the time of the last one is absent, and not false.
     pass(10_000).await;
     assert_eq!(now(), expected);
 

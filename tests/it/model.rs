@@ -1,11 +1,11 @@
 //! Whatever the order of copies, failures, panics, hang-ups, late answers, lost leases and clock steps: each event is
 //! committed once, and none is lost while the sender still retries.
 //!
-//! A [`Plan`](plan::Plan) says what happens; it is played in virtual time, on one thread, against the real layer and a real store
-//! behind planned faults. The rules are checked where things happen:
+//! A [`Plan`](plan::Plan) is a list of all that happens; it is played in virtual time, on one thread, against the real layer and
+//! a real store behind planned faults. The rules are checked where things happen:
 //!
 //! - [`ledger`]: the store's contract as plain code. Each call that takes effect must be answered as the ledger answers it.
-//! - [`world`]: what handler, requests and hooks may see, given the ledger; and what must be true in the end.
+//! - [`world`]: the results that handler, requests and hooks may see, given the ledger; and the rules for the end.
 //!
 //! `PROPTEST_CASES` sets the number of plans. A plan that fails is shrunk and kept in `tests/it/model.regressions`.
 
@@ -76,7 +76,7 @@ fn each_event_is_committed_once_and_none_is_lost() {
     }
 }
 
-/// Hung up while it asked a store that hung, a waiting copy kept its place for as long as the call was given.
+/// A waiting copy that hung up while the store hung kept its place for as long as the call was allowed.
 #[test]
 fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     let mut copies = vec![(1, 30)];
@@ -102,8 +102,8 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
-/// The first copy's claim is granted at 812 and heard of at 1,322. In between the store's clock jumps by nearly a lease, another
-/// copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
+/// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the store's clock jumps by nearly a
+/// lease, another copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
 #[test]
 fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_helped() {
     let plan = |store_jumps| Plan {
@@ -129,7 +129,7 @@ fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_he
     }
 }
 
-/// Without a jump there is no excuse: the lease is shorter than the store takes to say that it is granted.
+/// Without a jump there must be no run: the lease is shorter than the store takes to answer the claim.
 #[test]
 fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
     for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
@@ -155,7 +155,7 @@ fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
     }
 }
 
-/// The rules above say little if nothing happens. So this says what happens in a few hundred plans, always the same ones.
+/// The rules above prove little if nothing happens. So this counts the events of a few hundred plans, always the same ones.
 #[test]
 fn the_plans_reach_what_they_are_about() {
     let mut runner = TestRunner::deterministic();
@@ -299,7 +299,7 @@ impl Play {
         self.world
     }
 
-    /// The service: tries until it hears 2xx, hangs up after 5 s.
+    /// The service: tries until it gets a 2xx, hangs up after 5 s.
     fn sender(&self, event: usize, first_attempt: u64) -> impl Future<Output = ()> + Send + use<> {
         let (app, world) = (self.app.clone(), Arc::clone(&self.world));
         async move {
@@ -358,7 +358,7 @@ impl Play {
         while let Some(answer) = tasks.join_next().await {
             let response = answer.unwrap().unwrap();
             let outcome = outcome(&response);
-            // The hook was told of these as well.
+            // The hook got these as well.
             self.world.heard(outcome);
             if !response.status().is_success() {
                 self.world
@@ -384,7 +384,7 @@ fn outcome(response: &Response<ResponseBody<()>>) -> Outcome {
     response.extensions().get::<Answer>().unwrap().outcome
 }
 
-/// One delivery, given up after `hang_up` milliseconds. `None` where no answer was heard.
+/// One delivery, given up after `hang_up` milliseconds. `None` where no answer came.
 async fn deliver(app: App, world: Arc<World>, event: usize, hang_up: u64) -> Option<StatusCode> {
     let request = request(&world, &event_id(event));
     // Nothing else runs between this look at the ledger and the request's own.
@@ -401,7 +401,7 @@ async fn deliver(app: App, world: Arc<World>, event: usize, hang_up: u64) -> Opt
     Some(response.status())
 }
 
-/// The handler: does what the plan says for this run.
+/// The handler: does for each run as planned.
 fn handle(
     world: &Arc<World>,
     request: &Request<VerifiedBody>,
@@ -412,7 +412,7 @@ fn handle(
         .map(|event| world.run_begins(event));
     if let Some((run, Does::PanicsInCall)) = begun {
         run.ends(RunEnd::Panicked);
-        // As a panic, without the noise of the panic hook.
+        // As a panic, without the output of the panic hook.
         resume_unwind(Box::new("made-up panic in the call"));
     }
     async move {

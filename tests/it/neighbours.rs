@@ -1,4 +1,4 @@
-//! Layers and bodies of others around the layer and behind it.
+//! Foreign layers and bodies, around the layer and behind it.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -84,7 +84,7 @@ async fn a_body_up_to_the_receivers_own_limit_reaches_every_extractor() {
             }
         }
     }
-    // One byte more is the receiver's to refuse.
+    // One byte more is refused by the receiver.
     let app = Router::new().route("/hook", post(bytes).layer(large().layer()));
     assert_eq!(ask(&app, &event_of(8 * MIB + 1)).await.status, 413);
 }
@@ -131,7 +131,8 @@ async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What the layers outside answer, and what passes through them, for a handler that takes 3 s of the time-out's 2 s the first time.
+/// The answers of the outer layers, and the requests that pass through them, for a handler that takes 3 s of the time-out's 2 s
+/// the first time.
 async fn goes_through_time_out_and_cors<S, B>(harness: &Harness, service: S)
 where
     S: tower::Service<Request<axum::body::Body>, Response = Response<B>, Error = Infallible>
@@ -228,7 +229,7 @@ impl Buf for Pieces {
     }
 }
 
-/// Accepts what it is given.
+/// Accepts every delivery.
 #[derive(Debug)]
 struct Takes;
 

@@ -1,4 +1,4 @@
-//! Once, and by whom: replays, scopes, rotation, full stores, panics, restarts.
+//! Once, and by which receiver: replays, scopes, rotation, full stores, panics, restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -352,7 +352,7 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
             "at least once across restarts"
         );
     }
-    // A store that both share is what makes it once.
+    // The shared store makes it run once.
     let shared = Arc::new(LocalStore::default());
     let replica = || receiver().store(Arc::clone(&shared)).build().unwrap();
     assert_eq!(ask(&app(&replica(), &probe), &sent).await.status, 204);

@@ -1,4 +1,4 @@
-//! The example `prometheus`, what it serves, and whether documentation, alerts and dashboard speak of exactly that.
+//! The example `prometheus`, its metrics, and whether documentation, alerts and dashboard use exactly those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,7 +15,7 @@ const ALERT_TESTS: &str = include_str!("../alerts.yml");
 const DASHBOARD: &str = include_str!("../../dashboards/hookgate.json");
 const DOCS: &str = include_str!("../../docs/operations.md");
 
-/// What Prometheus adds, and what histograms have.
+/// Labels that Prometheus adds, and the label of histograms.
 const ADDED: [&str; 3] = ["instance", "job", "le"];
 
 /// The example after a little of everything, and the text that it serves.
@@ -33,7 +33,7 @@ fn scrape() -> String {
 
     let ready = get("/ready");
     assert_eq!((ready.status, &*ready.body), (200, "ready"));
-    // An idle receiver tells of itself, of its start too.
+    // An idle receiver has metrics too, its start time included.
     let idle = get("/metrics").body;
     assert!(
         idle.contains("\nhookgate_started_timestamp_seconds{receiver=\"orders\"} "),
@@ -55,7 +55,7 @@ fn scrape() -> String {
         assert_eq!(reply.status, status, "{id}");
     }
     assert_eq!(example.get("/webhooks").status, 405);
-    // Nothing of this is on the senders' port.
+    // None of this is served on the senders' port.
     assert_eq!(example.get("/metrics").status, 404);
     let scraped = get("/metrics").body;
     #[cfg(unix)]
@@ -192,8 +192,9 @@ fn documented() -> BTreeMap<String, Metric> {
         .collect()
 }
 
-/// Those of a secret provider and of an inbox, which the example has not: what the docs say of them is held against what is served in
-/// `metrics::what_is_looked_up_is_counted_as_the_docs_say` and `metrics::what_an_inbox_does_is_counted_as_the_docs_say`.
+/// The metrics of a secret provider and of an inbox, which the example does not have: their docs are compared with the served
+/// metrics in `metrics::what_is_looked_up_is_counted_as_the_docs_say` and
+/// `metrics::what_an_inbox_does_is_counted_as_the_docs_say`.
 fn is_apart(name: &str) -> bool {
     ["hookgate_lookups_", "hookgate_inbox_"]
         .iter()
@@ -252,7 +253,7 @@ fn alerts_and_dashboard_ask_for_what_is_served() {
         let grouped = grouped_by(expression);
         assert!(grouped.is_subset(&known), "{grouped:?} in {expression}");
     }
-    // Everything that is served is looked at somewhere, but the gauge that its reasons say in more words.
+    // Every served metric is used somewhere, except the gauge whose reasons say the same in more detail.
     let unused: Vec<_> = served.keys().filter(|name| !used.contains(*name)).collect();
     assert!(unused.is_empty(), "{unused:?}");
 }
@@ -305,14 +306,14 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
     let verify = names(include_str!("../../src/error/verify.rs"));
     assert!(refusals.len() > 15 && verify.len() > 5);
     for name in refusals.into_iter().chain(verify) {
-        // Told as one of the reasons below it.
+        // Reported as one of the reasons below it.
         if name != "not_authentic" {
             assert!(DOCS.contains(&format!("`{name}`")), "{name}");
         }
     }
 }
 
-/// Of outcomes: what a run can come to is a part of what an answer can, and a receiver either handles or accepts.
+/// Of outcomes: the outcomes of a run are a part of the outcomes of an answer, and a receiver either handles or accepts.
 #[test]
 fn the_series_are_reckoned_right() {
     let row = DOCS.lines().find(|line| line.starts_with("| `outcome` |"));
@@ -366,7 +367,7 @@ fn the_docs_lead_somewhere() {
     }
 }
 
-/// What `promtool` says where it is not content.
+/// Runs `promtool` and fails with its output where it reports a problem.
 fn promtool(arguments: &[&str], stdin: &str) {
     let mut promtool = Command::new("promtool")
         .current_dir(crate::packages::root())
@@ -417,6 +418,6 @@ fn prometheus_understands_the_dashboard_and_what_is_served() {
     std::fs::write(&file, rules).unwrap();
     promtool(&["check", "rules", file.to_str().unwrap()], "");
     std::fs::remove_file(file).unwrap();
-    // Its linter: units, suffixes, words of help.
+    // Its linter: units, suffixes, help texts.
     promtool(&["check", "metrics"], &scrape());
 }

@@ -1,5 +1,5 @@
-//! Bodies over the limit: the sender hears of it, also where it writes its whole body before it reads, and that costs neither memory nor
-//! more than the body's deadline.
+//! Bodies over the limit: the sender gets the answer, also where it writes its whole body before it reads, and this costs neither
+//! memory nor more than the body's deadline.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ async fn a_sender_that_writes_two_mebibytes_before_it_reads_hears_413_and_is_not
     for (bytes, status) in [(large.bytes(), 204), (large.chunked(8_000), 200)] {
         let mut wire = server.connect().await;
         wire.send_all(&bytes).await;
-        // A reset throws away what has arrived and was not read yet.
+        // A reset discards bytes that have arrived and were not read yet.
         sleep(Duration::from_millis(50)).await;
         assert_eq!(wire.answer().await.expect("an answer").status, 413);
         wire.send_all(&good.bytes()).await;
@@ -237,7 +237,7 @@ async fn a_drain_does_not_wait_for_an_oversized_body() {
     assert_eq!(started.elapsed(), DEADLINE);
 }
 
-/// What is kept of a body is free before the rest of it comes, and the rest is never kept.
+/// The kept part of a body is freed before the rest of it arrives, and the rest is never kept.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_of_a_body_that_is_too_large() {
     /// Pieces that know which of them are alive.

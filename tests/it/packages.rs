@@ -16,7 +16,7 @@ pub(crate) fn root() -> &'static Path {
         .unwrap()
 }
 
-/// What cargo prints, without a network.
+/// The output of cargo, without a network.
 pub(crate) fn cargo(arguments: &[&str]) -> String {
     let locked = [arguments, &["--locked"]].concat();
     cargo_in(root(), &locked)
@@ -75,7 +75,7 @@ fn alone(member: Option<&str>) -> PathBuf {
     folder
 }
 
-/// What the library's packages, and those of another crate of the workspace if one is named, say as their `rust-version`.
+/// The `rust-version` of each of the library's packages, and of those of another crate of the workspace if one is named.
 pub(crate) fn rust_versions(member: Option<&str>) -> BTreeMap<Package, (u32, u32)> {
     let about = Command::new(env!("CARGO")).arg("-vV").output().unwrap();
     let about = String::from_utf8(about.stdout).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const TIMESTAMP: &[u8] = b"1763690000";
 const SIGNATURE: &[u8] = b"sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// `[1-9][0-9]{0,15}`, read aloud.
+/// `[1-9][0-9]{0,15}`, as plain code.
 fn is_timestamp(text: &[u8]) -> bool {
     let [first, rest @ ..] = text else {
         return false;
@@ -16,7 +16,7 @@ fn is_timestamp(text: &[u8]) -> bool {
         && rest.iter().all(|byte| b"0123456789".contains(byte))
 }
 
-/// `sha256=[0-9a-f]{64}`, read aloud.
+/// `sha256=[0-9a-f]{64}`, as plain code.
 fn is_signature(text: &[u8]) -> bool {
     text.len() == 71
         && &text[..7] == b"sha256="
@@ -47,7 +47,7 @@ fn check_signature(text: &[u8]) {
     }
 }
 
-/// Every replacement, insertion and deletion of one byte.
+/// Every replacement, insertion and deletion of a single byte.
 fn each_edit(good: &[u8], check: impl Fn(&[u8])) {
     for position in 0..=good.len() {
         let (before, after) = good.split_at(position);
@@ -121,7 +121,7 @@ fn every_pair_of_bytes_in_a_timestamp_is_judged_right() {
 
 #[test]
 fn every_hostile_pair_of_bytes_in_a_signature_is_judged_right() {
-    // The edges of the accepted ranges, upper case, and what wraps around in careless arithmetic.
+    // The edges of the accepted ranges, upper case, and bytes that wrap around in careless arithmetic.
     let hostile = b"\0 /0+9:=@AFG`afg{,\x7f\x80\xb0\xe1\xff\n";
     each_pair(
         SIGNATURE,

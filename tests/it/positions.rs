@@ -1,4 +1,4 @@
-//! Every place a guard can stand in, and what passes through it.
+//! Every position in which a guard can stand, and the requests that pass through it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -97,7 +97,7 @@ async fn a_path_that_is_not_there_tells_strangers_nothing_behind_a_guarded_route
         204,
         "the 404 has released its event"
     );
-    // `route_layer` guards routes alone, so axum answers what has none.
+    // `route_layer` guards routes alone, so axum answers paths without a route.
     let routes = route().route_layer(built.layer()).with_state(probe.clone());
     assert_eq!(
         ask(&routes, &elsewhere.without("X-Service-Signature"))
@@ -229,7 +229,7 @@ async fn bytes_that_are_no_text_are_signed_and_kept_like_any_other() {
     let mut body = br#"{"id":"evt_1","type":"page.created","data":""#.to_vec();
     body.extend([0xff, 0xfe, 0x00, 0x80]);
     body.extend(b"\"}");
-    // Id and type can be read; who asks for the bytes alone gets them.
+    // Id and type can be read; a handler that takes the bytes alone gets them.
     let answer = ask(&app(&receiver, &probe), &Sent::new(body.clone())).await;
     assert_eq!(answer.status, 204);
     assert_eq!(probe.seen(), [body]);
@@ -264,7 +264,7 @@ async fn a_streamed_answer_passes_frame_by_frame() {
     assert!(body.frame().await.is_none());
 }
 
-/// A body that gives what a channel brings.
+/// A body whose pieces come from a channel.
 struct Channelled(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
 
 impl http_body::Body for Channelled {

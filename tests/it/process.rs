@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running example; ended with its own process id when it goes out of scope.
@@ -25,7 +25,7 @@ pub(crate) struct Example {
 }
 
 impl Example {
-    /// Starts an example on a port that the system chooses, and waits for the line that tells it.
+    /// Starts an example on a port that the system chooses, and waits for the line that names it.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut example = Self::spawn(name, variables);
         let line = example.line_with("listening on http://");
@@ -34,7 +34,7 @@ impl Example {
         example
     }
 
-    /// Starts an example that should refuse to run. Says what it printed.
+    /// Starts an example that should refuse to run. Returns its output.
     pub(crate) fn refused(name: &str, variables: &[(&str, &str)]) -> String {
         let mut example = Self::spawn(name, variables);
         let until = Instant::now() + PATIENCE;
@@ -167,8 +167,8 @@ impl Reply {
     }
 }
 
-/// Whether these tools are installed. In CI, or where it is asked for, a missing one is a failure; elsewhere it is said what is
-/// not checked for want of it.
+/// Whether these tools are installed. In CI, or where the tools are required, a missing one is a failure; elsewhere the test
+/// names the missing tools.
 pub(crate) fn tools_are_there(tools: &[&'static str], what: &str) -> bool {
     let is_missing = |tool: &&'static str| {
         let version = if *tool == "openssl" {

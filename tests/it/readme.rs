@@ -1,4 +1,4 @@
-//! The shell lines of README and `docs/try-it.md`, run as they stand, and the printed answers, looked for as they stand.
+//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged.
 
 #![cfg(all(feature = "axum", feature = "moka"))]
 

@@ -1,4 +1,4 @@
-//! What is refused, with what, and what it costs: nothing is read, remembered or told that need not be.
+//! The refusals, their answers, and their cost: nothing is read, remembered or reported without need.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::support::*;
 
-/// A receiver that tells which way each delivery was not authentic.
+/// A receiver that reports in which way each delivery was not authentic.
 fn telling(builder: ReceiverBuilder) -> (Receiver, Arc<Mutex<Vec<String>>>) {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let telling = Arc::clone(&told);
@@ -220,7 +220,7 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
             sent.headers
         );
     }
-    // What is too large is read on so that the sender hears of it, but not where that leads nowhere.
+    // A body that is too large is read on so that the sender gets the answer, except where it is far too large for that.
     for (announced, read) in [(1_048_577, true), (4_000_000_000_000_000_000, false)] {
         let (body, polls) = CountedBody::new(vec![]);
         let sent = good().request_with(body.announcing(announced));
@@ -305,7 +305,7 @@ async fn whoever_is_not_authentic_gets_one_answer() {
         );
     }
     assert_eq!(probe.started(), 0);
-    // And yet the operator learns which it was.
+    // And yet the operator gets the exact reason.
     let reasons: BTreeSet<String> = [told, mapped_told, pinned_told]
         .iter()
         .flat_map(|told| told.lock().unwrap().clone())
@@ -371,7 +371,7 @@ async fn no_reading_of_the_clock_breaks_a_delivery() {
     }
     clock.set_wall(hookgate::UnixSeconds::new(NOW));
     assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 204);
-    // A step of the wall clock forgets nothing: what is remembered goes by the monotonic one.
+    // A step of the wall clock makes the store forget no event: retention uses the monotonic clock.
     clock.set_wall(hookgate::UnixSeconds::new(NOW + 10_000_000));
     assert!(
         ask(&app, &Sent::at(NOW + 10_000_000, event("evt_1")))

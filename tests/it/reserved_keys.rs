@@ -23,7 +23,8 @@ const RAW: &str = "$serde_json::private::RawValue";
 /// That of a worker of tokio's, unless its builder says otherwise.
 const STACK: usize = 2 << 20;
 
-/// JSON in a text in JSON in a text, with many lists around each: as deep as 12,000 lists to who reads the texts as well.
+/// JSON in a string in JSON in a string, with many lists around each: as deep as 12,000 lists for a reader that also parses the
+/// strings.
 fn nested() -> String {
     let mut json = "1".to_owned();
     for _ in 0..100 {
@@ -96,7 +97,7 @@ fn on_a_workers_stack<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'stat
     thread.spawn(read).unwrap().join().unwrap()
 }
 
-/// What a handler would do that wants all as a `Value`.
+/// A handler that reads all data as a `Value`.
 fn as_values(event: &Event<Value>) -> Result<Value, EventError> {
     match &event.data {
         EventData::RowCreated(row) => Ok(row.properties.clone()),

@@ -1,4 +1,4 @@
-//! The event router: which arm an event goes to, what becomes of one without an arm, and what there is to subscribe to.
+//! The event router: which arm an event goes to, how an event without an arm is answered, and which types to subscribe to.
 
 use std::sync::{Arc, Mutex};
 
@@ -47,7 +47,7 @@ fn event(id: &str, event_type: &str, model: &str) -> String {
     body(id, event_type, &data)
 }
 
-/// A route with a router behind the layer, and what its hooks were told.
+/// A route with a router behind the layer, and the reports to its hooks.
 struct Guarded {
     app: Router,
     told: Told,
@@ -90,7 +90,7 @@ impl Guarded {
         ask(&self.app, &Sent::at(NOW, body)).await
     }
 
-    /// The arm that ran, by what it said.
+    /// The arm that ran, by its answer.
     async fn arm(&self, body: impl Into<Vec<u8>>) -> Option<String> {
         let got = self.send(body).await;
         match got.status {
@@ -190,7 +190,7 @@ async fn type_and_model_are_those_of_the_signed_body_however_it_is_written() {
             "{data}"
         );
     }
-    // What a header says of the type decides nothing: here it is refused, for it differs.
+    // The type in a header decides nothing: here the delivery is refused, as the header differs from the body.
     let sent = Sent::at(NOW, event("evt_9", "row.deleted", "dm_1"));
     let sent = sent.with("X-Service-Event-Type", "row.created");
     assert_eq!(ask(&guarded.app, &sent).await.status, 400);
@@ -338,7 +338,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
             Some("dm_2"),
             "no handler for row.created of the data model dm_2",
         ),
-        // Here no arm asked for the model; the operator is told it all the same.
+        // Here no arm asked for the model; the operator gets it all the same.
         (
             "evt_2",
             "row.deleted",
@@ -365,7 +365,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
     }
     assert_eq!(guarded.settled(), [Outcome::Unhandled; 4]);
     assert_eq!(guarded.failed(), []);
-    // What a body says is shown escaped and cut off.
+    // Text from a body is shown escaped and cut off.
     let long = format!("dm\\n{}", "é".repeat(1_000));
     assert_eq!(
         guarded
@@ -388,7 +388,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
         .as_str()
         .len();
     assert_eq!(model, "dm\n".len() + 2_000);
-    // Where the body is not read by anybody, neither is what the operator is told of it.
+    // Where no code reads the body, the operator's report has nothing from it either.
     let broken = r#"{"id":"evt_5","type":"row.deleted","data":{"datamodelId":"dm_1"#;
     assert_eq!(guarded.send(broken).await.status, 204);
     let answer = guarded.last_answer().to_string();
@@ -452,7 +452,7 @@ async fn a_handler_reports_what_it_does_not_handle_as_the_router_does() {
     for (id, event_type, status, outcome, said) in [
         ("evt_1", "page.created", 204, Outcome::Handled, ""),
         ("evt_2", "page.deleted", 204, Outcome::Unhandled, ""),
-        // Words of a handler stay its own.
+        // An answer of the handler itself stays its own.
         ("evt_3", "page.updated", 501, refused, "not yet"),
     ] {
         let got = guarded.send(event(id, event_type, "")).await;
@@ -461,7 +461,7 @@ async fn a_handler_reports_what_it_does_not_handle_as_the_router_does() {
     }
 }
 
-/// Row events that don't say, once and readably, which model they are of.
+/// Row events whose body does not state their model exactly once and readably.
 fn without_a_model(event_type: &str) -> Vec<String> {
     let datas = [
         r#"{"rowId":"row_1"}"#,
@@ -521,7 +521,7 @@ async fn a_row_whose_model_cannot_be_told_is_refused_as_an_event_is() {
     }
     let not_text = b"{\"id\":\"evt_t\",\"type\":\"row.created\",\"data\":{\"datamodelId\":\"dm_1\",\"x\":\"\xff\"}}";
     assert_eq!(asking.send(not_text.as_slice()).await.status, 422);
-    // Where no arm for the type asks for the model, nobody reads so far.
+    // Where no arm for the type asks for the model, the body is not read so far.
     for body in without_a_model("row.updated") {
         assert_eq!(
             asking.arm(&*body).await.as_deref(),
@@ -671,7 +671,7 @@ fn arms_that_cannot_be_are_refused_by_name() {
             Kind::TypeWithoutModel,
             "row.archived",
         ),
-        // The first fault is told, whatever comes after it.
+        // The first fault is reported, whatever follows it.
         (
             router().on("", ok).on("a", ok).on("a", ok),
             Kind::UnusableType,
@@ -686,7 +686,7 @@ fn arms_that_cannot_be_are_refused_by_name() {
             "{error:?}"
         );
     }
-    // The same type once with each model and once without is what arms are for.
+    // One type, once with each model and once without: a normal use of arms.
     let all = router()
         .on_rows("dm_1", ok)
         .on_rows("dm_2", ok)
@@ -762,7 +762,7 @@ fn the_list_of_subscriptions_brings_each_arm_its_events_and_none_twice() {
     );
 }
 
-/// What the warning is about: two subscriptions that bring the same event, under one scope and under two.
+/// The reason for the warning: two subscriptions that bring the same event, under one scope and under two.
 #[tokio::test]
 async fn overlapping_subscriptions_run_an_event_once_only_under_one_scope() {
     use hookgate::{KeyRing, Secret};
@@ -922,7 +922,7 @@ proptest! {
         })?;
     }
 
-    /// Whatever an arm takes comes with one subscription, and nothing comes that no arm takes.
+    /// Every event that an arm takes comes with one subscription, and no event comes that no arm takes.
     #[test]
     fn the_listed_subscriptions_are_what_the_arms_take(arms in arms()) {
         let mut events: EventRouter = EventRouter::new();

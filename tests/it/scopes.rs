@@ -1,4 +1,4 @@
-//! Scopes: which receivers of one store remember together, and which are refused because nobody has said whether they should.
+//! Scopes: which receivers of one store share their memory, and which are refused because no setting says whether they should.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn kind(builder: ReceiverBuilder) -> Result<(), BuildErrorKind> {
 
 const TAKEN: Result<(), BuildErrorKind> = Err(BuildErrorKind::ScopeTaken);
 
-/// Two routes of one app, with two subscriptions' secrets and one store.
+/// Two routes of one app, with the secrets of two subscriptions and one store.
 async fn two_routes_on(store: impl DedupeStore + Clone) {
     let orders = with(SECRET).store(store.clone()).build().unwrap();
     // Without a name for its scope, the holder of either secret could use up the other's ids.
@@ -135,7 +135,7 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
     let new = with(LEDGER).store(store.clone()).build().unwrap();
     assert_eq!(kind(with(THIRD).store(store.clone())), TAKEN);
 
-    // Keys that two receivers share are the same whatever they are replaced by.
+    // Keys that two receivers share stay the same, whatever their replacement.
     drop((old, again, rotating, new));
     let keys = Keys::single(key(SECRET));
     let shared = || Receiver::builder().keys(keys.clone()).store(store.clone());
@@ -209,7 +209,7 @@ fn moving_from_one_secret_to_subscriptions_keeps_what_was_remembered() {
     assert!(matches!(found, Admission::Fresh(_)));
 }
 
-/// A store that keeps no list can't tell its receivers apart.
+/// A store that keeps no list can't distinguish its receivers.
 #[test]
 fn a_store_without_a_list_compares_nothing() {
     #[derive(Debug, Clone)]
@@ -318,7 +318,7 @@ fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
     assert_eq!(lease_of(on(&[60])), seconds(30));
     assert_eq!(lease_of(on(&[3_600])), seconds(30));
     assert_eq!(lease_of(on(&[])), seconds(30));
-    // What is given is checked, and stays as it is.
+    // A lease that is set is checked, and stays as it is.
     assert_eq!(lease_of(on(&[10, 60]).lease(seconds(10))), seconds(10));
     let long = kind(on(&[10, 60]).lease(seconds(30)));
     assert!(

@@ -1,4 +1,4 @@
-//! The sender delivers as the specification has it, second by second, and says what became of each event.
+//! The sender delivers as the specification requires, second by second, and reports the result of each event.
 
 mod process;
 mod receivers;
@@ -139,7 +139,7 @@ async fn nothing_but_2xx_is_a_success_and_no_redirect_is_followed() {
             "{status}"
         );
         assert_eq!(event.attempts[4].end, AttemptEnd::Answered(status));
-        // Wherever a redirect led to, nobody was there.
+        // No redirect is followed: every request went to the same path.
         assert!(
             receiver
                 .requests()
@@ -342,7 +342,7 @@ async fn the_log_of_recent_deliveries_has_a_line_an_attempt() {
     let recent = sender.recent();
     assert_eq!(recent.len(), 3);
     assert_eq!(recent[2].payload, event.body());
-    // Values stay out of what may be logged.
+    // Values never appear in `Debug`, which may be logged.
     assert!(!format!("{recent:?}{sender:?}").contains("Lovelace"));
     assert!(!format!("{sender:?}").contains("whsec"));
 }
@@ -371,7 +371,7 @@ async fn a_payload_of_several_lines_stays_on_one_line_of_the_log() {
     assert_eq!(ids, ["evt_1_4", "evt_1_5"], "no more than is to be kept");
 }
 
-/// What the sender has logged can be taken in, signed again and replayed, byte for byte.
+/// The sender's log can be imported, signed again and replayed, byte for byte.
 #[tokio::test(start_paused = true)]
 async fn the_log_of_recent_deliveries_is_one_that_a_delivery_log_imports() {
     let receiver = Plain::scripted(|run| if run % 2 == 0 { 204 } else { 500 });
@@ -557,7 +557,7 @@ async fn a_slow_network_makes_the_sender_hang_up_on_what_arrives() {
         ends.contains(&(AttemptEnd::Answered(204), false)),
         "{ends:?}"
     );
-    // Handled, though the sender had hung up: its retry learns so.
+    // Handled, though the sender had hung up: its retry gets a replay.
     assert!(
         ends.contains(&(AttemptEnd::Answered(200), true)),
         "{ends:?}"
@@ -693,7 +693,7 @@ async fn a_report_can_be_had_at_any_time_and_a_dropped_sender_sends_no_more() {
     let receiver = Plain::answering(500);
     let mut sender = sender(&receiver).build();
     sender.emit(EventFactory::new().row_created()).unwrap();
-    // To stop waiting stops nothing else.
+    // The end of one wait ends nothing else.
     let minutes = Duration::from_secs(7 * MINUTE);
     assert!(
         tokio::time::timeout(minutes, sender.settle())
@@ -728,7 +728,7 @@ fn a_subscription_that_can_not_be_is_refused() {
     assert_eq!(kind("wh\n1", "/"), SenderErrorKind::BadSubscriptionId);
 }
 
-/// Handlers that fail, panic and are slow at random, over a network that does what it likes.
+/// Handlers that fail, panic and are slow at random, over a network with random faults.
 async fn chaos(seed: u64) -> (SenderReport, Gate) {
     let luck = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
     let gate = Gate::new(move |_| {
@@ -781,7 +781,7 @@ async fn every_event_is_handled_once_or_discarded_after_the_last_attempt() {
             *fates.entry(what).or_default() += 1;
         }
     }
-    // Discarded and handled all the same: what a lost answer to the last attempt comes to.
+    // Discarded and handled all the same: the case in which the answer to the last attempt was lost.
     assert!(fates["Delivered, handled 1"] > 2_000, "{fates:?}");
     assert!(fates["Discarded, handled 0"] > 3, "{fates:?}");
 }

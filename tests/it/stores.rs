@@ -1,4 +1,4 @@
-//! The stores of this crate: the conformance suite, and what it can't ask of any store.
+//! The stores of this crate: the conformance suite, and tests that the suite can't contain.
 
 mod both;
 #[cfg(feature = "testing")]

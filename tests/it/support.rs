@@ -1,5 +1,5 @@
-//! What the tests of requests share: signed deliveries, a server on a free port, a client that writes raw bytes, and
-//! probes that count.
+//! Shared code for the tests of requests: signed deliveries, a server on a free port, a client that writes raw bytes, and probes
+//! that count.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,9 +29,9 @@ use tower::ServiceExt;
 use crate::through::{Call, Through, passes_through};
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_wire_tests";
-/// Where a manual clock stands.
+/// The time of a manual clock.
 pub(crate) const NOW: i64 = 1_763_690_000;
-/// Longer than anything takes on a loaded machine.
+/// A generous time limit, for a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn secret() -> Secret {
@@ -219,7 +219,7 @@ pub(crate) async fn ask_request(app: &Router, request: Request<axum::body::Body>
     Got::of(app.clone().oneshot(request).await.unwrap()).await
 }
 
-/// Counts runs, keeps what they saw, and holds them on demand.
+/// Counts runs, keeps the deliveries that they got, and holds them on demand.
 #[derive(Clone)]
 pub(crate) struct Probe(Arc<ProbeState>);
 
@@ -296,7 +296,7 @@ pub(crate) async fn on_delivery(
     StatusCode::NO_CONTENT
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
     let waiting = async {
         while !so() {
@@ -341,7 +341,7 @@ impl Drop for Server {
     }
 }
 
-/// A connection that writes what it is told, well-formed or not.
+/// A connection that writes any bytes, well-formed or not.
 pub(crate) struct Wire {
     stream: TcpStream,
     unread: Vec<u8>,

@@ -11,7 +11,7 @@ pub enum Call {
     Release,
 }
 
-/// What becomes of the calls. [`passes_through!`] makes a store of it.
+/// The handling of each call. [`passes_through!`] makes a store of it.
 pub trait Through {
     /// Asks the store behind, with `really`, or does not.
     fn pass<'a, T: Send + Unpin + 'static>(

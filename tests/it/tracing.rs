@@ -1,4 +1,4 @@
-//! What the log says of a delivery, and what neither the log nor anything else may say.
+//! The log lines of a delivery, and the data that neither the log nor any other output may show.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ const OK: StatusCode = StatusCode::NO_CONTENT;
 #[cfg(feature = "inbox")]
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
-/// What was recorded on this thread. Each test has its own, and each runs on one.
+/// The records of this thread. Each test has its own, and each runs on one thread.
 #[derive(Default)]
 struct Log {
     spans: Vec<SpanSeen>,
@@ -58,8 +58,8 @@ thread_local! {
     static LOG: RefCell<Log> = RefCell::default();
 }
 
-/// Writes down everything. Installed for the whole process, since a subscriber of one thread can miss call sites that another
-/// thread meets first.
+/// Records everything. Installed for the whole process, since a subscriber of one thread can miss call sites that another thread
+/// reaches first.
 struct Recorder;
 
 struct Number(usize);
@@ -212,7 +212,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
         ..sent
     };
     harness.send(&forged).await;
-    // Nothing that a forger wrote.
+    // Nothing that the forger wrote.
     assert_eq!(
         last_fields(),
         fields([
@@ -433,11 +433,11 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-// ---- strangers
+// ---- callers without the secret
 
 const FORGER: &str = "whsec_made_up_by_somebody_else";
 
-/// The lines at WARN: outcome, and how many it says were not told before it.
+/// The lines at WARN: outcome, and the number of earlier ones that the line says were not reported.
 fn warnings() -> Vec<(String, Option<u64>)> {
     let lines = lines().into_iter();
     let warnings = lines.filter(|line| line.level == tracing::Level::WARN);
@@ -584,7 +584,7 @@ struct Order {
     _total: f64,
 }
 
-/// Everything that is said, in one text.
+/// All records, in one text.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<String>>);
 
@@ -767,7 +767,7 @@ fn body(number: usize) -> String {
     )
 }
 
-/// The ways in which bytes are told.
+/// The forms in which bytes can be printed.
 fn needles(what: &'static str, bytes: &[u8]) -> Vec<(&'static str, String)> {
     let lower = hex::encode(bytes);
     let listed = format!("{bytes:?}");
@@ -785,7 +785,7 @@ fn needles(what: &'static str, bytes: &[u8]) -> Vec<(&'static str, String)> {
     forms.into_iter().map(|form| (what, form)).collect()
 }
 
-/// Without padding and without the last digit, which what follows would change.
+/// Without padding and without the last digit, which the bytes behind it would change.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bits = bytes

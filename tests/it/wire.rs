@@ -236,7 +236,7 @@ async fn a_length_beside_chunks_smuggles_nothing_in() {
         let mut wire = rig.server.connect().await;
         wire.send(&sent.clone().with("Content-Length", length).chunked(50))
             .await;
-        // Either the chunks are what counts, or nothing is. Never a part of the body, and never a second request in it.
+        // Either the chunks count, or nothing does. Never a part of the body, and never a second request in it.
         if let Some(answer) = wire.answer().await {
             assert!(
                 [204, 400].contains(&answer.status),
@@ -401,7 +401,7 @@ async fn two_deliveries_in_one_write_are_answered_in_order() {
     wire.send(&bytes).await;
     assert_eq!(wire.answer().await.unwrap().status, 204);
     assert_eq!(wire.answer().await.unwrap().status, 401);
-    // Whether a connection goes on behind a body that nobody read is the server's to say.
+    // Whether a connection goes on behind an unread body is the server's choice.
     if let Some(answer) = wire.answer().await {
         assert!(answer.is_replay());
         assert_eq!(wire.answer().await.unwrap().status, 204);

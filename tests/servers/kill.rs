@@ -1,5 +1,6 @@
-//! Kill loops: receivers and workers are SIGKILLed at random under load, or stand still for longer than their leases, and their servers are
-//! killed as well, while a sender keeps each event until it hears a 2xx. In the end nothing that was acknowledged is lost, and what ran twice had a reason.
+//! Kill loops: receivers and workers are SIGKILLed at random under load, or stand still for longer than their leases, and their
+//! servers are killed as well, while a sender keeps each event until it gets a 2xx. In the end no acknowledged event is lost, and
+//! each second run had a reason.
 //!
 //! In `cargo test` each loop takes some seconds, with a seed drawn anew; a loop that fails prints it. On demand:
 //!
@@ -10,7 +11,7 @@
 //! HOOKGATE_SEED=4711 cargo test -p hookgate-tests --all-features --test servers kill::claims_on_redis -- --nocapture
 //! ```
 //!
-//! A seed repeats what is left to chance in the test, and not how the machine schedules it. `kill/record.md` holds a long run.
+//! A seed repeats the random choices of the test, and not how the machine schedules it. `kill/record.md` holds a long run.
 
 mod ledger;
 mod pause;
@@ -80,7 +81,7 @@ fn effects_in_the_same_transaction() {
     topology(test, Engine::Postgres, roles).run();
 }
 
-/// The loops can fail: a sink that says yes before it is durable loses events, and that is seen.
+/// The loops can fail: a sink that answers before the delivery is durable loses events, and the loop finds it.
 #[test]
 fn a_sink_that_answers_too_early_is_found_out() {
     let test = "kill::a_sink_that_answers_too_early_is_found_out";

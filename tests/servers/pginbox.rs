@@ -1,4 +1,5 @@
-//! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its ways, word of what is new.
+//! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its ways, notifications of new
+//! entries.
 
 mod faults;
 mod names;
@@ -17,7 +18,7 @@ use hookgate::{Accepted, Delivery, Inbox, Sink, StoreError};
 use tokio_postgres::{Config, NoTls};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
-/// Far more than anything takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn inbox(config: &str) -> Inbox {

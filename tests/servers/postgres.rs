@@ -20,7 +20,7 @@ fn database(config: &str) -> Postgres {
     Postgres::new(Config::from_str(config).unwrap(), NoTls)
 }
 
-/// For what is no matter of time: a busy machine makes no connection within the usual one.
+/// For tests in which time plays no part: a busy machine makes no connection within the usual limit.
 fn patient(config: &str) -> Postgres {
     database(config).with_timeout(std::time::Duration::from_secs(30))
 }

@@ -30,7 +30,7 @@ fn token() -> ClaimToken {
     ClaimToken::new(b"{}")
 }
 
-/// Says something to the server itself, past the store: `CONFIG SET maxmemory 1`, for instance.
+/// Sends a command to the server itself, past the store: `CONFIG SET maxmemory 1`, for instance.
 struct Direct(MultiplexedConnection);
 
 impl Direct {
@@ -53,7 +53,7 @@ impl Direct {
     }
 }
 
-/// Asks until the answer is as wanted: generous, since these machines are busy.
+/// Repeats the query until the answer is as wanted: generous, since these machines are busy.
 async fn until<T, F: Future<Output = T>>(wanted: impl Fn(&T) -> bool, ask: impl Fn() -> F) -> T {
     let end = Instant::now() + Duration::from_secs(30);
     loop {

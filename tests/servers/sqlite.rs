@@ -19,9 +19,9 @@ use hookgate::testing::Signer;
 use hookgate::{Delivery, Inbox, Receiver, RequestHead, Secret};
 use tower::ServiceExt;
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the sender's retries ask for.
+/// The retention that the sender's retries require.
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
 fn secret() -> Secret {
@@ -57,14 +57,14 @@ fn app(inbox: &Inbox) -> Router {
     Router::new().route("/", post_service(acceptor))
 }
 
-/// What the app answers to an event.
+/// The app's answer to an event.
 async fn deliver(app: &Router, id: &str) -> StatusCode {
     let request = Signer::new(secret()).request("/", body(id));
     let answer = app.clone().oneshot(request.map(Body::from)).await;
     answer.unwrap().status()
 }
 
-/// Asks until it is so.
+/// Asks until the condition holds.
 async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let end = Instant::now() + PATIENCE;
     while !is_so().await {
@@ -84,7 +84,7 @@ async fn written(file: PathBuf) -> String {
 }
 
 fn write(file: impl AsRef<Path>, text: &str) {
-    // Whole or not at all, for whoever looks meanwhile.
+    // Whole or not at all, for every reader meanwhile.
     let new = file.as_ref().with_extension("new");
     std::fs::write(&new, text).unwrap();
     std::fs::rename(new, file).unwrap();

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::support::{Child, Folder, given};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(120);
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
@@ -35,7 +35,7 @@ async fn accept(inbox: &Inbox, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// What handlers have done, in a file that all processes add lines to.
+/// The effects of handlers, in a file that all processes add lines to.
 #[derive(Clone)]
 struct Effects(PathBuf);
 
@@ -113,7 +113,7 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
         for kill in 0..6 {
             accept(&inbox, accepted..accepted + 300).await;
             accepted += 300;
-            // Restarted at once each time. It gets so far that it has something to lose.
+            // Restarted at once each time. It gets far enough to have work to lose.
             let mut child = Child::start(TEST, path);
             let before = effects.lines().len();
             let until = Instant::now() + PATIENCE;
@@ -138,7 +138,7 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
             accepted,
             "an accepted event was not handled"
         );
-        // Only what a kill has cut off may have been handled again.
+        // Only events whose run was cut off by a kill may have been handled again.
         let repeated = lines.len() - distinct.len();
         assert!(
             repeated as u64 <= cut_off,
@@ -201,7 +201,7 @@ fn a_process_that_stood_still_changes_nothing_of_its_successors_end() {
         drop(successor);
 
         child.signal("CONT");
-        // It learns that its lease is lost, is not cut off, and its success changes nothing.
+        // The first worker finds that its lease is lost, is not cut off, and its success changes nothing.
         effects.line("lost").await;
         std::fs::write(folder.path().join("go"), "").unwrap();
         effects.line("ended").await;

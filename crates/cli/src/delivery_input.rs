@@ -1,4 +1,4 @@
-//! Where a delivery is read from: files, a line of a log, a pasted curl command.
+//! The sources of a delivery: files, a line of a log, a pasted curl command.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -54,7 +54,7 @@ pub(crate) struct DeliveryArgs {
 }
 
 impl DeliveryArgs {
-    /// As it came.
+    /// The bytes received.
     pub(crate) fn delivery(&self) -> Result<LoggedDelivery, Fault> {
         let now = self.at.unwrap_or_else(|| SystemClock.now());
         let mut delivery = match (&self.headers, &self.log, &self.curl) {
@@ -121,7 +121,7 @@ impl DeliveryArgs {
         Ok(delivery)
     }
 
-    /// Line by line, so that a bad one elsewhere stands in nobody's way.
+    /// Reads the log line by line, so that an invalid line elsewhere in it does no harm.
     fn of_log(&self, path: &Path) -> Result<LoggedDelivery, Fault> {
         let origin = path.display();
         let cannot = |error: &io::Error| {
@@ -192,7 +192,7 @@ impl DeliveryArgs {
     }
 }
 
-/// Named in the body or in the header, which need not say the same.
+/// The id is named in the body or in the header, and the two may differ.
 fn has_id(delivery: &LoggedDelivery, id: &str) -> bool {
     let header = delivery.header(EVENT_ID);
     delivery.event_id().as_deref() == Some(id) || header.is_some_and(|header| header == id)

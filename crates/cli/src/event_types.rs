@@ -1,6 +1,6 @@
-//! Event types as they are asked for.
+//! Event types as the user asks for them.
 
-/// Whether a type is the one that is wanted, or begins as `row.*` says.
+/// Whether a type equals the wanted one, or begins as `row.*` requires.
 pub(crate) fn is_of_type(wanted: &str, event_type: &str) -> bool {
     match wanted.strip_suffix('*') {
         Some(beginning) => event_type.starts_with(beginning),

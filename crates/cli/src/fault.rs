@@ -1,4 +1,4 @@
-//! What went wrong, what to do next, and the exit code that says it to a script.
+//! Errors of a command: the message, the advice, and the exit code for scripts.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ Exit codes:
   130  interrupted by Ctrl-C
 Nobody reading any more what is printed, as behind `| head`, is no fault: 0.";
 
-/// Whether what is said on standard error is JSON too.
+/// Whether messages on standard error are JSON too.
 static IN_JSON: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn speak_json() {
@@ -38,13 +38,13 @@ pub(crate) enum Class {
     Input = 3,
     Network = 4,
     Secret = 5,
-    /// Ctrl-C. Whoever pressed it knows.
+    /// Ctrl-C. The user has pressed it and needs no message.
     Interrupted = INTERRUPTED,
-    /// Nobody reads what is printed any more: no fault at all.
+    /// The reader of the output has closed the pipe: no fault at all.
     ClosedPipe = 0,
 }
 
-/// Why a command could not do its work.
+/// The reason why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct Fault {
     class: Class,
@@ -52,7 +52,7 @@ pub(crate) struct Fault {
     advice: Option<String>,
 }
 
-/// The answer of a command that has done its work.
+/// The result of a command that has done its work.
 pub(crate) fn answer(yes: bool) -> ExitCode {
     ExitCode::from(u8::from(!yes))
 }
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// With an error and all that lies below it.
+    /// Makes a fault from an error and all its sources.
     pub(crate) fn caused_by(class: Class, message: &str, error: &dyn Error) -> Self {
         Self::new(class, format!("{message}: {}", chain(error)))
     }
@@ -75,20 +75,20 @@ impl Fault {
         Self::new(Class::Interrupted, "")
     }
 
-    /// What the user may do about it.
+    /// Adds advice for the user.
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// The exit code that it ends with.
+    /// The exit code of the command.
     pub(crate) fn code(&self) -> u8 {
         self.class as u8
     }
 
     pub(crate) fn report(self) -> ExitCode {
         if !matches!(self.class, Class::ClosedPipe | Class::Interrupted) {
-            // What can't be told is not worth a panic.
+            // A message that can't be written is not worth a panic.
             let _ = self.write();
         }
         ExitCode::from(self.code())
@@ -100,7 +100,7 @@ impl Fault {
     }
 }
 
-/// An error and all that lies below it.
+/// An error and all its sources.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
@@ -111,18 +111,18 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Says what is no fault, but should be known. To standard error, as faults are.
+/// Prints a warning: no fault, but the user should know it. It goes to standard error, as faults do.
 pub(crate) fn warn(message: &str, advice: &str) {
-    // What can't be told is not worth a panic.
+    // A message that can't be written is not worth a panic.
     let _ = say("warning", "hookgate: warning: ", message, Some(advice));
 }
 
-/// Says what is good to know. To standard error, where it stands in nobody's way.
+/// Prints a note for the user. It goes to standard error, so that it does not mix with the output.
 pub(crate) fn note(message: &str) {
     let _ = say("note", "note: ", message, None);
 }
 
-/// Paths, names and what the other side has answered may stand in it, so nothing of it gets to a terminal as it is.
+/// A message may hold paths, names and answers of the other side, so no part of it reaches a terminal unescaped.
 fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let (message, advice) = (without_secrets(message), advice.map(without_secrets));
@@ -137,7 +137,7 @@ fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Res
     stderr.write_all(text.as_bytes())
 }
 
-/// A secret in the place of its variable's name or its file's, or of any argument, is a mistake that is soon made.
+/// A user easily passes a secret in place of the name of its variable or file, or as another argument.
 pub(crate) fn without_secrets(text: &str) -> String {
     const PREFIX: &str = "whsec_";
     let mut parts = text.split(PREFIX);
@@ -155,7 +155,7 @@ pub(crate) fn without_secrets(text: &str) -> String {
     shown
 }
 
-/// Of writing to standard output, which is the one place where errors are passed on as they are.
+/// Errors of writing to standard output, the one place where errors are passed on unchanged.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -1,5 +1,5 @@
-//! Text that somebody else wrote, made harmless for a terminal: nothing of it can move the cursor, change a colour, set a title, reach
-//! the clipboard or turn the direction of writing.
+//! Text from others, made harmless for a terminal: no part of it can move the cursor, change a colour, set a title, reach the
+//! clipboard or change the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text, or its beginning and a mark where it goes on. The longest that is shown whole is an id of an event.
+/// The text, or its beginning and a mark where it goes on. The longest text that is shown whole is the id of an event.
 pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 256;
     match text.char_indices().nth(LONGEST) {
@@ -34,7 +34,7 @@ pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of bytes that need not be UTF-8: those that are not are shown as `\xff`.
+/// The same for bytes that need not be UTF-8: invalid bytes are shown as `\xff`.
 pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -46,13 +46,14 @@ pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
     shown
 }
 
-/// The same of several lines: the ends of lines stay.
+/// The same for several lines: line breaks stay.
 pub(crate) fn harmless_lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(harmless).collect();
     lines.join("\n")
 }
 
-/// The same of JSON in one line, which says the same afterwards: what stands there as it is, stands there in a text.
+/// The same for JSON in one line. The JSON keeps its meaning: harmful characters that are not escaped in it stand in strings
+/// only.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(is_harmful) {
         return Cow::Borrowed(json);
@@ -70,7 +71,8 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal would act on these bytes, or show them as what they are not. Ends of lines and tabs are what text is made of.
+/// Whether a terminal would act on these bytes, or show something else in their place. Line breaks and tabs are part of normal
+/// text.
 pub(crate) fn would_act(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(text) => text
@@ -81,7 +83,7 @@ pub(crate) fn would_act(bytes: &[u8]) -> bool {
     }
 }
 
-/// Controls, and what Unicode calls format characters: joiners, marks of direction, tags, and the separators of lines.
+/// Control characters, and those that Unicode calls format characters: joiners, marks of direction, tags, and line separators.
 fn is_harmful(char: char) -> bool {
     char.is_control()
         || matches!(char,

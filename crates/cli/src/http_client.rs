@@ -18,11 +18,11 @@ use hookgate::testing::{Transport, TransportError};
 
 use crate::fault::{Class, Fault};
 
-/// An answer longer than this is cut off with an error: what a receiver answers is a few hundred bytes.
+/// A longer answer is cut off with an error: a receiver's answer has a few hundred bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
-/// How long an answer is waited for, where nothing else is set: far longer than the service does.
+/// The time limit for an answer, where nothing else is set: far longer than the service's.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a connection may take, within that. A host that drops what it does not want answers never.
+/// The time limit for a connection, within the limit above. A host that drops unwanted packets never answers.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A client whose clones share their connections. Follows no redirect, as the service's sender does not.
@@ -120,7 +120,7 @@ struct NoCertificates(#[source] Arc<io::Error>);
 /// Reads a URL to deliver to.
 pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
     let wrong = |what: &str| {
-        // What stands before an @ may be a password.
+        // The text before an @ may be a password.
         let shown = text.rsplit('@').next().unwrap_or_default();
         let what = format!("{shown:?} is no URL to deliver to: {what}");
         Fault::new(Class::Usage, what).advise("write it whole: http://localhost:8080/webhooks")
@@ -140,7 +140,7 @@ pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
     }
 }
 
-/// Why there was no answer from there, and what can be done about it.
+/// Describes why no answer came from the target, and how the user can fix it.
 pub(crate) fn unreachable(target: &Uri, error: &TransportError) -> Fault {
     let host = target
         .authority()
@@ -193,7 +193,7 @@ fn causes(error: &(dyn Error + 'static)) -> Cause {
             Some(io::ErrorKind::TimedOut) => return Cause::TooSlow,
             _ => {}
         }
-        // The libraries below keep these two kinds to themselves.
+        // The libraries below keep these two kinds private.
         let text = error.to_string();
         if text.contains("dns error") {
             return Cause::UnknownHost;

@@ -1,4 +1,4 @@
-//! `hookgate inbox`: looks into a durable inbox, and sets right what is stuck in it.
+//! `hookgate inbox`: looks into a durable inbox, and repairs entries that are stuck in it.
 
 mod bury;
 mod choice;

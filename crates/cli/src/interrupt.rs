@@ -1,4 +1,4 @@
-//! Ctrl-C: what it ends, and what it must not leave behind.
+//! Ctrl-C: which work it ends, and which state it must not leave behind.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,16 +13,17 @@ use tokio::signal::ctrl_c;
 
 use crate::fault::{Class, Fault, INTERRUPTED};
 
-/// Whether somebody here waits for Ctrl-C and ends the command himself.
+/// Whether some code of this program waits for Ctrl-C and ends the command itself.
 static AWAITED: AtomicBool = AtomicBool::new(false);
 
-/// Runs an async command to its end, or until Ctrl-C. It is then dropped where it waits, which is its chance to put things in
-/// order, and the program ends with 130. What it has left to blocking threads is not waited for.
+/// Runs an async command to its end, or until Ctrl-C. On Ctrl-C the command's future is dropped where it waits, so that its
+/// destructors can clean up, and the program ends with 130. The program does not wait for work that the command left on blocking
+/// threads.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     block_on_to_its_end(async { or_interrupted(command).await? })
 }
 
-/// The same for a command that looks after Ctrl-C itself, with [`or_interrupted`], since it has something to say afterwards.
+/// The same for a command that handles Ctrl-C itself, with [`or_interrupted`], since it prints a result afterwards.
 pub(crate) fn block_on_to_its_end<T>(
     command: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
@@ -39,7 +40,7 @@ pub(crate) fn block_on_to_its_end<T>(
 pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fault> {
     AWAITED.store(true, Ordering::SeqCst);
     tokio::select! {
-        // Ctrl-C is taken over by the first look at it, which comes before anything else is done.
+        // The first poll takes Ctrl-C over, before anything else is done.
         biased;
         // Without a handler there is nothing to wait for: Ctrl-C ends the process as it ends any.
         Ok(()) = ctrl_c() => Err(Fault::interrupted()),
@@ -47,13 +48,14 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
-/// Says that somebody looks after Ctrl-C from now on, in his own way: after a secret was asked for, it would end the process else.
+/// Records that from now on other code handles Ctrl-C in its own way. Without this, Ctrl-C would end the process after a secret
+/// was asked for.
 pub(crate) fn looked_after() {
     AWAITED.store(true, Ordering::SeqCst);
 }
 
-/// Calls what has to tidy up by itself when it is interrupted, such as a prompt that has switched the terminal's echo off: there,
-/// Ctrl-C no longer ends the process. Afterwards it does again.
+/// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has switched the terminal's echo
+/// off. During the call Ctrl-C does not end the process. Afterwards it does again.
 pub(crate) fn held_back<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
     let awaited_before = AWAITED.swap(true, Ordering::SeqCst);
     let watching = watch();
@@ -62,8 +64,8 @@ pub(crate) fn held_back<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
     watching.map(|()| answer)
 }
 
-/// Takes Ctrl-C over. There is no way back to what the system does by default, so this ends the process in its place, where nobody
-/// else does.
+/// Takes Ctrl-C over. The system's default behaviour can't be restored, so this ends the process in its place, where no other
+/// code does.
 fn watch() -> Result<(), Fault> {
     let runtime = Builder::new_current_thread()
         .enable_io()
@@ -80,7 +82,7 @@ fn end_when_interrupted(runtime: &Runtime, taken_over: &mpsc::Sender<()>) {
     runtime.block_on(async {
         loop {
             let mut next = pin!(ctrl_c());
-            // Its first poll is what takes over.
+            // The first poll installs the handler.
             let first = poll_fn(|context| {
                 Poll::Ready(match Pin::new(&mut next).poll(context) {
                     Poll::Ready(pressed) => Some(pressed),

@@ -1,4 +1,4 @@
-//! `hookgate listen`: a receiver on this machine, and what comes to it.
+//! `hookgate listen`: a receiver on this machine that shows the deliveries it gets.
 
 mod action;
 mod answers;
@@ -104,14 +104,14 @@ fn status(text: &str) -> Result<StatusCode, String> {
     }
 }
 
-/// How long the requests and runs under way get when it ends.
+/// The time that requests and runs under way get at the end.
 const TO_END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Fault::caused_by(Class::Input, "no runtime can be started", &error))?;
     let ended = runtime.block_on(listen(args, out));
-    // What still runs, such as a request to a server that hangs, is not waited for.
+    // Tasks that still run, such as a request to a server that hangs, are not waited for.
     runtime.shutdown_background();
     ended
 }
@@ -187,7 +187,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
         () = server.stop(TO_END) => {}
-        // Asked twice, it waits no longer.
+        // A second signal ends the wait at once.
         () = &mut again => {}
     }
     if let Some(recorder) = recorder {
@@ -199,7 +199,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     })
 }
 
-/// Knows the secrets as they are configured, which is where the mistake may be. A typed one is not asked for twice.
+/// Has the secrets as they are configured, which is where the mistake may be. A typed one is not asked for twice.
 fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
     if secrets.given().is_empty() {
         return Ok(None);
@@ -219,7 +219,7 @@ fn recorder(path: &Path) -> Result<Recorder, Fault> {
     })
 }
 
-/// Says what is not in the log although it came.
+/// Reports the deliveries that are missing from the log although they arrived.
 fn written(recorder: &Recorder, path: Option<&Path>) {
     let all = recorder.flush(TO_END);
     let path = path.map(Path::display);
@@ -256,7 +256,7 @@ async fn bind(address: &str) -> Result<TcpListener, Fault> {
     })
 }
 
-/// Each delivery would come here again, find itself running, and be answered 503 in the end.
+/// Each delivery would come here again, find the event running, and be answered 503 in the end.
 fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
     let of_scheme = match forward.scheme_str() {
         Some("https") => 443,

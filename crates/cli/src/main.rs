@@ -1,6 +1,6 @@
 //! `hookgate`: a workbench for the webhooks of the Workspace Data Service.
 //!
-//! One file a command; what they know is in the library.
+//! One file for each command; the rules themselves are in the library.
 #![allow(missing_docs)] // a program has no API
 
 mod delivery_input;
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(fault) => {
-            // What was printed before counts, also where it can't be printed any more.
+            // Output that was printed before counts, also where it can't be written any more.
             let _ = out.flush();
             fault.report()
         }
@@ -136,7 +136,8 @@ fn not_a_command(told: &clap::Error) -> ExitCode {
     }
 }
 
-/// As clap does, in colour; but what it repeats of the arguments may hold anything, a secret in the wrong place included.
+/// Prints clap's message as clap does, in colour. But the arguments that it repeats may hold anything, a secret in the wrong
+/// place included.
 fn print(told: &clap::Error) -> io::Result<()> {
     let is_told = |argument: std::ffi::OsString| match argument.to_str() {
         Some(text) => without_secrets(&harmless(text)) != text,

@@ -46,12 +46,12 @@ impl Out {
         self.json_text(&serde_json::to_string(value)?)
     }
 
-    /// What is JSON already, in one line.
+    /// Prints text that is JSON already, in one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
         self.line(&harmless_json(json))
     }
 
-    /// What somebody else wrote, byte for byte; but not to a terminal that would act on it.
+    /// Prints bytes from others unchanged; but not to a terminal that would act on them.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         if self.is_terminal() && would_act(bytes) {
             let message = "the body has bytes that a terminal acts on, or that are no text";

@@ -1,7 +1,6 @@
-//! A panic: a bug of this program, said in a few lines.
+//! A panic: a bug of this program, reported in a few lines.
 //!
-//! What a panic says of itself is not shown. It is made for developers, and may quote whatever was at hand: a header, a body, a
-//! secret.
+//! The message of the panic is not shown. It is made for developers, and may quote any data at hand: a header, a body, a secret.
 
 use std::io::Write as _;
 use std::panic::{self, PanicHookInfo};
@@ -9,12 +8,12 @@ use std::panic::{self, PanicHookInfo};
 /// Says it in place of the standard library. A panic's exit code stays 101.
 pub(crate) fn install() {
     panic::set_hook(Box::new(|info| {
-        // Where nobody listens, a second panic would help nobody.
+        // Where no reader is left, a second panic would not help.
         let _ = std::io::stderr().write_all(request(info).as_bytes());
     }));
 }
 
-/// What is said of a panic.
+/// The text that is printed for a panic.
 pub(crate) fn request(info: &PanicHookInfo<'_>) -> String {
     let place = info
         .location()
@@ -31,7 +30,7 @@ mod tests {
 
     const SECRET: &str = "whsec_made_up_in_a_panic";
 
-    /// Not a test of its own: what the test below starts.
+    /// Not a test of its own: the test below starts it.
     #[test]
     #[ignore = "panics on purpose, for the test beside it"]
     fn panics_with_a_secret() {

@@ -1,4 +1,4 @@
-//! `hookgate replay`: a delivery log sent to a URL, and what was answered.
+//! `hookgate replay`: sends a delivery log to a URL, and reports the answers.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -134,7 +134,7 @@ fn send<M: Mode + Portable>(
         .build()
         .map_err(|error| Fault::caused_by(Class::Network, "no runtime can be started", &error))?;
     let ended = runtime.block_on(through.run());
-    // A name that is still being looked up would hold the program.
+    // A host name that is still being looked up would delay the end of the program.
     runtime.shutdown_background();
     bar.finish_and_clear();
     written?;
@@ -156,7 +156,7 @@ fn send<M: Mode + Portable>(
     }
 }
 
-/// Delivers to one URL, whatever path a delivery came to before. Keeps the first failure, for what can be done about it.
+/// Delivers to one URL, whatever the recorded path of a delivery. Keeps the first failure, for the advice.
 #[derive(Clone)]
 struct ToUrl {
     client: HttpClient,
@@ -197,7 +197,7 @@ impl ReplayArgs {
     }
 }
 
-/// A line for each answer as JSON; as text only for those that need a look.
+/// Prints a line for each answer as JSON; as text only for those that need a look.
 fn told(answered: &Answered, out: &mut Out) -> io::Result<()> {
     if out.is_json() {
         out.json_line(&json!({ "answer": answered }))?;
@@ -238,7 +238,7 @@ fn conclude(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
     Ok(out.line(&harmless_lines(&summary.to_string()))?)
 }
 
-/// On standard error, and only where somebody looks at it.
+/// Shows the progress on standard error, and only where that is a terminal.
 fn progress(deliveries: usize, out: &Out) -> ProgressBar {
     if out.is_json() {
         return ProgressBar::hidden();

@@ -66,7 +66,7 @@ fn curl(request: &Request<Bytes>) -> String {
     let headers = request.headers().iter();
     let headers =
         headers.map(|(name, value)| (name.as_str(), Bytes::copy_from_slice(value.as_bytes())));
-    // The time is that of nothing: a command has none.
+    // No time belongs to it: a command has none.
     let delivery = LoggedDelivery::new(UnixSeconds::new(0), headers, request.body().clone());
     let command = delivery.to_curl(&request.uri().to_string());
     command.unwrap_or_default() // it has a body

@@ -27,7 +27,7 @@ pub(crate) struct SecretArgs {
     any_secret: bool,
 }
 
-/// A secret that was asked for, by its name, or why it is none.
+/// A secret that was configured, by its name, or the error why it is invalid.
 pub(crate) type Given = (String, Result<Secret, SecretError>);
 
 impl SecretArgs {
@@ -74,7 +74,7 @@ impl SecretArgs {
             .collect()
     }
 
-    /// Every secret as it is configured, also what can't be right, with a name for each. Asks at the terminal where none is given.
+    /// Every secret as it is configured, also an invalid one, with a name for each. Asks at the terminal where none is given.
     pub(crate) fn as_configured(&self) -> Result<Vec<Configured>, Fault> {
         let mut found = configured(&self.secret_env, &self.secret_file)?;
         if found.is_empty() {
@@ -113,7 +113,7 @@ impl SecretArgs {
         ring.zip(first).ok_or_else(none_given)
     }
 
-    /// The first of them, for what signs.
+    /// The first of the secrets, for commands that sign.
     pub(crate) fn first(&self) -> Result<Secret, Fault> {
         let first = self.named()?.into_iter().next();
         first.map(|(_, secret)| secret).ok_or_else(none_given)
@@ -130,10 +130,10 @@ impl SecretArgs {
     }
 }
 
-/// A secret's name, and its bytes whatever they are.
+/// A secret's name, and its bytes, valid or not.
 pub(crate) type Configured = (String, Zeroizing<Vec<u8>>);
 
-/// What these variables and files hold, as it stands there, but for the one line break at a file's end.
+/// The values of these variables and files, unchanged except for one line break at a file's end.
 pub(crate) fn configured(
     variables: &[String],
     files: &[PathBuf],
@@ -187,7 +187,7 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
     Ok(text)
 }
 
-/// What to do about a secret that is none.
+/// The advice for an invalid secret.
 pub(crate) fn advice(kind: SecretErrorKind) -> String {
     match kind {
         SecretErrorKind::WithoutPrefix => {
@@ -220,7 +220,7 @@ fn none_given() -> Fault {
     ))
 }
 
-/// Not where nobody sits: a script would wait for ever.
+/// Not where no user sits at a terminal: a script would wait for ever.
 fn prompt() -> Result<Zeroizing<String>, Fault> {
     if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
         return Err(none_given());
@@ -242,7 +242,7 @@ fn prompt() -> Result<Zeroizing<String>, Fault> {
 fn warn_if_others_can_read(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
 
-    // One that can't be looked at can't be read either, which is said then.
+    // A path without metadata can't be read either, and the read reports the error.
     let Ok(found) = std::fs::metadata(path) else {
         return;
     };
@@ -271,7 +271,7 @@ mod tests {
 
     const SECRET: &str = "whsec_made_up_and_typed_in";
 
-    /// Not a test of its own: what the one below starts at a terminal.
+    /// Not a test of its own: the test below starts it at a terminal.
     #[test]
     #[ignore = "asks at a terminal, for the test below"]
     fn asks_for_a_secret() {
@@ -283,7 +283,7 @@ mod tests {
         exit(args.first().map_or_else(|fault| fault.code().into(), |_| 0));
     }
 
-    /// What stood on the terminal when this was typed, the state that it was left in included.
+    /// The text on the terminal after these keys were typed, including the state in which the terminal was left.
     fn typed(keys: &str) -> Option<String> {
         let itself = std::env::current_exe().ok()?;
         let asked = format!(
@@ -303,7 +303,7 @@ mod tests {
             let read = terminal.read(&mut some).ok().filter(|read| *read > 0)?;
             seen.extend_from_slice(&some[..read]);
         }
-        // The prompt stands there before the terminal has been told to hide what is typed.
+        // The prompt appears before the terminal is set to hide the input.
         std::thread::sleep(std::time::Duration::from_secs(1));
         let mut keyboard = script.stdin.take()?;
         keyboard.write_all(keys.as_bytes()).ok()?;

@@ -1,4 +1,4 @@
-//! `hookgate send`: one signed delivery, sound or broken, and what the answer to it means.
+//! `hookgate send`: one signed delivery, valid or broken, and the meaning of the answer.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,19 +120,19 @@ async fn deliver_all(
     Ok(answer(all_accepted))
 }
 
-/// What became of one delivery.
+/// The result of one delivery.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
     event_id: Option<String>,
     event_type: Option<String>,
-    /// Absent where there was no answer in time.
+    /// Absent where no answer came in time.
     status: Option<u16>,
     accepted: bool,
     replayed: bool,
     elapsed_ms: u128,
     meaning: String,
-    /// What the receiver said, where it did not accept.
+    /// The receiver's answer, where it did not accept.
     said: Option<String>,
 }
 

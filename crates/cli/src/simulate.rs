@@ -113,7 +113,7 @@ async fn work(
     };
     let report = sender.report();
     drop(sender);
-    // What was told of in the meantime.
+    // Reports that arrived in the meantime.
     while let Ok(told) = lines.told.try_recv() {
         lines.print(told, out)?;
     }
@@ -124,7 +124,7 @@ async fn work(
     }
 }
 
-/// Makes events, then waits for what has become of them.
+/// Makes events, then waits for their results.
 async fn stream(
     args: &SimulateArgs,
     sender: &mut Sender,
@@ -158,7 +158,7 @@ async fn stream(
     }
 }
 
-/// The next event that the subscription takes: either data model has one sooner or later.
+/// The next event that the subscription takes: each data model has one sooner or later.
 fn happen(sender: &mut Sender, world: &mut World) -> Result<(), Fault> {
     loop {
         let taken = sender.emit(world.next_event());

@@ -1,4 +1,4 @@
-//! What holds of every command.
+//! Tests that hold for every command.
 
 use clap::{Arg, Command, CommandFactory};
 
@@ -79,7 +79,7 @@ fn no_option_takes_a_secret_as_its_value() {
     for (path, argument) in arguments() {
         assert!(!takes_a_secret(&argument), "{path}: {}", argument.get_id());
     }
-    // The rule would see one.
+    // The rule would find one.
     for planted in [
         Arg::new("secret").long("secret"),
         Arg::new("with").long("with").value_name("SECRET"),
@@ -92,7 +92,7 @@ fn no_option_takes_a_secret_as_its_value() {
     }
 }
 
-/// A number says nothing without its unit: either its help names one, or the value's name is one.
+/// A number needs a unit: either its help names one, or the value's name is one.
 #[test]
 fn what_takes_a_time_or_a_size_says_in_what() {
     let measures = ["seconds", "bytes", "duration", "millis", "time", "size"];
@@ -122,7 +122,7 @@ fn what_takes_a_time_or_a_size_says_in_what() {
     }
 }
 
-/// The pieces of code of the documents that are command lines of ours.
+/// The pieces of code in the documents that are command lines of ours.
 fn documented() -> Vec<&'static str> {
     let documents = [
         include_str!("../../../docs/command.md"),

@@ -90,7 +90,7 @@ struct Told {
     error: Option<ErrorTold>,
 }
 
-/// An error's name, and what it says.
+/// The name of an error, and its message.
 #[derive(Serialize)]
 pub(crate) struct ErrorTold {
     kind: &'static str,

@@ -1,5 +1,5 @@
-//! What the examples of this folder share: something to do for each event, and when to stop. What a framework needs to receive
-//! deliveries is in its own example, whole.
+//! The common parts of the examples of this folder: an effect for each event, and the signal to stop. The code that a framework
+//! needs to receive deliveries is complete in its own example.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use hookgate::FailureReason;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
-/// The handlers' effect: a line in a file for each order. It fails while the file can't be written, and is as slow as it is told.
+/// The handlers' effect: a line in a file for each order. It fails while the file can't be written, and is as slow as configured.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     file: Arc<PathBuf>,
@@ -18,7 +18,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// In the file that `LEDGER` names, or `ledger.txt`. `LEDGER_MILLIS` makes it slow.
+    /// Returns the ledger in the file that `LEDGER` names, or in `ledger.txt`. `LEDGER_MILLIS` makes it slow.
     pub fn from_env() -> Self {
         let file = env::var_os("LEDGER").unwrap_or_else(|| "ledger.txt".into());
         let takes = env::var("LEDGER_MILLIS").ok();
@@ -32,7 +32,7 @@ impl Ledger {
     /// Appends a line.
     ///
     /// # Errors
-    /// The file can't be written. The reason is for the operator; the sender hears 500, and tries again.
+    /// The file can't be written. The reason is for the operator; the sender gets 500, and tries again.
     pub async fn book(&self, line: String) -> Result<(), FailureReason> {
         tokio::time::sleep(self.takes).await;
         let mut file = OpenOptions::new()
@@ -45,12 +45,12 @@ impl Ledger {
         file.write_all(whole.as_bytes())
             .await
             .map_err(FailureReason::new)?;
-        // What tokio has buffered may fail yet, and then the event is not handled.
+        // A write that tokio has buffered may still fail, and then the event is not handled.
         file.flush().await.map_err(FailureReason::new)
     }
 }
 
-/// Where to listen: `ADDR`, or 127.0.0.1:8787.
+/// Returns the address to listen on: `ADDR`, or 127.0.0.1:8787.
 pub fn address() -> String {
     env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into())
 }

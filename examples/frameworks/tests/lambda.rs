@@ -1,5 +1,5 @@
-//! The Lambda function as a process, before a small runtime API on this machine: it is asked for the next event, and told
-//! the answer.
+//! The Lambda function as a process, with a small runtime API on this machine: the function gets the next event from it, and
+//! sends its answer to it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::{LedgerFile, SECRET};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The other side of Lambda's runtime API.
+/// The server side of Lambda's runtime API.
 struct Lambda {
     events: mpsc::UnboundedSender<Value>,
     answers: mpsc::UnboundedReceiver<(String, Value)>,
@@ -96,7 +96,7 @@ impl Lambda {
         }
     }
 
-    /// Hands the function an HTTP API event (version 2.0), and waits for its answer.
+    /// Passes the function an HTTP API event (version 2.0), and waits for its answer.
     async fn invoke(&mut self, headers: &[(&str, String)], body: &str, base64: bool) -> Value {
         self.sent += 1;
         let id = format!("request-{}", self.sent);
@@ -146,7 +146,8 @@ fn is_replay(answer: &Value) -> bool {
     answer["statusCode"] == 200 && answer["headers"]["idempotent-replayed"] == "true"
 }
 
-/// Valid JSON whose bytes no parser would write again: white space, an escape, a letter of two bytes, one of three.
+/// Valid JSON whose bytes differ from the output of every serialiser: white space, an escape, a letter of two bytes, one of
+/// three.
 fn order(id: &str) -> String {
     row_created(id, "{ \"Customer\" :\r\n\t\"\\u0041da é ✓\" }")
 }
@@ -183,20 +184,20 @@ async fn the_exact_bytes_behind_the_base64_are_verified() {
     );
     let told: Value = serde_json::from_str(changed["body"].as_str().unwrap()).unwrap();
     assert_eq!(told["error"]["code"], "UNAUTHORIZED");
-    // A doubled header, as API Gateway joins it.
+    // A duplicate header, as joined by API Gateway.
     let mut doubled = headers.clone();
     doubled[2].1 = format!("{0},{0}", doubled[2].1);
     assert_eq!(
         lambda.invoke(&doubled, &body, true).await["statusCode"],
         401
     );
-    // The base64 text is not what was signed.
+    // The base64 text is not the text that was signed.
     let encoded = STANDARD.encode(&body);
     assert_eq!(
         lambda.invoke(&headers, &encoded, true).await["statusCode"],
         401
     );
-    // A gateway that sends text as text.
+    // A gateway that sends the body as plain text.
     assert_eq!(
         lambda.invoke(&headers, &body, false).await["statusCode"],
         204

@@ -1,6 +1,6 @@
-//! Each example is started as a process, delivered to over TCP, and does what its header says.
+//! Each example is started as a process, gets deliveries over TCP, and behaves as its header says.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test panics on an unexpected result.
 
 mod glue;
 mod lambda;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 const SECRET: &str = "whsec_made_up_for_the_frameworks";
 
-/// A file for the handlers to write to. Its folder is not there until it is made.
+/// A file for the handlers to write to. Its folder does not exist until it is made.
 struct LedgerFile {
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What any of them does that listens by itself.
+//! The common behaviour of the examples that listen themselves.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ fn order(id: &str) -> String {
     row_created(id, r#"{"Customer":"Ada ✓"}"#)
 }
 
-/// One run for one event, none for what is not authentic, and another try for what failed.
+/// One run for one event, none for a delivery that is not authentic, and another try for a run that failed.
 pub(crate) fn check_the_rules(name: &str) {
     let ledger = LedgerFile::missing(name);
     let path = ledger.path();
     let mut example = Example::start(name, &[("WEBHOOK_SECRET", SECRET), ("LEDGER", &path)]);
 
-    // The folder is missing: a failed run, whose reason is the operator's alone.
+    // The folder is missing: the run fails, and only the operator sees the reason.
     let failed = example.deliver(SECRET, &order("evt_1"));
     assert_eq!((failed.status, &*failed.body), (500, ""));
     example.line_with("No such file");
@@ -48,7 +48,7 @@ pub(crate) fn check_the_rules(name: &str) {
     let get = example.send("GET", "/webhooks", &[], "");
     assert_eq!(get.status, 405);
     assert!(get.has("allow: post"), "{get:?}");
-    // No body follows: the head alone is refused.
+    // No body follows: the delivery is refused on its head alone.
     let mut stream = TcpStream::connect(&example.address).unwrap();
     let head = "POST /webhooks HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
@@ -61,7 +61,7 @@ pub(crate) fn check_the_rules(name: &str) {
     assert_eq!(ledger.lines().len(), 1);
 }
 
-/// The sender hangs up before the handler is done.
+/// The sender closes the connection before the handler is done.
 pub(crate) fn check_a_hang_up(name: &str) {
     let ledger = LedgerFile::made(&format!("{name}-hang-up"));
     let (path, millis) = (ledger.path(), "1500");
@@ -95,12 +95,12 @@ pub(crate) fn check_a_hang_up(name: &str) {
         assert!(Instant::now() < until, "the run was cut off");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It may not be committed yet; a copy waits for that.
+    // It may not be committed yet; a copy waits for the commit.
     assert!(example.deliver(SECRET, &body).is_replay());
     assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
 }
 
-/// A handler that takes longer than the sender waits, a copy beside it, and a server that is told to stop meanwhile.
+/// A handler that takes longer than the sender waits, a concurrent copy, and a server that is stopped meanwhile.
 #[cfg(unix)]
 pub(crate) fn check_a_late_run(name: &str) {
     let ledger = LedgerFile::made(&format!("{name}-late"));

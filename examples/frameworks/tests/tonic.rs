@@ -35,7 +35,7 @@ async fn grpc_and_webhooks_share_a_port_and_even_a_connection() {
     let refused = health.check(unknown).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::NotFound);
 
-    // The same connection, which is HTTP/2, carries deliveries; HTTP/1 shares their memory.
+    // The same connection, which is HTTP/2, carries deliveries; HTTP/1 shares their records.
     let body = row_created("evt_1", r#"{"Customer":"Ada"}"#);
     assert_eq!(
         deliver(&channel, &body, 0).await,
@@ -52,7 +52,7 @@ async fn grpc_and_webhooks_share_a_port_and_even_a_connection() {
     assert!(health.check(question).await.is_ok());
 }
 
-/// The status, and whether it was a replay.
+/// Returns the status, and whether the answer was that of a replay.
 async fn deliver(channel: &Channel, body: &str, age: i64) -> (StatusCode, bool) {
     let mut request = Request::builder().method(Method::POST).uri("/webhooks");
     for (name, value) in signed(SECRET, body, age) {

@@ -1,4 +1,4 @@
-//! Deliveries go into NATS JetStream before they are answered. What that promises stands in README.md beside.
+//! Deliveries are stored in NATS JetStream before they are answered. README.md in this example's folder lists the guarantees.
 
 use std::{env, error::Error, time::Duration};
 
@@ -17,7 +17,7 @@ const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate win
 struct JetStream(Context);
 
 impl JetStream {
-    /// Makes the stream, or takes the one that is there if it remembers for long enough: the default is 120 s.
+    /// Makes the stream, or uses the existing one if it remembers ids for long enough: the default is 120 s.
     async fn open(url: &str) -> Result<Self, Box<dyn Error>> {
         let mut context = jetstream::new(async_nats::connect(url).await?);
         context.set_timeout(Duration::from_secs(4)); // within the budget of 4.5 s
@@ -25,11 +25,11 @@ impl JetStream {
             name: "webhooks".into(),
             subjects: vec!["webhooks.>".into()],
             duplicate_window: RETENTION,
-            discard: DiscardPolicy::New, // a full stream refuses, and forgets nothing
+            discard: DiscardPolicy::New, // a full stream refuses new messages, and forgets none
             ..Config::default()
         };
         let stream = context.get_or_create_stream(made).await?;
-        let found = &stream.cached_info().config; // the server's own words
+        let found = &stream.cached_info().config; // the configuration that the server reports
         let keeps = found.duplicate_window >= RETENTION
             && (found.max_age.is_zero() || found.max_age >= RETENTION)
             && (found.retention, found.discard) == (RetentionPolicy::Limits, DiscardPolicy::New)
@@ -75,5 +75,5 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::bind(env::var("ADDR")?).await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     let app = Router::new().route("/webhooks", post_service(acceptor));
-    Ok(axum::serve(listener, app).await?) // ended at any time, it loses nothing that was answered 2xx
+    Ok(axum::serve(listener, app).await?) // stopped at any time, it loses no delivery that was answered 2xx
 }

@@ -1,8 +1,8 @@
-//! The example before a NATS server of the test's own, which is killed and started again.
+//! The example with the test's own NATS server, which is killed and started again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test panics on an unexpected result.
 
-#[allow(dead_code)] // what only other tests need
+#[allow(dead_code)] // some items are needed only by other tests
 #[path = "../../../tests/servers/support/folder.rs"]
 mod folder;
 #[allow(dead_code)]
@@ -26,7 +26,7 @@ use server::{Server, free_port, program};
 const SECRET: &str = "whsec_made_up_for_jetstream";
 const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-jetstream");
 const DAYS_2: Duration = Duration::from_secs(48 * 3_600);
-/// Far more than anything here takes.
+/// Far more time than any step here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Nats {
@@ -61,7 +61,7 @@ impl Nats {
         )
     }
 
-    /// The stream as it is made beforehand.
+    /// Makes the stream beforehand.
     async fn make(&self, config: Config) -> Stream {
         let context = jetstream::new(async_nats::connect(self.url()).await.unwrap());
         let named = Config {
@@ -72,7 +72,7 @@ impl Nats {
         context.create_stream(named).await.unwrap()
     }
 
-    /// What is in the stream: the bodies by what the headers say of them.
+    /// Returns the content of the stream: the headers and the body of each message.
     async fn stored(&self) -> Vec<(BTreeMap<String, String>, String)> {
         let context = jetstream::new(async_nats::connect(self.url()).await.unwrap());
         let mut stream = context.get_stream("webhooks").await.unwrap();
@@ -111,7 +111,7 @@ fn deliver(example: &Example, id: &str) -> Reply {
     example.deliver(SECRET, &body(id))
 }
 
-/// As the sender does, though sooner: again until it is accepted. Says whether it was answered as a replay.
+/// Delivers as the sender does, though sooner: again until it is accepted. Returns whether it was answered as a replay.
 fn until_accepted(example: &Example, id: &str) -> bool {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -159,7 +159,7 @@ async fn nothing_acknowledged_is_lost_when_nats_is_killed() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             nats.server.kill();
-            // For longer than an answer may take.
+            // Longer than an answer may take.
             std::thread::sleep(Duration::from_secs(5));
             nats.start_again();
         }
@@ -170,7 +170,7 @@ async fn nothing_acknowledged_is_lost_when_nats_is_killed() {
         seen_down.into_inner().unwrap() >= 3,
         "nobody has met a dead server"
     );
-    // What was answered 2xx is a duplicate now, and the rest is taken by the retry, or was after its 503.
+    // Deliveries that were answered 2xx are duplicates now; the others are accepted by the retry, or were stored after their 503.
     for sender in 0..4 {
         for event in 0..100 {
             let id = format!("evt_{sender}_{event}");
@@ -286,7 +286,7 @@ async fn a_stream_that_forgets_is_refused_at_start() {
     }
 }
 
-/// Why a work queue is refused: after a restart the server knows the ids of the messages that are left, and no others.
+/// The reason why a work queue is refused: after a restart the server knows only the ids of the messages that are left.
 #[tokio::test]
 async fn ids_go_with_their_messages_at_a_restart() {
     let Some(mut nats) = Nats::start() else {

@@ -1,7 +1,7 @@
-//! hookgate with sqlx: the claim in a transaction of sqlx, so that its effects are had exactly once.
+//! hookgate with sqlx: the claim in a transaction of sqlx, so that its effects happen exactly once.
 //!
-//! The statement and what is bound to it are hookgate's; how they are run is sqlx's. It goes the same way with diesel and SeaORM.
-//! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite, which both bring the C library along, and may do so once.
+//! The statement and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
+//! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.
 
 use hookgate::postgres::{CLAIM_IN, ClaimValues, ClaimedIn, MIGRATIONS};
 use sqlx::{PgPool, Postgres, Row, Transaction};
@@ -9,13 +9,13 @@ use sqlx::{PgPool, Postgres, Row, Transaction};
 /// Claims the event inside `transaction`.
 ///
 /// # Errors
-/// Those of sqlx. Roll the transaction back; where it [is a conflict](is_conflict), a retry finds out how the other one ended.
+/// Those of sqlx. Roll the transaction back; where it [is a conflict](is_conflict), a retry finds the outcome of the other one.
 pub async fn claim_in(
     transaction: &mut Transaction<'_, Postgres>,
     values: &ClaimValues,
 ) -> sqlx::Result<ClaimedIn> {
     let mut same_body = None;
-    // Where the other transaction has ended a moment ago, its body is seen by the next statement.
+    // Where the other transaction has just ended, the next statement can read its body.
     for _ in 0..2 {
         let row = sqlx::query(CLAIM_IN)
             .bind(values.key())
@@ -37,19 +37,19 @@ pub async fn claim_in(
     })
 }
 
-/// Whether another transaction was faster: answer 503, or begin again. A commit may fail so as well.
+/// Returns whether another transaction was faster: answer 503, or begin again. A commit may fail in the same way.
 pub fn is_conflict(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }
 
-/// Makes hookgate's tables. A tool such as `sqlx migrate` can do it as well: each step is a file's content.
+/// Makes hookgate's tables. A tool such as `sqlx migrate` can do it as well: use each step as the content of a file.
 ///
 /// # Errors
 /// Those of sqlx.
 pub async fn migrate(pool: &PgPool) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    // Of processes that start together, one at a time: by the number that hookgate's own `migrate` locks.
+    // Processes that start together migrate one at a time, with the lock number of hookgate's own `migrate`.
     sqlx::query("SELECT pg_advisory_xact_lock(7525356009446012005)")
         .execute(&mut *transaction)
         .await?;

@@ -1,4 +1,4 @@
-//! Exactly once with sqlx: the order and the memory of its event are written in one transaction.
+//! Exactly once with sqlx: the order and the record of its event are written in one transaction.
 //!
 //! ```sh
 //! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_made_up_for_local_tries
@@ -20,7 +20,7 @@ use hookgate_sqlx::{claim_in, migrate};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-/// As long as the receiver remembers by default.
+/// The default retention of the receiver.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 
 async fn on_event(
@@ -47,7 +47,7 @@ impl IntoResponse for NotHandled {
     fn into_response(self) -> Response {
         match self {
             Self::NotFresh(reason) => reason.into_response(),
-            // A conflict, a time-out or a server that is down: a retry may find it otherwise.
+            // A conflict, a time-out or a server that is down: a retry may succeed.
             Self::Database(error) => {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
                 FailureReason::new(error).mark(unavailable)
@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ("idle_in_transaction_session_timeout", "30s"),
     ]);
     let database = PgPoolOptions::new()
-        // Below the layer's budget, so that a database that is down is answered 503.
+        // Less than the layer's budget, so that the answer is 503 when the database is down.
         .acquire_timeout(Duration::from_secs(2))
         .connect_with(options)
         .await?;

@@ -68,7 +68,7 @@ async fn the_claim_and_the_order_are_one_transaction() {
         open.rollback().await.unwrap();
         assert_eq!(orders(&pool).await, before);
 
-        // The other one's snapshot is from before the commit that comes now.
+        // The other transaction's snapshot is from before the next commit.
         let mut next = begin().await.unwrap();
         assert_eq!(
             claim_in(&mut next, &values).await.unwrap(),
@@ -89,7 +89,7 @@ async fn the_claim_and_the_order_are_one_transaction() {
     }
 }
 
-/// Both bring SQLite's C library; linked into one program it is one, and both work.
+/// Both use SQLite's C library; linked into one program there is one copy, and both work.
 #[tokio::test]
 async fn one_sqlite_serves_both() {
     let mut theirs = sqlx::SqliteConnection::connect("sqlite::memory:")
@@ -100,7 +100,7 @@ async fn one_sqlite_serves_both() {
         .await
         .unwrap()
         .get(0);
-    // The version that hookgate's inbox would run on.
+    // The version that hookgate's inbox would use.
     assert_eq!(theirs, rusqlite::version());
     assert!(
         rusqlite::version_number() >= 3_051_003,
@@ -108,7 +108,7 @@ async fn one_sqlite_serves_both() {
     );
 }
 
-/// The program itself, over a socket: the first delivery is handled, the second one recognised, also by the next process.
+/// The program itself, over a socket: the first delivery is handled, the second is recognised, also by the next process.
 #[test]
 fn the_example_handles_an_event_once() {
     let Some(database) = PostgresServer::start(&["fsync=off"]) else {

@@ -1,4 +1,4 @@
-//! Events, as the service's specification lists their fields and the design says what is refused.
+//! Events, with the fields in the service's specification and the refusals in the design.
 
 use super::json::{Json, Reader, Stop, Text};
 
@@ -9,28 +9,28 @@ pub fn is_usable(text: &str) -> bool {
         && text.chars().filter(|char| !char.is_whitespace()).count() > 0
 }
 
-/// What the head of an event comes to.
+/// The result of reading the head of an event.
 #[derive(Debug, PartialEq)]
 pub enum Head {
     Of {
         id: String,
         event_type: String,
     },
-    /// From a workspace that the keys are not pinned to.
+    /// From another workspace than the one that the keys are pinned to.
     Foreign,
     Unusable,
-    /// Outside what the second implementation has an opinion on.
+    /// A case that the second implementation does not decide.
     NoOpinion,
 }
 
-/// Reads members from the front until the first of each is there: id, type and, where the keys are pinned, the workspace.
-/// A doubled one counts if it comes before that; nothing behind it is looked at. Of a body that breaks off, or is no object,
-/// nobody can say that it is from elsewhere.
+/// Reads members from the front until the first of each is found: id, type and, where the keys are pinned, the workspace.
+/// A duplicate member counts if it comes before that; later members are not read. If a body is cut off, or is not an object,
+/// it is not known to be from another workspace.
 pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     let mut reader = Reader::new(body);
     let (mut ids, mut types, mut workspaces) = (Vec::new(), Vec::new(), Vec::new());
     let names = ["id", "type", "workspaceId"];
-    // Of a value that nobody asks for, the grammar alone matters.
+    // Of a value that is not needed, only the grammar matters.
     let names = if pinned.is_some() {
         &names[..]
     } else {
@@ -50,9 +50,9 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
         Err(Stop::NoOpinion) => return Head::NoOpinion,
     };
     let hard_to_say = |value: &Json| match value {
-        // Whether a number near the end of a float's range is one at all.
+        // Whether a number near the end of a float's range is accepted is not decided.
         Json::Number(number) => number.parse::<f64>().unwrap().abs() > 1e300,
-        // Whether half characters in names are looked at where the value is the wrong one anyway.
+        // Whether unpaired surrogates in names are found, where the value has the wrong type anyway, is not decided.
         Json::Object(members) => members.iter().any(|(name, _)| !name.is_sound),
         _ => false,
     };
@@ -85,7 +85,7 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     }
 }
 
-/// Hands out an object's members until it is told that this will do. The names and values that matter must be sound.
+/// Passes on an object's members until the callback stops it. The names and values that matter must be sound.
 fn members(
     reader: &mut Reader<'_>,
     matters: &[&str],
@@ -101,7 +101,7 @@ fn members(
     loop {
         let name = reader.member_name()?;
         let value = match reader.any_value() {
-            // An object that breaks off is another workspace than the pinned one, or a broken body: both can be said.
+            // An object that is cut off is another workspace than the pinned one, or a broken body: both answers are right.
             Err(Stop::Syntax) if name.text == "workspaceId" => return Err(Stop::NoOpinion),
             value => value?,
         };
@@ -129,10 +129,10 @@ fn text(value: &Json) -> Option<&str> {
     }
 }
 
-/// What is wrong with a body as a whole, whoever reads it.
+/// The fault of a body as a whole, independent of its reader.
 pub enum Body {
     Fine(Json),
-    /// By the names of the crate's kinds; it may report any of these.
+    /// By the names of the crate's error kinds; the crate may report any of these.
     Faulty(Vec<&'static str>),
 }
 
@@ -178,17 +178,17 @@ pub fn body(body: &[u8]) -> Body {
     }
 }
 
-/// Beyond the range of a 64-bit float, for the standard library or for serde_json, which rounds up a little sooner.
+/// Returns whether it is beyond the range of a 64-bit float, for the standard library or for serde_json, which rounds up earlier.
 fn is_out_of_range(number: &str) -> bool {
     number.parse::<f64>().unwrap().is_infinite() || serde_json::from_str::<f64>(number).is_err()
 }
 
-/// What is wrong with an event: kinds and paths, all of them.
+/// All faults of an event: kinds and paths.
 pub type Faults = Vec<(&'static str, String)>;
 
 type Check<'c> = &'c dyn Fn(&Json, String, &mut Faults);
 
-/// `rows_are_objects` where the row's type asks for an object.
+/// Returns all faults. `rows_are_objects` is true where the row's type needs an object.
 pub fn faults(event: &Json, rows_are_objects: bool) -> Faults {
     let mut faults = Vec::new();
     let event_type = event

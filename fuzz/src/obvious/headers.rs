@@ -1,4 +1,4 @@
-//! Headers, as the service's specification lists them and the design reads them.
+//! Headers, as listed in the service's specification and as read by the design.
 
 pub type Pairs = [(Vec<u8>, Vec<u8>)];
 
@@ -26,7 +26,7 @@ pub fn values<'p>(pairs: &'p Pairs, name: &str) -> Vec<&'p [u8]> {
     named.map(|(_, value)| value.as_slice()).collect()
 }
 
-/// Everything that is wrong with the delivery's headers: a header and `missing`, `doubled` or `malformed`.
+/// Returns all faults of the delivery's headers: a header and `missing`, `doubled` or `malformed`.
 pub fn faults(pairs: &Pairs) -> Vec<(&'static str, &'static str)> {
     let mut faults = Vec::new();
     let mut require = |name, is_good: fn(&[u8]) -> bool| match values(pairs, name)[..] {
@@ -49,7 +49,7 @@ pub fn faults(pairs: &Pairs) -> Vec<(&'static str, &'static str)> {
     faults
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that appears exactly once.
 pub fn only<'p>(pairs: &'p Pairs, name: &str) -> Option<&'p [u8]> {
     match values(pairs, name)[..] {
         [only] => Some(only),

@@ -1,6 +1,6 @@
-//! JSON, read into a tree that keeps the text of numbers and every doubled name.
+//! JSON, read into a tree that keeps the text of numbers and every duplicate name.
 
-/// How many levels are read at all. A parser that calls itself has to stop somewhere.
+/// The greatest number of levels that are read. A recursive parser needs a limit.
 const LEVELS: usize = 300;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -13,19 +13,19 @@ pub enum Json {
     Object(Vec<(Text, Json)>),
 }
 
-/// A string, and whether its bytes and escapes all stand for characters.
+/// A string, and whether all its bytes and escapes are valid characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text {
     pub text: String,
     pub is_sound: bool,
 }
 
-/// Why there is no value here.
+/// The reason why there is no value here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Against the grammar.
     Syntax,
-    /// Deeper than this reader goes, or else nothing to judge by.
+    /// Deeper than this reader goes, or another case that it does not decide.
     NoOpinion,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The value that the whole text is.
+    /// Reads the whole text as one value.
     pub fn whole(bytes: &'a [u8]) -> Result<Json, Stop> {
         let mut reader = Self::new(bytes);
         let value = reader.value(LEVELS)?;
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is no white space.
+    /// Returns the next byte that is not white space.
     pub fn peek(&mut self) -> Option<u8> {
         while self
             .bytes
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Passes over this byte, if it is the next one.
+    /// Skips this byte, if it is the next one.
     pub fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         if !self.take(b'"') {
             return Err(Stop::Syntax);
         }
-        // UTF-16 units from escapes wait here for their other half.
+        // UTF-16 units from escapes are kept here until their second half is read.
         let (mut bytes, mut is_sound, mut high) = (Vec::new(), true, None::<u32>);
         loop {
             let &byte = self.bytes.get(self.at).ok_or(Stop::Syntax)?;
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         Ok(Text { text, is_sound })
     }
 
-    /// What stands behind a backslash, and whether it was written as `\u`.
+    /// Reads the escape after a backslash, and returns whether it was written as `\u`.
     fn escape(&mut self) -> Result<(u32, bool), Stop> {
         let &byte = self.bytes.get(self.at).ok_or(Stop::Syntax)?;
         self.at += 1;
@@ -240,7 +240,7 @@ fn push(bytes: &mut Vec<u8>, char: u32) {
 }
 
 impl Json {
-    /// The members' values of this name; none where this is no object.
+    /// Returns the values of all members of this name; none where this is not an object.
     pub fn all<'j>(&'j self, name: &str) -> Vec<&'j Json> {
         let Self::Object(members) = self else {
             return Vec::new();
@@ -262,7 +262,7 @@ impl Json {
         all
     }
 
-    /// How many levels of objects and arrays there are.
+    /// Returns the number of levels of objects and arrays.
     pub fn depth(&self) -> usize {
         match self {
             Self::Array(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
@@ -277,7 +277,7 @@ impl Json {
         }
     }
 
-    /// The same with the members of every object by name. Those of one name stay in their order.
+    /// Returns the same value with the members of every object sorted by name. Members of one name keep their order.
     pub fn sorted(self) -> Self {
         match self {
             Self::Array(items) => Self::Array(items.into_iter().map(Self::sorted).collect()),

@@ -1,4 +1,4 @@
-//! The receiver, as the design's outcomes table and promises tell it: one list of records, looked through from the front.
+//! The receiver, as defined by the design's outcomes table and promises: one list of records, searched from the front.
 
 use std::time::Duration;
 
@@ -33,9 +33,9 @@ pub struct Receiver {
     pub rules: Rules,
     pub wall: i64,
     pub monotonic: Duration,
-    /// In the order in which they were made.
+    /// In the order of their creation.
     records: Vec<Record>,
-    /// Claims in hand.
+    /// The number of claims held.
     pub runs: usize,
     claims: usize,
 }
@@ -56,7 +56,7 @@ enum State {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// By the crate's names of refusals, and of what was not authentic.
+    /// By the crate's names of refusals, and of the part that was not authentic.
     Refused(&'static str, Option<&'static str>),
     Fresh(Claim),
     Replayed {
@@ -226,7 +226,7 @@ impl Receiver {
         self.records.retain(|record| record.ends > self.monotonic);
     }
 
-    /// The claim's own record, while it runs.
+    /// Returns the claim's own record, while it runs.
     fn own(&mut self, claim: &Claim) -> Option<usize> {
         self.forget_what_ended();
         self.records.iter().position(|record| {
@@ -234,7 +234,7 @@ impl Receiver {
         })
     }
 
-    /// Whether the claim was still held.
+    /// Returns whether the claim was still held.
     pub fn renew(&mut self, claim: &Claim) -> bool {
         let own = self.own(claim);
         if let Some(own) = own {
@@ -270,7 +270,7 @@ impl Receiver {
         true
     }
 
-    /// Running claims and done records.
+    /// Returns the numbers of running claims and of done records.
     pub fn counts(&mut self) -> (usize, usize) {
         self.forget_what_ended();
         let running = |record: &&Record| matches!(record.state, State::Running { .. });

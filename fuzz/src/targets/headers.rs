@@ -1,4 +1,4 @@
-//! Headers in any case, order and number: taken or refused as the obvious reader does it.
+//! Headers in any case, order and number: accepted or refused as by the obvious reader.
 
 use hookgate::DeliveryHeaders;
 
@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Headers, most of them well-formed, each with its name in some case.
+/// Returns headers, most of them well-formed, each with its name in some case.
 pub(super) fn pairs(choices: &mut Choices<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut pairs = vec![named(choices, 0), named(choices, 1)];
     while !choices.is_empty() && pairs.len() < 12 {

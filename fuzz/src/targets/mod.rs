@@ -1,4 +1,4 @@
-//! One target a file: `run` takes what the fuzzer made up.
+//! One target in each file: `run` takes the fuzzer's input.
 
 pub mod event_head;
 pub mod headers;
@@ -11,10 +11,10 @@ use hookgate::{DeliveryHeaders, KeyRing, Secret, UnixSeconds, Verified, Verifier
 use super::made::{NOW, SECRETS};
 use super::obvious::mac;
 
-/// The largest body that is looked at: more only costs time.
+/// The largest body that is used: a larger one only takes more time.
 const MAX_BODY: usize = 8_192;
 
-/// Signs a body as the service does, and lets the crate prove it.
+/// Signs a body as the service does, and verifies it with the crate.
 fn verified(body: &[u8], pinned: Option<&str>) -> Verified<Vec<u8>> {
     let timestamp = NOW.to_string();
     let signature = mac::signature(SECRETS[0], timestamp.as_bytes(), body);

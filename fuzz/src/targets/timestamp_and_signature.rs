@@ -1,4 +1,4 @@
-//! The two strict parsers, and signatures made and checked in pieces, against the obvious ones.
+//! The two strict parsers, and signatures made and verified in pieces, against the obvious ones.
 
 use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
 
@@ -33,7 +33,7 @@ fn timestamp(text: &[u8]) {
     assert_eq!(parsed.as_str().as_bytes(), text);
     let number: i64 = std::str::from_utf8(text).unwrap().parse().unwrap();
     assert_eq!(parsed.seconds().as_i64(), number);
-    // There and back.
+    // The conversion back gives the same value.
     assert_eq!(Timestamp::at(UnixSeconds::new(number)), Ok(parsed));
 }
 
@@ -45,7 +45,7 @@ fn signature(text: &[u8]) {
     }
 }
 
-/// A body signed by both, then checked whole, in pieces, and with something changed.
+/// A body signed by both, then verified whole, in pieces, and with a part changed.
 fn signed(mut choices: Choices<'_>) {
     let secret = choices.one_of(&SECRETS);
     let seconds = 1 + i64::from(choices.byte()) * 7_000_000;

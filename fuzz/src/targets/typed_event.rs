@@ -1,4 +1,4 @@
-//! Whole events: accepted or refused as the obvious reader does it, whatever type is asked for, and lossless.
+//! Whole events: accepted or refused as by the obvious reader, for every requested type, and without loss.
 
 use hookgate::{Event, EventData, EventError, EventErrorKind, EventHead, Field, Number, Value};
 use serde::de::IgnoredAny;
@@ -65,7 +65,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(again.sorted(), json.sorted(), "{}", shown());
 }
 
-/// Accepted where nothing is wrong; refused for something that is.
+/// Accepted where there is no fault; refused for one of the faults.
 fn judge(read: &Result<(), EventError>, faults: &Faults, is_foreign: bool, json: &Json) {
     let Err(error) = read else {
         assert_eq!(*faults, [], "accepted: {json:?}");
@@ -81,7 +81,7 @@ fn judge(read: &Result<(), EventError>, faults: &Faults, is_foreign: bool, json:
         error.path().unwrap_or_default(),
     );
     let is_known = faults.iter().any(|(kind, path)| {
-        // Unusual names show escaped.
+        // Unusual names are shown escaped.
         let is_plain = path
             .chars()
             .all(|char| char.is_ascii_alphanumeric() || char == '.');
@@ -105,7 +105,7 @@ fn judge(read: &Result<(), EventError>, faults: &Faults, is_foreign: bool, json:
     );
 }
 
-/// Each getter answers for the kinds of JSON that it is about, and for no other.
+/// Each getter answers for its own kinds of JSON, and for no other.
 fn getters(event: &Event, json: &Json) {
     let Some(data) = json.all("data").first().copied() else {
         return;
@@ -188,7 +188,7 @@ fn looks(value: Value<'_>, json: &Json) {
     };
     let options = value.multi_select().ok().and_then(Field::into_option);
     assert_eq!(options, texts, "{json:?}");
-    // No panic, whatever the text.
+    // No panic, for any text.
     let _ = (
         value.date(),
         value.files(),
@@ -197,7 +197,7 @@ fn looks(value: Value<'_>, json: &Json) {
     );
 }
 
-/// No conversion of a number rounds in silence.
+/// No conversion of a number rounds without an error.
 fn numbers(number: &Number) {
     if let Some(integer) = number.to_i64() {
         assert_eq!(number.to_f64_lossy(), integer as f64, "{number:?}");

@@ -1,4 +1,4 @@
-//! The whole walk of several deliveries, step by step, against the second implementation: each verdict, each settling.
+//! The whole walk of several deliveries, step by step, against the second implementation: each verdict, each settlement.
 
 use std::time::Duration;
 
@@ -84,12 +84,12 @@ fn rules(choices: &mut Choices<'_>) -> Rules {
 struct Walk {
     clock: ManualClock,
     store: LocalStore,
-    /// There from `build` on.
+    /// Present after `build`.
     receiver: Option<Receiver>,
     obvious: Obvious,
-    /// Claims, each as both have it.
+    /// Claims, each in the form of both implementations.
     in_hand: Vec<(Claim, ObviousClaim)>,
-    /// What was sent, to be sent again: method, headers, body.
+    /// The requests sent so far, to be sent again: method, headers, body.
     sent: Vec<(&'static str, Headers, Vec<u8>)>,
 }
 
@@ -218,7 +218,7 @@ impl Walk {
         self.send(self.sent.len() - 1, choices);
     }
 
-    /// A copy, as it was sent: a retry's bytes, or a replay.
+    /// Sends a copy unchanged: a retry's bytes, or a replay.
     fn deliver_again(&mut self, choices: &mut Choices<'_>) {
         if !self.sent.is_empty() {
             let place = choices.below(self.sent.len());
@@ -245,7 +245,7 @@ impl Walk {
             format!("{method} {headers:?} {}", String::from_utf8_lossy(&body))
         };
         match (ours, self.obvious.receive(&request)) {
-            // The one case without an opinion is a head that is hard to say: nothing is known of the store from here on.
+            // The one undecided case is a head that is hard to judge: from here on the state of the store is unknown.
             (Ok(Admission::Fresh(claim)), Verdict::NoOpinion) => {
                 block_on(claim.release()).unwrap();
             }
@@ -270,7 +270,7 @@ impl Walk {
                     refusal.verify_error().map(|error| error.kind().name()),
                 );
                 let is_same = found == (kind, why);
-                // A stale delivery is read now and then all the same, which can find more; it is refused either way.
+                // A stale delivery's body is sometimes read all the same, which can find more faults; it is refused either way.
                 let is_stale = why == Some("stale")
                     && (found == (kind, Some("stale_but_authentic"))
                         || found == ("body_too_large", None)
@@ -335,7 +335,7 @@ impl Walk {
         let (found, expected) = match way {
             0..=2 => (block_on(claim.commit()), self.obvious.commit(&obvious)),
             3 => (block_on(claim.release()), self.obvious.release(&obvious)),
-            // Dropped: the permit is free, the record waits for the end of its lease.
+            // Dropped: the permit is free, the record stays until the end of its lease.
             _ => {
                 drop(claim);
                 self.obvious.runs -= 1;
@@ -354,14 +354,14 @@ impl Walk {
         self.obvious.wall += i64::try_from(seconds).unwrap();
     }
 
-    /// A stepped clock changes what is fresh, and nothing that is remembered.
+    /// A stepped clock changes which deliveries are fresh, and no record.
     fn set_wall(&mut self, choices: &mut Choices<'_>) {
         let wall = choices.one_of(&[NOW, NOW - 100_000, NOW + 301, 0, -5, i64::MAX / 4]);
         self.clock.set_wall(UnixSeconds::new(wall));
         self.obvious.wall = wall;
     }
 
-    /// A ring gets other keys; its scope, its workspace and what is remembered stay.
+    /// A ring gets other keys; its scope, its workspace and the records stay.
     fn rotate(&mut self, choices: &mut Choices<'_>) {
         let place = choices.below(self.obvious.rules.rings.len());
         let secrets =

@@ -1,4 +1,4 @@
-//! The done records, in a moka cache that is read without being told so.
+//! The done records, in a moka cache whose look-ups are not counted as uses.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -16,23 +16,23 @@ use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 use crate::sync::{Mutex, MutexGuard};
 
-/// What is remembered of a finished event.
+/// The done record of an event.
 ///
-/// It is the cache's **key**, with nothing as the value: two records of one event are the same key, and what else a record
-/// says is read off the stored key while the cache compares. See [`Done::look`].
+/// It is the cache's **key**, and the value is empty. Two records of one event are equal keys. The other fields of a
+/// record are read from the stored key while the cache compares. See [`Done::look`].
 #[derive(Clone, Copy, Debug)]
 struct Record {
     key: EventKey,
     by: ClaimToken,
     /// Nanoseconds of the clock's monotonic reading: half the size of a [`Monotonic`], enough for 584 years.
     end: u64,
-    /// How many commits came before it.
+    /// The number of commits before it.
     place: u64,
 }
 
 impl Record {
     fn end(&self) -> Monotonic {
-        // What was cut off above 584 years stays without an end.
+        // An end above 584 years was cut off, so it counts as no end.
         Monotonic::new(if self.end == u64::MAX {
             Duration::MAX
         } else {
@@ -55,7 +55,7 @@ impl Hash for Record {
     }
 }
 
-/// Finds the record of an event and keeps what it saw.
+/// A key for a look-up: finds the record of an event and keeps the record that it was compared with.
 struct Lookup<'a> {
     key: &'a EventKey,
     seen: Cell<Option<Record>>,
@@ -77,14 +77,14 @@ impl moka::Equivalent<Record> for Lookup<'_> {
     }
 }
 
-/// What a look-up found.
+/// The result of a look-up.
 pub(super) enum Seen {
     Nothing,
     /// The event is remembered.
     Done {
         by: ClaimToken,
     },
-    /// A record whose time is over: [`Done::forget`] gives it back.
+    /// A record whose retention is over: [`Done::forget`] frees it.
     Over,
 }
 
@@ -94,11 +94,11 @@ pub(super) struct Done {
     /// The number of records kept when the oldest are evicted; `None` where new claims are refused instead.
     newest: Option<u64>,
     commits: AtomicU64,
-    /// A commit is noted in the list of its place and not in its event's shard: a sender can choose ids that lie in one shard.
+    /// A commit is listed by its place and not by its event's shard: a sender can choose ids that lie in one shard.
     evictions: [Mutex<Evictions>; LISTS],
 }
 
-/// A power of two, so that the remainder of a place is quickly taken.
+/// A power of two, so that the remainder of a place is computed quickly.
 const LISTS: usize = 16;
 
 impl Done {
@@ -107,10 +107,10 @@ impl Done {
             WhenFull::EvictOldest => Some(u64::try_from(capacity.records()).unwrap_or(u64::MAX)),
             WhenFull::Refuse => None,
         };
-        // Never the default policy: TinyLFU drops ids seen once in favour of ids seen twice, which is to say that a full
-        // cache forgets each fresh event at once. No time to live either: moka measures it by a clock of its own.
-        // No eviction listener either: for its sake moka takes a lock of the key at each insert and removal, which is a third
-        // of what a commit costs. What was evicted follows from the order of commits, see `Evictions`.
+        // Never the default policy: TinyLFU drops ids seen once in favour of ids seen twice, so a full cache forgets each fresh
+        // event at once. No time to live either: moka measures it by its own clock.
+        // No eviction listener either: for a listener moka locks the key at each insert and removal, which is a third of the
+        // cost of a commit. Evictions follow from the order of commits, see `Evictions`.
         let mut records = Cache::builder().eviction_policy(EvictionPolicy::lru());
         if let Some(newest) = newest {
             records = records.max_capacity(newest);
@@ -123,10 +123,11 @@ impl Done {
         }
     }
 
-    /// What is remembered of the event.
+    /// Looks up the event's record.
     ///
-    /// `Cache::get` would count as a use and make the record the last to be evicted, so that duplicates of old events would push
-    /// out new ones. `Cache::contains_key` is documented not to, but returns no content: the look-up keeps the key it met.
+    /// `Cache::get` would count as a use and make the record the last to be evicted, so that duplicates of old events would evict
+    /// new ones. `Cache::contains_key` is documented not to count, but returns no content: the look-up keeps the key it compared
+    /// with.
     pub(super) fn look(&self, key: &EventKey, now: Monotonic) -> Seen {
         let lookup = Lookup {
             key,
@@ -143,21 +144,21 @@ impl Done {
         }
     }
 
-    /// Whether as many commits as the store remembers have followed. moka evicts in batches, some hundred commits late at
-    /// most; with this, what is remembered does not depend on when it does.
+    /// Returns whether as many commits as the store remembers have followed. moka evicts in batches, at most some hundred
+    /// commits late. With this check, the remembered events do not depend on when moka evicts.
     fn overtaken(&self, record: &Record) -> bool {
         self.first_remembered()
             .is_some_and(|first| record.place < first)
     }
 
-    /// The place of the oldest commit that is remembered; `None` where none is forgotten.
+    /// Returns the place of the oldest commit that is remembered; `None` where none is forgotten.
     fn first_remembered(&self) -> Option<u64> {
         let commits = self.commits.load(Ordering::Relaxed);
         Some(commits.saturating_sub(self.newest?))
     }
 
-    /// Remembers the event. The caller has [forgotten](Self::forget) what was there before: a record is never overwritten, so
-    /// that it has one place in moka's order.
+    /// Inserts the record of an event. The caller has [removed](Self::forget) the old record: a record is never overwritten, so
+    /// that it has one position in moka's order.
     pub(super) fn insert(
         &self,
         key: EventKey,
@@ -182,7 +183,7 @@ impl Done {
         record.end()
     }
 
-    /// Counts what was overtaken by now, and adds all that was counted.
+    /// Counts the evictions up to now, and adds all evictions that were counted.
     pub(super) fn add_evictions_to(&self, stats: &mut StoreStats, now: Monotonic) {
         let mut last = None;
         for list in &self.evictions {
@@ -194,13 +195,13 @@ impl Done {
         }
     }
 
-    /// The room that is taken by what is noted of commits, in entries.
+    /// Returns the room for noted commits, in entries.
     #[cfg(all(test, not(shuttle)))]
     pub(super) fn room(&self) -> usize {
         self.evictions.iter().map(|list| lock(list).room()).sum()
     }
 
-    /// Gives back a record that is no longer remembered. True where there was one.
+    /// Removes a record that is no longer remembered. Returns true where there was one.
     pub(super) fn forget(&self, key: &EventKey) -> bool {
         let lookup = Lookup {
             key,
@@ -209,7 +210,7 @@ impl Done {
         self.records.remove(&lookup).is_some()
     }
 
-    /// How many records there are, once moka has caught up.
+    /// Returns the number of records, after moka's housekeeping.
     pub(super) fn count(&self) -> usize {
         self.records.run_pending_tasks();
         usize::try_from(self.records.entry_count()).unwrap_or(usize::MAX)

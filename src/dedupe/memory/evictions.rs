@@ -1,33 +1,33 @@
-//! What a full store had to forget, counted from the order of commits.
+//! The evictions of a full store, counted from the order of commits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::dedupe::capacity::StoreStats;
 
-/// Some of the commits that are still remembered, and how many no longer are: every so many-th in the order of commits, so that all such
-/// lists are equally long, whatever ids a sender chooses.
+/// Some of the commits that are still remembered, and the number of those that no longer are. Each list has every n-th commit in
+/// the order of commits, so that all lists are equally long, whichever ids a sender chooses.
 ///
-/// A record is evicted once as many commits have followed it as the store remembers, wherever it lies by then. So which were
-/// evicted, and how old, can be told by their places in that order. A record whose retention had ended before is none of them.
+/// A record is evicted once as many commits have followed it as the store remembers, in whichever shard it lies. So the
+/// evicted records and their ages follow from the places in that order. A record whose retention had ended before does not count.
 #[derive(Debug, Default)]
 pub(super) struct Evictions {
-    /// Place and time of each commit, in their order.
+    /// The place and the time of each commit, in order.
     remembered: VecDeque<(u64, u64)>,
-    /// How long a record is kept, for those from this place on. One entry where all retentions are alike, as they are in a
+    /// The retention of the records from each place on. One entry where all retentions are equal, as they are in a
     /// receiver, so that a record takes sixteen bytes here and not twenty-four.
     retentions: VecDeque<(u64, u64)>,
     count: u64,
     youngest: Option<u64>,
-    /// Place and age of the last.
+    /// The place and the age of the last one counted.
     last: Option<(u64, u64)>,
 }
 
 impl Evictions {
-    /// Notes a commit. Times are nanoseconds, and `retain` how long the record is kept.
+    /// Notes a commit. Times are in nanoseconds; `retain` is how long the record is kept.
     pub(super) fn committed(&mut self, place: u64, now: u64, retain: u64) {
-        // One that was overtaken on its way here may be taken to be kept as long as its neighbour, which is a matter of the
-        // count alone.
+        // A commit that a later one overtook on the way here may get its neighbour's retention. This affects only the
+        // count.
         if self
             .retentions
             .back()
@@ -61,13 +61,13 @@ impl Evictions {
         }
     }
 
-    /// The room that its lists take, in entries.
+    /// Returns the room that its lists take, in entries.
     #[cfg(all(test, not(shuttle)))]
     pub(super) fn room(&self) -> usize {
         self.remembered.capacity() + self.retentions.capacity()
     }
 
-    /// Adds what was counted here. `last` is the place and the age of the last eviction in the lists added before.
+    /// Adds the counts of this list. `last` is the place and the age of the last eviction in the lists added before.
     pub(super) fn add_to(&self, stats: &mut StoreStats, last: &mut Option<(u64, u64)>) {
         stats.evicted += self.count;
         let ages = [
@@ -80,7 +80,7 @@ impl Evictions {
     }
 }
 
-/// By place: nearly always at the end.
+/// Inserts by place: nearly always at the end.
 fn insert(list: &mut VecDeque<(u64, u64)>, place: u64, value: u64) {
     let before = list.iter().rposition(|(other, _)| *other < place);
     list.insert(before.map_or(0, |at| at + 1), (place, value));
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_overtaken_within_its_retention_is_counted_with_its_age() {
         let mut evictions = Evictions::default();
-        // The retentions differ, and some have ended when they are overtaken.
+        // The retentions differ, and some have ended when the record would be evicted.
         for (place, now, retain) in [
             (0, 10, 10),
             (2, 11, 100),

@@ -7,12 +7,12 @@ use crate::dedupe::expiry::ExpiryQueue;
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 
-/// The running claims of some of the events. What is done of them is in `Inner::done`, and changes under this shard's lock.
+/// The running claims of some of the events. Their done records are in `Inner::done`, and change under this shard's lock.
 #[derive(Default)]
 pub(super) struct Shard {
     pub(super) running: HashMap<EventKey, Running, KeyState>,
     pub(super) leases: ExpiryQueue,
-    /// Where a full store refuses, what gives its place back next.
+    /// The done records whose retention ends next and frees their space. Used where a full store refuses.
     pub(super) retentions: ExpiryQueue,
 }
 
@@ -32,7 +32,7 @@ impl Shard {
     pub(super) fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
         let before = self.running.insert(key, Running { token, end });
         if before.is_some_and(|before| before.end == end) {
-            // The entry that is already queued says the same.
+            // The queue has an entry with the same end already.
             return;
         }
         self.leases.push(end, key);

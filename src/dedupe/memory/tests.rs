@@ -1,4 +1,4 @@
-//! What only this store can be asked, since it looks inside.
+//! Tests of this store alone, since they read its private fields.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn ids_that_lie_in_one_shard_after_the_other_take_no_more_memory_than_others() {
     assert!(room < RECORDS * 4, "room for {room} commits");
 }
 
-/// A call frees no more than a batch of what has ended. The rest is not taken for alive.
+/// A call frees at most one batch of ended records. The remaining ended records do not count as live.
 #[test]
 fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
     let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
@@ -46,7 +46,7 @@ fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
     assert!(matches!(claim(last, first), Claimed::Running { .. }));
 }
 
-/// What makes room when its time is over was not forgotten too early, to the nanosecond.
+/// A record that is removed when its retention has ended was not forgotten too early, to the nanosecond.
 #[test]
 fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
     let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));

@@ -1,4 +1,4 @@
-//! Accepting: one of many copies, remembered for as long as promised, byte for byte.
+//! Accepting: one of many copies is new, ids are remembered for their retention, entries are stored byte for byte.
 
 use super::*;
 
@@ -46,7 +46,7 @@ pub(super) async fn an_id_is_known_while_its_entry_is_not_handled(subject: Subje
     };
     let known = Accepted::Duplicate { same_body: true };
     assert_eq!(accept().await, Accepted::New);
-    // Retentions that are over are looked for where workers ask for work.
+    // Engines delete entries after their retention when workers lease.
     subject.pass(3).await;
     subject.lease(ask(0)).await;
     assert_eq!(accept().await, known, "queued");
@@ -76,7 +76,7 @@ pub(super) async fn a_handled_entry_is_known_for_its_retention(subject: Subject)
     let listed = subject.listed("evt_1").await;
     let until = listed.until.unwrap();
     let kept = Duration::from_millis(until - listed.accepted_at);
-    // A duplicate, which asked for longer, has not lengthened it.
+    // A duplicate with a longer retention has not lengthened it.
     assert!(
         kept.abs_diff(retain) < subject.units(2),
         "kept for {kept:?}"
@@ -91,7 +91,7 @@ pub(super) async fn the_retention_ends(subject: Subject) {
         let job = subject.one().await;
         assert_eq!(subject.settle(&job, End::Done).await, Ownership::Held);
     }
-    // The engine cleans up when it likes, but it does while work is asked for. The pause lets a thread of its own do so.
+    // The engine deletes at a time of its own choice, but while workers lease. The pause lets a thread of the engine do so.
     for _ in 0..200 {
         subject.pass(1).await;
         subject.lease(ask(1)).await;
@@ -140,7 +140,7 @@ pub(super) async fn entries_come_back_as_they_were(subject: Subject) {
 }
 
 fn same(left: &Entry, right: &Entry) {
-    // Not by `assert_eq!` on a body of a megabyte.
+    // Not `assert_eq!`, which would print a body of a megabyte.
     assert!(left.body == right.body, "another body");
     let texts = |entry: &Entry| {
         let Entry {
@@ -179,7 +179,7 @@ pub(super) async fn whoever_waits_for_work_hears_of_it(subject: Subject) {
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
-    // What was said before is heard before.
+    // Earlier notifications arrive before this wait ends.
     tokio::time::sleep(Duration::from_millis(200)).await;
     heard.set(subject.engine.changed().notified());
     heard.as_mut().enable();

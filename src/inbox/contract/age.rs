@@ -1,4 +1,4 @@
-//! Age: what may have run long ago is not run again without an operator's word.
+//! Age: an entry that may have run long ago is not run again without an operator's decision.
 
 use super::*;
 
@@ -23,7 +23,7 @@ impl Subject {
 }
 
 pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(subject: Subject) {
-    // Its process died, it failed, or its end was a dead letter that an operator makes due.
+    // Its process was killed, it failed, or it became a dead letter that an operator makes due.
     for name in ["", "_serial"] {
         let ask = if name.is_empty() { ask } else { serial };
         let [died, failed, dead_letter] =
@@ -52,7 +52,7 @@ pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(sub
             subject.assert_too_old(&batch, event).await;
         }
     }
-    // What is young enough is run, and so is everything where nothing is asked of its age.
+    // An entry that is young enough is run, and so is every entry if no age limit is set.
     subject.with(&["young"]).await;
     let job = subject.one().await;
     subject.settle(&job, retry(Duration::ZERO)).await;
@@ -103,7 +103,7 @@ pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Sub
         subject.assert_too_old(&batch, "evt_1").await;
         let retried = subject.engine.retry(of("evt_1"), Age::Forgotten);
         assert_eq!(retried.await.unwrap(), 1);
-        // However long it takes until a worker comes: it counts as never run.
+        // It counts as never run, however long it takes until a worker leases it.
         subject.pass(4).await;
         let batch = subject.lease(subject.within(3, ask(9))).await;
         assert_eq!(events(&batch.jobs), ["evt_1"]);
@@ -124,7 +124,7 @@ pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subj
     }
     subject.pass(4).await;
     subject.accept(&entry_of("a", "new")).await;
-    // No lease waits for the next poll because of them.
+    // No lease waits for the next poll because of the old entries.
     let mut rounds = 0;
     let leased = loop {
         let ask = if rounds % 2 == 0 { ask(2) } else { serial(2) };

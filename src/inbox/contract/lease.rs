@@ -1,4 +1,4 @@
-//! Leasing: each entry to one at a time, and to the next one when its lease has ended.
+//! Leasing: each entry goes to one worker at a time, and to the next one when its lease has ended.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub(super) async fn the_longest_due_comes_first(subject: Subject) {
         ["evt_1", "evt_2", "evt_3"]
     );
 
-    // One whose lease has ended was due before one that came after it.
+    // An entry whose lease has ended was due before an entry that was accepted after that.
     subject.with(&["evt_4"]).await;
     let short = ask_for(1, subject.units(1));
     assert_eq!(events(&subject.lease(short).await.jobs), ["evt_4"]);
@@ -20,7 +20,7 @@ pub(super) async fn the_longest_due_comes_first(subject: Subject) {
     let job = subject.one().await;
     assert_eq!(job.entry.event_id, "evt_4");
 
-    // One that waited for its next try was due before one that came after it was.
+    // An entry whose back-off has ended was due before an entry that was accepted after that.
     subject.settle(&job, retry(subject.units(1))).await;
     subject.pass(2).await;
     subject.with(&["evt_6"]).await;
@@ -40,7 +40,7 @@ pub(super) async fn lessors_share_no_entry(subject: Subject) {
         let engine = Arc::clone(&subject.engine);
         lessors.spawn(async move {
             let mut mine = Vec::new();
-            // One that finds nothing may have met entries that are being leased to others: it asks again.
+            // A call without a result may have met entries that are being leased to others: it is repeated.
             let mut nothing = 0;
             while nothing < 3 {
                 let jobs = engine.lease(ask(3)).await.unwrap().jobs;
@@ -137,7 +137,7 @@ pub(super) async fn a_renewal_lengthens(subject: Subject) {
     subject.pass(4).await;
     assert!(subject.lease(ask(1)).await.jobs.is_empty());
 
-    // It counts from now, and so it can shorten as well.
+    // A renewal counts from now, so it can shorten the lease as well.
     assert_eq!(subject.renew(&job, subject.units(1)).await, Ownership::Held);
     subject.pass(2).await;
     assert_eq!(subject.one().await.tries, 2);
@@ -153,7 +153,7 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
         max_tries: 1,
         ..ask(9)
     };
-    // It runs here, whatever its lease: it is neither leased nor buried, and nobody need come back for it at once.
+    // It runs here, whatever its lease: it is neither leased nor made a dead letter, and no early lease call is needed for it.
     let batch = subject.lease(without).await;
     assert!(batch.jobs.is_empty());
     let buried: Vec<_> = batch.buried.iter().map(|listed| listed.id).collect();
@@ -162,7 +162,7 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
 }
 
-/// Its lease has ended, another one has taken the entry and given it back, and the first run goes on here.
+/// Its lease has ended, another worker has taken and returned the entry, and the first run goes on here.
 pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subject) {
     subject
         .with_rows(&[("a", "a_1"), ("a", "a_2"), ("b", "b_1")])
@@ -201,7 +201,7 @@ pub(super) async fn the_time_of_the_next_one_is_told(subject: Subject) {
     assert!(next <= subject.units(100), "{next:?}");
     assert!(next > subject.units(50), "{next:?}");
 
-    // A lease that may end before.
+    // Another lease, which may end earlier.
     subject.with(&["evt_2"]).await;
     let lease = ask_for(1, subject.units(40));
     assert_eq!(subject.lease(lease).await.jobs.len(), 1);

@@ -1,10 +1,10 @@
-//! What an operator sees and does.
+//! The calls of an operator.
 
 use super::*;
 use crate::inbox::InboxStats;
 
 impl Subject {
-    /// One entry of each state, named after it.
+    /// Accepts one entry for each state, with the state as its name.
     async fn of_each_state(&self) {
         for name in ["done", "dead", "running"] {
             self.with(&[name]).await;
@@ -56,7 +56,7 @@ pub(super) async fn lists_are_of_what_is_asked_for(subject: Subject) {
     let queued = subject.listed("queued").await;
     assert_eq!(subject.names(by(queued.id)).await, ["queued"]);
     assert!(subject.list(of("unknown")).await.is_empty());
-    // All that is asked for at a time.
+    // All conditions together.
     let mut both = by(queued.id);
     both.state = Some(EntryState::Dead);
     assert!(subject.list(both).await.is_empty());
@@ -100,7 +100,7 @@ pub(super) async fn an_entry_is_shown_whole(subject: Subject) {
 
 pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     subject.of_each_state().await;
-    // Neither what runs, nor what is done.
+    // Entries that are running or done are not changed.
     for state in [EntryState::Running, EntryState::Done] {
         let retried = subject.due_again(in_state(state)).await;
         assert_eq!(retried, 0, "{state:?}");
@@ -122,7 +122,7 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
         subject.settle(job, dead()).await;
     }
     assert_eq!(subject.due_again(in_state(EntryState::Dead)).await, 3);
-    // A holder from before has nothing to say any more.
+    // A previous holder can change nothing any more.
     assert_eq!(subject.lease(ask(9)).await.jobs.len(), 3);
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Lost);
 }
@@ -151,7 +151,7 @@ pub(super) async fn what_waits_is_buried(subject: Subject) {
 pub(super) async fn what_is_over_is_purged(subject: Subject) {
     subject.of_each_state().await;
     let purge = async |which| subject.engine.purge(which).await.unwrap();
-    // What is not over stays.
+    // Entries that are queued or running stay.
     for name in ["running", "failed", "queued"] {
         assert_eq!(purge(of(name)).await, 0, "{name}");
     }
@@ -210,10 +210,10 @@ pub(super) async fn numbers_are_counted(subject: Subject) {
         oldest: Some(oldest),
     };
     assert_eq!(counted, expected);
-    // What comes later is younger than the oldest.
+    // An entry that is accepted later is younger than the oldest.
     subject.with(&["later"]).await;
     assert!(stats().await.oldest.unwrap() >= subject.units(3) - Duration::from_millis(5));
-    // Neither what is done nor what is dead waits.
+    // Entries that are done or dead do not count as waiting.
     subject
         .engine
         .bury(Selection::default(), "by hand".to_owned())

@@ -1,4 +1,4 @@
-//! `serial_by_row`: one of a row at a time, others in parallel.
+//! `serial_by_row`: one entry of a row at a time, others in parallel.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,20 +9,20 @@ pub(super) async fn one_of_a_row_at_a_time(subject: Subject) {
     let entries = [("a", "a_1"), ("a", "a_2"), ("b", "b_1"), ("a", "a_3")];
     subject.with_rows(&entries).await;
     subject.with(&["none_1", "none_2"]).await;
-    // No two of one row in a batch, and those without a row hold nobody up.
+    // No two entries of one row in a batch; entries without a row are all leased.
     let batch = subject.lease(serial(9)).await;
     assert_eq!(events(&batch.jobs), ["a_1", "b_1", "none_1", "none_2"]);
-    // None of a row that runs; and no reason to come back at once.
+    // No entry of a row that runs, and no early lease call.
     let batch = subject.lease(serial(9)).await;
     assert!(batch.jobs.is_empty());
     assert_ne!(batch.next_in, Some(Duration::ZERO));
-    // Who does not ask for it gets the rest.
+    // A lease without `serial_by_row` gets the rest.
     let rest = subject.lease(ask(9)).await.jobs;
     assert_eq!(events(&rest), ["a_2", "a_3"]);
 }
 
 pub(super) async fn the_next_of_a_row_follows_a_settlement(subject: Subject) {
-    // A lease that was taken without regard to rows counts as well.
+    // A lease that was taken without `serial_by_row` counts as well.
     subject
         .with_rows(&[("a", "a_1"), ("a", "a_2"), ("a", "a_3")])
         .await;
@@ -69,7 +69,7 @@ pub(super) async fn a_lease_that_ended_frees_its_row(subject: Subject) {
     };
     let stale = subject.lease(short).await.jobs.remove(0);
     subject.pass(2).await;
-    // Either of them may go on, and then it has the row.
+    // Either entry may be leased, and then its row runs.
     let next = subject.lease(serial(9)).await.jobs;
     assert_eq!(next.len(), 1);
     assert!(subject.lease(serial(9)).await.jobs.is_empty());
@@ -80,7 +80,7 @@ pub(super) async fn a_lease_that_ended_frees_its_row(subject: Subject) {
 
 pub(super) async fn ended_leases_of_a_row_that_runs_are_nobodys_hurry(subject: Subject) {
     subject.with_rows(&[("a", "a_1"), ("a", "a_2")]).await;
-    // As workers do that keep no rows apart.
+    // As workers without `serial_by_row` do.
     let both = subject.lease(ask_for(2, subject.units(1))).await.jobs;
     assert_eq!(both.len(), 2);
     subject.pass(2).await;

@@ -1,4 +1,4 @@
-//! Settling: as often as it takes, by its holder alone.
+//! Settling: it can be repeated, and only the holder can do it.
 
 use super::*;
 use crate::dedupe::ClaimToken;
@@ -22,7 +22,7 @@ pub(super) async fn a_settlement_can_be_repeated(subject: Subject) {
         assert_eq!(subject.state(name).await, state);
     }
 
-    // A wait is not begun anew.
+    // A repeated settlement does not begin the wait again.
     let waiting = subject.listed("evt_retry").await.until;
     subject.with(&["evt_again"]).await;
     let job = subject.one().await;
@@ -34,7 +34,7 @@ pub(super) async fn a_settlement_can_be_repeated(subject: Subject) {
     assert_eq!(subject.listed("evt_again").await.until, first);
     assert_eq!(subject.listed("evt_retry").await.until, waiting);
 
-    // The next lease ends it.
+    // After the next lease, the settlement is refused.
     subject.pass(6).await;
     let next = subject.one().await;
     assert_eq!(next.id, job.id);
@@ -112,7 +112,7 @@ pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
     assert_eq!(listed.until, None);
     assert_eq!(listed.last_error.unwrap(), "no such row");
-    // Its body is kept: somebody may try again.
+    // Its body is kept: an operator may make it due again.
     assert_eq!(listed.body_bytes, entry("evt_1").body.len() as u64);
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn the_last_try_is_buried_when_its_lease_ends(subject: Subject)
     assert_eq!((buried.state, buried.tries), (EntryState::Dead, 2));
     assert!(buried.last_error.is_some(), "it says why");
     assert_eq!(subject.state("evt_1").await, EntryState::Dead);
-    // Reported once; and what comes late is too late.
+    // It is reported once, and a late settlement or renewal is refused.
     assert!(subject.lease(twice).await.buried.is_empty());
     assert_eq!(subject.settle(last, End::Done).await, Ownership::Lost);
     assert_eq!(subject.renew(last, LONG).await, Ownership::Lost);
@@ -167,7 +167,7 @@ pub(super) async fn errors_are_kept_as_they_are_told(subject: Subject) {
         assert_eq!(subject.settle(&job, end).await, Ownership::Held, "{name}");
         assert_eq!(subject.listed(name).await.last_error, Some(error));
     }
-    // An operator says what they like.
+    // An operator's reason may be any text.
     let inbox = Inbox {
         engine: Arc::clone(&subject.engine),
     };

@@ -7,7 +7,7 @@ use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, EntryState, Listed, Selection};
 use crate::inbox::entry::Entry;
 
-/// 35 years: so that times without end add up to one that is far, and overflow nothing.
+/// 35 years: an unlimited time is cut to this, so that additions cannot overflow.
 const FAR: Duration = Duration::from_secs(35 * 365 * 24 * 3_600);
 
 #[derive(Clone)]
@@ -18,10 +18,10 @@ pub(super) struct Row {
     pub(super) retain: Duration,
     pub(super) accepted: Duration,
     pub(super) first_leased: Option<Duration>,
-    /// When it is due, when its lease ends, or when it is forgotten.
+    /// When it is due, when its lease ends, or when its id is forgotten.
     pub(super) until: Duration,
     pub(super) token: Option<ClaimToken>,
-    /// Of a settlement, so that it can be repeated.
+    /// The token of the last settlement, so that the settlement can be repeated.
     pub(super) settled: Option<ClaimToken>,
     pub(super) error: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 use crate::postgres::Postgres;
 
-/// The insert, and where it meets a row that it can see, whether that is of the same body.
+/// Inserts the entry. If it conflicts with a visible row, returns whether that row has the same body.
 const ACCEPT: &str = concat!(
     "WITH ",
     durable!(),
@@ -47,7 +47,7 @@ const ACCEPT_TYPES: [Type; 14] = [
     Type::TEXT,
 ];
 
-/// How often an id is asked for anew that others take and give up in the same moment.
+/// The most statements for one id, if other processes store and delete the same id at the same moment.
 const ATTEMPTS: usize = 3;
 
 pub(super) async fn accept(
@@ -80,7 +80,7 @@ pub(super) async fn accept(
                 ],
             )
             .await?;
-        // None: a copy was stored after this statement had begun, which so does not see it. The next one does.
+        // No row: a copy was stored after this statement had begun, so the statement does not see it. The next one does.
         if let Some(row) = rows.first() {
             return if column(row, "is_new")? {
                 Ok(Accepted::New)

@@ -1,4 +1,4 @@
-//! Forgets what was handled and whose retention is over: a little at a time, beside the work.
+//! Deletes handled entries after their retention: a few at a time, beside the work.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::StoreError;
 use crate::postgres::{Postgres, Task};
 
-/// Each process looks so often, where it has workers.
+/// The time between two cleanings, in each process with workers.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// So many rows are deleted at a time, so that nobody waits for long and no transaction is large.
+/// The number of rows that are deleted at a time, so that no call waits for long and no transaction is large.
 const CHUNK: i64 = 1_000;
-/// Between two chunks: the work goes first.
+/// The pause between two chunks, as the workers' calls have priority.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
@@ -38,7 +38,7 @@ impl Cleaner {
         }
     }
 
-    /// In the background, where it is time for it.
+    /// Cleans in the background, if the interval is over.
     pub(super) fn clean(&self) {
         if !self.is_time() {
             return;
@@ -46,7 +46,7 @@ impl Cleaner {
         self.task.run(|| {
             let (postgres, name) = (self.postgres.clone(), Arc::clone(&self.name));
             async move {
-                // An error ends it: the next time is soon enough.
+                // An error ends the loop; it runs again after the interval.
                 while !postgres.is_busy() && forget(&postgres, &name).await.is_ok_and(|all| !all) {
                     sleep(PAUSE).await;
                 }
@@ -65,7 +65,7 @@ impl Cleaner {
     }
 }
 
-/// Forgets a chunk, and says whether it was the last.
+/// Deletes a chunk, and returns whether it was the last.
 async fn forget(postgres: &Postgres, name: &str) -> Result<bool, StoreError> {
     let forgotten = postgres
         .query(FORGET, &[Type::INT8, Type::TEXT], &[&CHUNK, &name])

@@ -1,4 +1,4 @@
-//! Leases: what is due goes to one process each, and nobody waits for another.
+//! Leases: each entry that is due goes to one process, and no process waits for another.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,13 +14,15 @@ use crate::error::StoreError;
 use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, TOO_OLD};
 use crate::postgres::Postgres;
 
-/// Longer than the server's own limit of 5 s for a statement, so that it is the server that gives up, and undoes it: a lease whose answer
-/// nobody waits for would be nobody's, and a try used up. Workers can wait; what they hold is renewed beside it.
+/// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
+/// first and rolls back: a lease whose answer no worker receives would leave its entries without a worker, and use up one of
+/// their runs. Workers can wait this long; their leases are renewed independently.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The entries that are due, locked, the longest due first. What others are leasing in this moment is passed over.
+/// Selects the entries that are due and locks them, the longest due first. Entries that another process is leasing at this moment
+/// are skipped.
 ///
-/// By the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
+/// Uses the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
 pub(super) fn due(besides: &str) -> String {
     format!(
         "SELECT i.id, i.due_at, i.row_key, {} AS dead_for FROM hookgate_inbox i
@@ -30,13 +32,13 @@ pub(super) fn due(besides: &str) -> String {
     )
 }
 
-/// When an entry `i` was first leased, or null. A process of an older version counts tries and writes no such time: of those entries it is
-/// known that they were accepted before.
+/// The time when an entry `i` was first leased, or null. A process of an older version counts runs and does not write this time:
+/// for those entries the acceptance is the earliest possible time.
 pub(super) const FIRST: &str =
     "coalesce(i.first_leased_at, CASE WHEN i.tries > 0 THEN i.accepted_at END)";
 
-/// Why an entry `i` becomes a dead letter where it would be leased, or null. Parameters 3 and 5 are the most tries, and how long ago its
-/// first lease may have begun, or null.
+/// The reason why an entry `i` becomes a dead letter in place of a lease, or null. Parameters 3 and 5 are the most runs, and how
+/// long ago its first lease may have begun, or null.
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
         "CASE WHEN i.state = 1 AND i.tries >= $3 THEN 'The lease of the last try ended without a result.'
@@ -46,9 +48,9 @@ pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// What a lease does with the entries of `due`.
+/// Leases the entries of `due`, or makes them dead letters.
 ///
-/// Parameters 6 and 7 are the token and the lease.
+/// Parameters 6 and 7 are the claim token and the lease.
 pub(super) static TAKEN: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE hookgate_inbox i SET
@@ -62,18 +64,18 @@ FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due"
     )
 });
 
-/// What is read of those that were taken.
+/// The columns that are read of the entries of `taken`.
 pub(super) fn columns() -> String {
     format!(
         "taken.was_due, {LISTED}, {ENTRY}, extract(epoch FROM clock_timestamp() - accepted_at)::float8 AS waited"
     )
 }
 
-/// Until the next one is due of those that nobody can take now.
+/// The time until the next entry is due, of those that cannot be leased now.
 pub(super) const NEXT: &str = "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 AS next_in FROM hookgate_inbox
   WHERE namespace = $4 AND state < 2 AND due_at > statement_timestamp() AND id <> ALL ($2)";
 
-/// Of what the statements of a lease are asked with.
+/// The types of the parameters of a lease's statements.
 pub(super) const TYPES: [Type; 7] = [
     Type::INT8,
     Type::INT8_ARRAY,
@@ -94,7 +96,7 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
     )
 });
 
-/// One statement, and so one round trip.
+/// Leases with one statement, and so with one round trip.
 pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
     let rows = postgres
@@ -129,7 +131,7 @@ pub(super) struct Asked {
     pub(super) except: Vec<i64>,
     pub(super) max_tries: i32,
     pub(super) run_within: Option<f64>,
-    /// One for the whole batch: with the entry's number it is one lease's.
+    /// One token for the whole batch: together with the entry's number it identifies one lease.
     pub(super) token: ClaimToken,
     pub(super) lease: f64,
 }
@@ -147,20 +149,21 @@ impl Asked {
     }
 }
 
-/// Seconds, where there are any.
+/// Converts seconds, if there are any.
 pub(super) fn time(seconds: Option<f64>) -> Option<Duration> {
     let seconds = seconds?;
     Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 impl Batch {
-    /// What became of each row of [`columns`]. Without an entry it has but nulls.
+    /// Adds each row of [`columns`] to the jobs or the dead letters. A row without an entry has only nulls.
     pub(super) fn take(&mut self, rows: &[Row], token: ClaimToken) -> Result<(), StoreError> {
         for row in rows {
             let Some(id) = column::<Option<i64>>(row, "id")? else {
                 continue;
             };
-            // One that can't be read must not take the others along, which are leased by now. It is a dead letter after so many leases.
+            // An entry that cannot be read must not fail the others, which are leased by now. It becomes a dead letter after the
+            // most runs.
             if column::<i16>(row, "state")? == RUNNING {
                 let Ok(entry) = entry(row) else {
                     continue;
@@ -179,9 +182,9 @@ impl Batch {
         Ok(())
     }
 
-    /// Where a full batch was looked at, and not all of it leased, there may be more behind it that is due.
+    /// Sets `next_in` if a full batch was examined and not all of it leased: more entries may be due behind it.
     pub(super) fn tell_of_more(&mut self, looked_at: usize, most: usize) {
-        /// Others are leasing what was looked at: they need a moment.
+        /// Another process is leasing the entries that were examined: it needs a moment.
         const MOMENT: Duration = Duration::from_millis(10);
         if looked_at >= most && self.jobs.len() < most {
             let is_progress = !self.jobs.is_empty() || !self.buried.is_empty();

@@ -1,4 +1,4 @@
-//! The inbox in a table of PostgreSQL, which any number of processes fill and work off.
+//! The inbox in a table of PostgreSQL, which any number of processes can share.
 
 mod accept;
 mod clean;
@@ -30,21 +30,22 @@ pub(crate) use schema::MIGRATIONS;
 
 /// The most bytes of a name.
 const LONGEST_NAME: usize = 63;
-/// No retention, lease or wait is longer: a time that PostgreSQL can add to any other.
+/// The longest retention, lease or wait: PostgreSQL can add it to any other time.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
 impl Inbox {
-    /// In the table `hookgate_inbox` of this database, which [`migrate`](crate::postgres::migrate) makes: for several processes, on one
-    /// machine or many.
+    /// Returns an inbox in the table `hookgate_inbox` of this database, which [`migrate`](crate::postgres::migrate) creates. It
+    /// is for several processes, on one machine or many.
     ///
-    /// `name` is that of the program: 1 to 63 letters of ASCII, digits, `.`, `_` and `-`. Processes that give the same name work their
-    /// entries off together. A program of another name may use the same table: neither sees the other's entries, and
-    /// neither's id is a duplicate to the other. Receivers and workers of one inbox must agree on the name; `hookgate inbox` lists
-    /// the names that have entries. Entries that were accepted before there were names are those of `default`.
+    /// `name` is the name of the program: 1 to 63 ASCII letters, digits, `.`, `_` and `-`. Processes with the same name handle
+    /// their entries together. A program with another name may use the same table: neither sees the other's entries, and the same
+    /// id under both names is no duplicate. Receivers and workers of one inbox must use the same name; `hookgate inbox` lists the
+    /// names that have entries. Entries that were accepted by a version without names belong to `default`.
     ///
-    /// Nothing is asked of the database before it is needed, so a program starts while its database is down; until it is back,
-    /// deliveries are answered 503. The connections are those of `postgres`, shared with its claims, and one more that listens for
-    /// new entries, in a process with workers. Without it, which is made anew when it breaks, workers ask in their interval.
+    /// The database is not contacted before the first call, so a program starts while its database is down; until it is up again,
+    /// deliveries are answered 503. The connections are those of `postgres`, shared with its claims. A process with workers opens
+    /// one more connection to listen for new entries, and opens it again when it breaks. Without it, workers look for entries at
+    /// their poll interval.
     ///
     /// ```no_run
     /// use hookgate::Inbox;
@@ -60,42 +61,45 @@ impl Inbox {
     /// ```
     ///
     /// # Durability
-    /// An accepted delivery is flushed before the answer, also where the server or the role has `synchronous_commit = off`: the statement
-    /// switches it on for itself. Against the loss of the server's disk only a synchronous standby helps, and nothing
-    /// helps against `fsync = off`, which the server's administrator must not set.
+    /// An accepted delivery is flushed before the answer, even if the server or the role has `synchronous_commit = off`: the
+    /// statement switches it on for itself. Only a synchronous standby protects against the loss of the server's disk. Nothing
+    /// protects against `fsync = off`, which the server's administrator must not set.
     ///
     /// # Time
-    /// Leases, waits and retentions run by the server's clock, so that those of the processes need not agree.
+    /// Leases, waits and retentions use the server's clock, so the clocks of the processes need not agree.
     ///
     /// # Sizing
-    /// An entry takes its body and some 420 bytes, its indexes included (measured on PostgreSQL 15); once it is handled the body goes, and the
-    /// rest stays until the retention ends. So 100 events a second with a retention of 48 h are 17 million rows and some 7 GB.
+    /// An entry takes its body and about 420 bytes, its indexes included (measured on PostgreSQL 15). Once it is handled, the
+    /// body is deleted, and the rest stays until the retention ends. So 100 events a second with a retention of 48 h are 17
+    /// million rows and about 7 GB.
     ///
-    /// An accept and a settlement hold a connection for a round trip and a flush. Flushes are shared, so more connections
-    /// ([`Postgres::with_connections`]) accept more at a time. A lease is one statement, with `serial_by_row` two in a transaction.
+    /// An accept or a settlement holds a connection for a round trip and a flush. Flushes are shared, so more connections
+    /// ([`Postgres::with_connections`]) accept more deliveries at a time. A lease is one statement; with `serial_by_row` it is
+    /// two statements in a transaction.
     ///
-    /// A table that works as a queue leaves dead rows behind quickly. The migration therefore sets `fillfactor` and the `autovacuum_`
-    /// settings of this table so that it is vacuumed often and without a pause. Two things defeat that:
-    /// - a transaction anywhere in the database that stays open for long: each lease has then to step over all that was handled
-    ///   since it began. Bound them with `idle_in_transaction_session_timeout`;
-    /// - with `serial_by_row`, a row with ten thousands of entries that wait: each lease steps over them while one of them runs.
+    /// A table that works as a queue leaves dead rows behind quickly. The migration therefore sets `fillfactor` and the
+    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. Two situations defeat that:
+    /// - a transaction anywhere in the database that stays open for long: each lease must then skip all entries that were handled
+    ///   since it began. Limit such transactions with `idle_in_transaction_session_timeout`;
+    /// - with `serial_by_row`, a row with tens of thousands of entries that wait: each lease skips them while one of them runs.
     ///
-    /// Handled entries whose retention is over are deleted a thousand at a time, by processes with workers, every 5 s and where a
+    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s if a
     /// connection is free.
     ///
     /// # Server
-    /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer by transactions, must pass prepared statements on, and nothing is heard of
-    /// through it: workers ask in their interval.
+    /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer in transaction mode, must support prepared statements.
+    /// Notifications do not pass through it: workers look for entries at their poll interval.
     ///
     /// # Errors
-    /// [`Name`](crate::PostgresErrorKind::Name): it is no name of an inbox.
+    /// [`Name`](crate::PostgresErrorKind::Name): `name` is not a valid name of an inbox.
     ///
     /// # Security
-    /// A name keeps programs apart that mean each other no harm. Who has rights on the table can read and write the entries of every name:
-    /// programs that must not are kept apart by schemas and roles.
+    /// A name separates programs that trust each other. A role with rights on the table can read and write the entries of every
+    /// name: separate programs that must not do so by schemas and roles.
     ///
-    /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_inbox` and nothing else. Who may write there decides what the
-    /// handlers take for proven: what comes from the table is not verified again. Bodies lie in it in clear.
+    /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_inbox` and nothing else. A role that may write to
+    /// the table decides which events the handlers accept as verified: entries of the table are not verified again. Bodies are
+    /// stored in the table in plain text.
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
     pub fn on_postgres(postgres: &Postgres, name: &str) -> Result<Self, PostgresError> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -107,7 +111,7 @@ impl Inbox {
         })
     }
 
-    /// The names that have entries in the table of this database, sorted.
+    /// Returns the names that have entries in the table of this database, sorted.
     ///
     /// # Errors
     /// The table could not be read.
@@ -119,9 +123,9 @@ impl Inbox {
 
 struct Table {
     postgres: Postgres,
-    /// Of the entries that are meant.
+    /// The name of the inbox.
     name: Arc<str>,
-    /// Between the processes that share the table.
+    /// The notifications between the processes that share the table.
     wire: Wire,
     cleaner: Cleaner,
     scopes: ScopesInUse,
@@ -228,7 +232,7 @@ impl fmt::Debug for Table {
     }
 }
 
-/// For `$n * interval '1 second'`.
+/// Returns seconds for `$n * interval '1 second'`.
 fn seconds(time: Duration) -> f64 {
     time.min(LONGEST).as_secs_f64()
 }

@@ -1,8 +1,9 @@
-//! Word of new entries, between tasks of one process and between processes.
+//! Notifications of new entries, between tasks of one process and between processes.
 //!
-//! A notification goes out beside the insert and not in its transaction: the server commits transactions that notify one after the
-//! other, each with its flush, so that those of many senders could share none (32 at a time took ten times as long). It carries no more than the inbox's name and who sent it, and one
-//! says as much as many: they are sent at most every few milliseconds. Lost ones cost no more than the workers' interval.
+//! A notification is sent beside the insert and not in its transaction: the server commits transactions with notifications one
+//! after another, each with its own flush, so that concurrent inserts could not share a flush (32 at a time took ten times as
+//! long). A notification carries only the inbox's name and the process that sent it. One has the same effect as many, so at most
+//! one is sent every few milliseconds. A lost notification delays an entry by at most the workers' poll interval.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +16,17 @@ use crate::dedupe::ClaimToken;
 use crate::postgres::{Postgres, Task};
 
 const CHANNEL: &str = "hookgate_inbox";
-/// No more than one notification of a process in this time.
+/// A process sends at most one notification in this time.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Between attempts to listen again: a first short one, then twice as long each time.
+/// The waits before it listens again: the first, doubled each time, up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 pub(super) struct Wire {
     postgres: Postgres,
     changed: Arc<Notify>,
-    /// There is something to tell.
+    /// Notified when there is a notification to send.
     due: Arc<Notify>,
-    /// The inbox's name, and what tells this process from others.
+    /// The inbox's name, and a token that identifies this process.
     name: Arc<str>,
     teller: Task,
     listener: Task,
@@ -47,7 +48,7 @@ impl Wire {
         &self.changed
     }
 
-    /// Tells everybody that an entry may have become due: this process at once.
+    /// Notifies all workers that an entry may have become due: those of this process at once.
     pub(super) fn tell(&self) {
         self.changed.notify_waiters();
         self.due.notify_one();
@@ -58,7 +59,7 @@ impl Wire {
                 loop {
                     due.notified().await;
                     let (types, channel) = ([Type::TEXT, Type::TEXT], CHANNEL);
-                    // Where it fails the workers of others find the entry in their interval.
+                    // If it fails, the workers of other processes find the entry at their poll interval.
                     let _ = postgres
                         .query("SELECT pg_notify($1, $2)", &types, &[&channel, &&*name])
                         .await;
@@ -68,7 +69,7 @@ impl Wire {
         });
     }
 
-    /// Hears what others tell, from now on.
+    /// Listens to the notifications of other processes from now on.
     pub(super) fn listen(&self) {
         self.listener.run(|| {
             let (postgres, changed) = (self.postgres.clone(), Arc::clone(&self.changed));
@@ -79,7 +80,7 @@ impl Wire {
                     match postgres.listen(CHANNEL).await {
                         Ok(Some(mut listener)) => {
                             wait = AGAIN.0;
-                            // What was told before it listened went unheard.
+                            // Notifications that were sent before it listened are lost.
                             changed.notify_waiters();
                             while let Some(from) = listener.next().await {
                                 if *from != *name && inbox_of(&from) == inbox_of(&name) {
@@ -87,7 +88,7 @@ impl Wire {
                                 }
                             }
                         }
-                        // The connections are the user's own, and none can be made to listen.
+                        // The user opens the connections, and they cannot listen.
                         Ok(None) => std::future::pending().await,
                         Err(_) => {}
                     }
@@ -99,7 +100,7 @@ impl Wire {
     }
 }
 
-/// No name holds a space.
+/// Returns the inbox's name, which contains no space.
 fn inbox_of(name: &str) -> &str {
     name.split(' ').next().unwrap_or_default()
 }

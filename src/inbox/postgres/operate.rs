@@ -1,4 +1,4 @@
-//! What an operator sees and does.
+//! The calls of an operator.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::postgres::Postgres;
 
 use super::Table;
 
-/// An operator waits longer than a sender.
+/// The time limit of a call. An operator can wait longer than a sender.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// So many entries are changed at a time.
+/// The number of entries that are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// The conditions of a `Selection`, of which 1, 2 and 4 are parameters. Those that are not asked for are left out, and a state is written as the
-/// indexes have it, so that one of them is used.
+/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4. Conditions that are not set are left out, and a
+/// state is written as in the indexes, so that one of them is used.
 fn conditions(which: &Selection) -> String {
     let mut text = String::from("namespace = $8 AND id > $5");
     text.push_str(match which.state {
@@ -49,7 +49,7 @@ fn conditions(which: &Selection) -> String {
     text
 }
 
-/// Of what [`ask`] is asked with.
+/// The types of the parameters of [`ask`].
 pub(super) const TYPES: [Type; 8] = [
     Type::INT8,
     Type::TEXT,
@@ -61,8 +61,8 @@ pub(super) const TYPES: [Type; 8] = [
     Type::TEXT,
 ];
 
-/// Asks with the parameters of [`conditions`], the last entry that is meant, the one that it begins after, the number of entries, a
-/// text, and the inbox's name.
+/// Runs a statement with the parameters of [`conditions`], the last selected entry, the entry after which it begins, the number
+/// of entries, a text, and the inbox's name.
 async fn ask(
     table: &Table,
     statement: &str,
@@ -124,7 +124,7 @@ pub(super) async fn show(
     }
 }
 
-/// Makes what is chosen due; `first` is when it was first leased, from then on.
+/// Makes the chosen entries due; `first` becomes the time of their first lease.
 pub(super) fn retry_as(first: &str) -> String {
     format!(
         "UPDATE hookgate_inbox i
@@ -151,8 +151,9 @@ pub(super) async fn purge(table: &Table, which: Selection) -> Result<u64, StoreE
     in_chunks(table, &which, PURGED, PURGE, None).await
 }
 
-/// Changes what is meant and is in one of these states, a state after the other and a chunk at a time, in the order of their numbers. What
-/// comes after the command is not meant: else it might never end. An error leaves what was changed before it.
+/// Changes the selected entries in these states, one state after another and one chunk at a time, in the order of their numbers.
+/// Entries that are accepted after the call began are left out: otherwise the call might never end. After an error, the chunks
+/// before it stay changed.
 async fn in_chunks(
     table: &Table,
     which: &Selection,
@@ -193,7 +194,7 @@ async fn in_chunks(
     Ok(all)
 }
 
-/// Changes the next chunk of what is meant.
+/// Changes the next chunk of the selected entries.
 pub(super) fn chunk(which: &Selection, change: &str) -> String {
     format!(
         "WITH chosen AS MATERIALIZED (
@@ -204,8 +205,8 @@ SELECT count(*) AS changed, max(id) AS last FROM changed",
     )
 }
 
-/// Counts what waits, runs or is dead from indexes. Of those that are done, a great many, only the first are counted; beyond them the
-/// server's own estimate tells, by the part of the table that it has found to be of this name.
+/// Counts entries that are queued, running or dead in indexes. Entries that are done can be very many, so only the first of them
+/// are counted. Above that number the server's estimate is used: the table's rows times the estimated share of this name.
 const STATS: &str = "WITH pending AS (
   SELECT count(*) FILTER (WHERE state = 0) AS queued,
     count(*) FILTER (WHERE state = 0 AND tries > 0) AS retrying,
@@ -249,7 +250,7 @@ pub(super) async fn stats(table: &Table) -> Result<InboxStats, StoreError> {
     })
 }
 
-/// The names of the inboxes that have entries, each found in the index behind the one before it.
+/// The names of the inboxes that have entries. Each is found in the index after the previous one.
 const NAMES: &str = "WITH RECURSIVE names AS (
   (SELECT namespace FROM hookgate_inbox ORDER BY namespace LIMIT 1)
   UNION ALL

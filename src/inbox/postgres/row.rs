@@ -1,4 +1,4 @@
-//! From the table's rows to entries.
+//! Converts the table's rows to entries.
 
 use ::tokio_postgres::Row;
 use bytes::Bytes;
@@ -11,14 +11,14 @@ use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
 use crate::inbox::entry::Entry;
 
-/// Somebody else has written there, or the table is another one.
+/// The error for a row that cannot be read: another program has changed it, or the table is a different one.
 pub(super) fn unreadable(
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
 }
 
-/// A column, of the type that the table has it in.
+/// Reads a column, with the type that the table has for it.
 pub(super) fn column<'a, T>(row: &'a Row, name: &str) -> Result<T, StoreError>
 where
     T: ::tokio_postgres::types::FromSql<'a>,
@@ -26,7 +26,7 @@ where
     row.try_get(name).map_err(unreadable)
 }
 
-/// From the columns of `LISTED`.
+/// Reads the columns of `LISTED`.
 pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
     let state = match column::<i16>(row, "state")? {
         QUEUED => EntryState::Queued,
@@ -50,7 +50,7 @@ pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
     })
 }
 
-/// From the columns of `LISTED` and `ENTRY`.
+/// Reads the columns of `LISTED` and `ENTRY`.
 pub(super) fn entry(row: &Row) -> Result<Entry, StoreError> {
     let row_key: Option<&[u8]> = column(row, "row_key")?;
     Ok(Entry {
@@ -80,7 +80,7 @@ fn key(bytes: &[u8]) -> Result<EventKey, StoreError> {
         .map_err(unreadable)
 }
 
-/// A count or a time; one before 1970 is none.
+/// Returns a count or a time; a negative one becomes zero.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

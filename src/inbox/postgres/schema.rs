@@ -1,11 +1,12 @@
-//! The table, and what every statement on it calls its parts.
+//! The table, and the parts that statements on it share.
 
 use crate::postgres::Migration;
 
 /// The inbox's table with its indexes. Each statement may run again and then changes nothing.
 ///
-/// `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` says when an entry that is queued is due, or when the lease of one that is
-/// running ends; `forget_at`, when the id of one that is done is forgotten. `token` is that of the last lease.
+/// `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` is the time when a queued entry is due, or when the lease of a running
+/// entry ends. `forget_at` is the time when the id of an entry that is done is forgotten. `token` is the claim token of the last
+/// lease.
 const TABLE: Migration = Migration {
     name: "inbox-1",
     sql: "CREATE TABLE IF NOT EXISTS hookgate_inbox (
@@ -44,7 +45,7 @@ CREATE INDEX IF NOT EXISTS hookgate_inbox_dead ON hookgate_inbox (id) WHERE stat
 CREATE INDEX IF NOT EXISTS hookgate_inbox_event ON hookgate_inbox USING hash (event_id)",
 };
 
-/// The name of the program that an entry is of. What is asked for one name is found by it in each index.
+/// Adds the name of the program that an entry belongs to. Each index begins with the name for calls of one name.
 const NAMES: Migration = Migration {
     name: "inbox-names-1",
     sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS namespace text NOT NULL DEFAULT 'default';
@@ -57,8 +58,8 @@ ALTER TABLE hookgate_inbox DROP CONSTRAINT IF EXISTS hookgate_inbox_key;
 DROP INDEX IF EXISTS hookgate_inbox_pending, hookgate_inbox_done, hookgate_inbox_dead",
 };
 
-/// When an entry was first leased: from then on its effect may be there. Null of one that never was, and of one that a process of an
-/// older version has leased.
+/// Adds the time when an entry was first leased: from then on its effect may have happened. Null for an entry that was never
+/// leased, and for one that a process of an older version has leased.
 const FIRST_LEASE: Migration = Migration {
     name: "inbox-first-lease-1",
     sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
@@ -71,18 +72,18 @@ pub(super) const RUNNING: i16 = 1;
 pub(super) const DONE: i16 = 2;
 pub(super) const DEAD: i16 = 3;
 
-/// What is read of an entry to list it.
+/// The columns that are read to list an entry.
 pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, last_error,
   octet_length(body)::bigint AS body_bytes,
   (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms,
   (extract(epoch FROM CASE state WHEN 2 THEN forget_at ELSE due_at END) * 1000)::bigint AS until_ms";
 
-/// What is read of an entry besides, to handle it.
+/// The further columns that are read to handle an entry.
 pub(super) const ENTRY: &str =
     "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body";
 
-/// A part of a statement whose transaction is flushed before it is answered, also where the server or the role has switched that off.
-/// Stricter settings stay, as does `local`.
+/// A part of a statement whose transaction is flushed before it is answered, even if the server or the role has switched that
+/// off. Stricter settings stay, and `local` stays too.
 macro_rules! durable {
     () => {
         "durable AS MATERIALIZED (

@@ -1,9 +1,9 @@
-//! Leases of which no two are of one row, in whichever process.
+//! Leases without two entries of one row, across all processes.
 //!
-//! `SKIP LOCKED` keeps an entry from being leased twice; it does not keep two processes from leasing two entries of one row in the same
-//! instant, as neither sees yet what the other does. So a row is locked first, until the transaction ends, and looked at **afterwards**:
-//! by a second statement, whose snapshot was taken when the lock was held, and so shows what every earlier holder has done. Nobody
-//! waits for a lock: whose row is being leased by another is passed over.
+//! `SKIP LOCKED` prevents that an entry is leased twice. It does not prevent that two processes lease two entries of one row at
+//! the same moment, as neither sees the other's changes yet. So a row is locked first, until the end of the transaction, and
+//! examined **afterwards**: by a second statement, whose snapshot was taken under the lock and so shows the changes of every
+//! earlier holder. No process waits for a lock: a row that another process is leasing is skipped.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,12 +20,13 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
 use crate::postgres::{Postgres, store_error};
 
-/// Of an entry `i`: its row runs, under a lease that holds, or in this process, whatever the table says of that.
+/// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever state the table has for it.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
     WHERE r.namespace = $4 AND r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
   OR i.row_key = ANY (ARRAY (SELECT r.row_key FROM hookgate_inbox r WHERE r.id = ANY ($2) AND r.row_key IS NOT NULL)))";
 
-/// What may be leased, one of each row, whose row nobody else is leasing in this moment. An entry that becomes a dead letter needs none.
+/// The entries that may be leased, one of each row, whose rows no other process is leasing at this moment. An entry that becomes
+/// a dead letter needs no lock.
 pub(super) static CANDIDATES: LazyLock<String> = LazyLock::new(|| {
     let due = due(&format!(
         "AND (i.row_key IS NULL OR {} IS NOT NULL OR NOT {ROW_RUNS})",
@@ -44,10 +45,10 @@ FROM next LEFT JOIN firsts ON dead_for IS NOT NULL OR row_key IS NULL
     )
 });
 
-/// The first of the two numbers of a lock: rows of this inbox. `hook` in ASCII.
+/// The first of the two numbers of a lock; it marks rows of the inbox. `hook` in ASCII.
 const LOCKS: i32 = 0x686f_6f6b;
 
-/// Leases of these those whose rows are free now that they are locked.
+/// Leases those of the candidates whose rows are free, now that the rows are locked.
 static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH due AS MATERIALIZED (
@@ -62,7 +63,7 @@ SELECT {} FROM taken ORDER BY was_due, id",
     )
 });
 
-/// Each statement is to see what was committed before it, whatever the role's default is.
+/// Each statement must see all earlier commits, whatever isolation level is the role's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
@@ -77,7 +78,7 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
 
 async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
-    // Dropped before it is kept, it is closed, and the server rolls back.
+    // If the client is dropped before `keep`, its connection is closed, and the server rolls back.
     let client = postgres.client_within(PATIENCE).await?;
     let (first, second) = {
         let mut types = TYPES;
@@ -86,7 +87,7 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
         let second = client.prepare_typed_cached(&LEASE, &types).await;
         (first.map_err(store_error)?, second.map_err(store_error)?)
     };
-    // Each pair is sent at once and answered together: two round trips in all.
+    // The two calls of each pair are sent at once and answered together: two round trips in total.
     let parameters: [&(dyn ToSql + Sync); 5] = [
         &asked.most,
         &asked.except,
@@ -132,7 +133,7 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     Ok(batch)
 }
 
-/// Both to their ends, of which the first is always begun first: a connection answers in that order.
+/// Runs both futures to their ends. The first is always polled first: a connection answers in that order.
 async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut other) = (None, None);
@@ -158,9 +159,9 @@ async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Ou
     .await
 }
 
-/// The second's answer, where the first succeeded too.
+/// Returns the second's answer, if the first succeeded too.
 fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, StoreError> {
-    // That of the second says more: a commit after a failure is none, and reports none.
+    // The second's error says more: a commit after a failure is a rollback, and reports no error.
     let second = second.map_err(store_error)?;
     first.map_err(store_error)?;
     Ok(second)

@@ -1,4 +1,4 @@
-//! Renewals and settlements: each one statement, which the token guards.
+//! Renewals and settlements: one statement each, guarded by the claim token.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const RENEW: &str =
     "UPDATE hookgate_inbox SET due_at = clock_timestamp() + $3 * interval '1 second'
 WHERE id = $1 AND token = $2 AND state = 1 RETURNING 1";
 
-/// One that was settled before keeps its token until it is leased again, and stays as it is: so a repeated call finds it.
+/// A settled entry keeps its token until it is leased again, and a repeated call finds the token and changes nothing.
 const SETTLE: &str = concat!(
     "WITH ",
     durable!(),

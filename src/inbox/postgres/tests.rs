@@ -1,4 +1,4 @@
-//! On a server of their own.
+//! Tests on a PostgreSQL server that each test starts.
 
 #![allow(
     dead_code,
@@ -6,7 +6,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout
-)] // As in the tests there.
+)] // as in `tests/servers`
 
 #[path = "../../../tests/servers/support/folder.rs"]
 mod folder;
@@ -34,7 +34,7 @@ async fn connect(config: &Config) -> Client {
     client
 }
 
-/// A new database on this server, with its table, by its configuration.
+/// Creates a new database with the table on this server, and returns its configuration.
 async fn database(server: &str, name: &str) -> Config {
     let mut config = Config::from_str(server).unwrap();
     let client = connect(&config).await;
@@ -64,7 +64,7 @@ async fn postgres_passes_the_contract() {
     .await;
 }
 
-/// So many entries of each of these rows, the first of each, then the second of each.
+/// Inserts `each` entries of each of `rows` rows: the first of each row, then the second of each.
 async fn fill(client: &Client, rows: i32, each: i32) {
     let fill = "INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
         body, accepted_at, due_at, forget_at)
@@ -89,11 +89,12 @@ fn ask(most: usize, serial_by_row: bool) -> Ask {
     }
 }
 
-/// A lessor that has looked, and stands still before it locks its row: meanwhile another leases of the same row. What the first one then
-/// sees of the row must be newer than what it has looked at.
+/// A process has selected an entry and is blocked before it locks the row; in the meantime another process leases an entry of the
+/// same row. The first process must then see newer data of the row than it saw when it selected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_row_is_looked_at_again_once_it_is_locked() {
-    // Found before the server's own function, by who has this schema in front: it waits until the test lets go.
+    // A connection with this schema first in its path finds this function before the server's own. It waits until the test
+    // releases it.
     const SLOW: &str = "CREATE SCHEMA slow;
       CREATE FUNCTION slow.pg_try_advisory_xact_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
       BEGIN
@@ -112,7 +113,7 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
     behind.options("-c search_path=slow,pg_catalog,public");
     let slow = Arc::new(Table::new(Postgres::new(behind, NoTls), "default"));
     let quick = Table::new(Postgres::new(config, NoTls), "default");
-    // A call has its second: on a busy machine it may be over too soon, and is tried again.
+    // A call has a time limit: on a busy machine it may end too soon, and is repeated.
     for _ in 0..50 {
         client
             .batch_execute("TRUNCATE hookgate_inbox; SELECT pg_advisory_lock(1)")
@@ -137,7 +138,7 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
                 jobs.map(|job| job.entry.event_id.clone())
                     .collect::<Vec<_>>()
             };
-            // The late one had the first entry locked, so the quick one took the second, and the row with it.
+            // The late process had locked the first entry, so the quick one leased the second, and with it the row.
             assert_eq!(events(&first), ["evt_2_1"]);
             assert_eq!(events(&late), [""; 0], "two of a row run");
             assert_ne!(late.next_in, None, "it comes again");
@@ -147,7 +148,7 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
     panic!("no call was in time");
 }
 
-/// Somebody else has written there.
+/// Another program has changed the entries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -173,14 +174,14 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
         let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
         assert_eq!(ids, ["evt_1_3"]);
         assert_eq!(table.stats().await.unwrap().dead, 1);
-        // Who looks for it finds it.
+        // An operator finds it in the list.
         let dead = Selection::all().state(EntryState::Dead);
         let dead = table.list(dead, Page::first(9)).await.unwrap();
         assert_eq!(dead[0].event_id.as_str(), "unreadable");
     }
 }
 
-/// What is asked at each lease is found in an index, however many are done or wait behind others.
+/// Each lease uses an index, however many entries are done or wait behind others.
 #[tokio::test]
 async fn a_lease_reads_no_more_than_it_takes() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -189,7 +190,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
     let config = database(&server.config(), "plan").await;
     let client = connect(&config).await;
     fill(&client, 30_000, 1).await;
-    // Most are done, and of the rest most are due tomorrow.
+    // Most are done, and most of the rest are due tomorrow.
     for statement in [
         "UPDATE hookgate_inbox SET state = 2 WHERE id % 3 > 0",
         "UPDATE hookgate_inbox SET due_at = now() + interval '1 day' WHERE id % 3 = 0 AND id % 100 > 0",
@@ -216,7 +217,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
     }
 }
 
-/// What an operator means is found in an index as well: of a large table a command would else reach no end in its time.
+/// An operator's call uses an index as well: on a large table it could otherwise not end within its time limit.
 #[tokio::test]
 async fn a_command_reads_no_more_than_it_changes() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -253,7 +254,7 @@ async fn a_command_reads_no_more_than_it_changes() {
     }
 }
 
-/// The plan of a statement that reads no table whole, and fewer pages than this.
+/// Returns the plan of a statement, which must read no whole table, and fewer than `pages` pages.
 async fn plan(
     client: &Client,
     statement: &str,
@@ -273,7 +274,7 @@ async fn plan(
     plan
 }
 
-/// What a process of the first version has leased was accepted before, and may have run.
+/// An entry that a process of the first version has leased was accepted before that, and may have run.
 #[tokio::test]
 async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {

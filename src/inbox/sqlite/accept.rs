@@ -1,4 +1,4 @@
-//! A delivery becomes an entry, unless its key is known.
+//! Stores a delivery as an entry, unless its key is known.
 
 use std::time::Duration;
 
@@ -43,20 +43,20 @@ impl<'c> Accepting<'c> {
                 let same_body = digest.cast_unsigned() == entry.digest;
                 return Ok(Accepted::Duplicate { same_body });
             }
-            // Its retention is over, and nobody has come by to forget it.
+            // Its retention is over, and the upkeep has not deleted it yet.
             self.forget.execute([id])?;
         }
         self.insert(entry, retain, now)?;
         Ok(Accepted::New)
     }
 
-    /// Whether it is stored, and so takes no room.
+    /// Whether the entry is stored already, so that it needs no space.
     pub(super) fn is_known(&mut self, entry: &Entry, now: i64) -> Result<bool> {
         let found = self.find(entry, now)?;
         Ok(found.is_some_and(|(_, _, is_over)| !is_over))
     }
 
-    /// The entry of this key, with its digest, and whether its retention is over.
+    /// Returns the number of the entry with this key, its digest, and whether its retention is over.
     fn find(&mut self, entry: &Entry, now: i64) -> Result<Option<(i64, i64, bool)>> {
         self.known
             .query_row(params![entry.key.as_bytes(), now], |row| {

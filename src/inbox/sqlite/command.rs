@@ -1,4 +1,4 @@
-//! What the writer's thread is asked, and the way back.
+//! The commands for the writer's thread, and their answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub(super) enum Command {
     Accept {
         entry: Box<Entry>,
         retain: Duration,
-        /// Given back when the command is over.
+        /// Freed when the command is dropped.
         _seat: Seat,
         reply: Reply<Accepted>,
     },
@@ -37,19 +37,19 @@ pub(super) enum Command {
         id: EntryId,
         token: ClaimToken,
         end: End,
-        /// Absent where nobody waits.
+        /// `None` if no caller waits.
         reply: Option<Reply<Ownership>>,
     },
     Operate {
         ids: Vec<EntryId>,
-        /// Where they stand, unless that has changed meanwhile.
+        /// The state in which the entries were found; it may have changed since.
         state: EntryState,
         deed: Arc<Deed>,
         reply: Reply<u64>,
     },
 }
 
-/// What an operator does to entries.
+/// The change that an operator makes to entries.
 pub(super) enum Deed {
     Retry { age: Age },
     Bury { reason: String },
@@ -57,7 +57,7 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// Where entries stand that it can be done to.
+    /// Returns the states from which this change is possible.
     pub(super) fn states(&self) -> &'static [EntryState] {
         match self {
             Self::Retry { .. } => RETRIED,
@@ -67,7 +67,7 @@ impl Deed {
     }
 }
 
-/// What became of a command, once it is committed.
+/// The result of a command, after its commit.
 pub(super) enum Answer {
     Accepted(Accepted),
     Batch(Batch),
@@ -80,7 +80,7 @@ impl Command {
         matches!(self, Self::Accept { .. })
     }
 
-    /// Bytes of the body that it brings.
+    /// Returns the number of bytes of the body in this command.
     pub(super) fn body_bytes(&self) -> usize {
         match self {
             Self::Accept { entry, .. } => entry.body.len(),
@@ -88,8 +88,8 @@ impl Command {
         }
     }
 
-    /// Whether nobody waits for what would only be in the way then: a delivery whose sender comes again, a lease that nobody holds.
-    /// What is settled is settled, whoever has gone.
+    /// Whether the caller no longer waits and the command can be dropped: a delivery that the sender delivers again, a lease
+    /// without a holder, a renewal. A settlement is always carried out, also without a caller.
     pub(super) fn is_given_up(&self) -> bool {
         match self {
             Self::Accept { reply, .. } => reply.is_closed(),
@@ -101,7 +101,7 @@ impl Command {
 
     pub(super) fn refuse(self, fault: &Fault) {
         let error = StoreError::from(fault.clone());
-        // Who has gone needs no answer.
+        // A caller that no longer waits needs no answer.
         match self {
             Self::Accept { reply, .. } => drop(reply.send(Err(error))),
             Self::Lease { reply, .. } => drop(reply.send(Err(error))),
@@ -111,7 +111,8 @@ impl Command {
         }
     }
 
-    /// Answers it. A batch that nobody takes is given back: its entries would else wait for their lease to end.
+    /// Sends the answer. If the caller of a lease no longer waits, its batch is returned: otherwise the entries would wait until
+    /// their leases end.
     pub(super) fn answer(self, answer: Answer) -> Option<Batch> {
         match (self, answer) {
             (Self::Accept { reply, .. }, Answer::Accepted(accepted)) => {
@@ -127,7 +128,7 @@ impl Command {
                 drop(reply.map(|reply| reply.send(Ok(ownership))));
             }
             (Self::Operate { reply, .. }, Answer::Count(count)) => drop(reply.send(Ok(count))),
-            // Each command is carried out by the function that makes its answer.
+            // Not reachable: the function that carries out a command makes the answer of its type.
             (command, _) => command.refuse(&Fault::said(
                 StoreErrorKind::Unavailable,
                 "the answer is another command's",
@@ -137,11 +138,11 @@ impl Command {
     }
 }
 
-/// One of the places of deliveries that wait.
+/// One of the places for deliveries that wait.
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Seat {
-    /// None where all are taken.
+    /// Returns `None` if all places are taken.
     pub(super) fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let seat = Self(Arc::clone(taken));
         (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(seat)

@@ -1,4 +1,4 @@
-//! What failed in SQLite, told to everyone whose call shared it.
+//! A failure in SQLite, which is reported to every caller that shared the commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use crate::error::{StoreError, StoreErrorKind};
 
-/// One failure, which many may be told.
+/// One failure, which may be reported to many callers.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     kind: StoreErrorKind,
@@ -53,7 +53,7 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// The source of everyone's error.
+/// The source of each caller's error.
 #[derive(Debug)]
 struct Told(Arc<Source>);
 
@@ -68,7 +68,7 @@ impl fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
-/// No answer comes: the threads have ended, as they do when the inbox is dropped, or what they called has panicked.
+/// No answer comes: the threads have ended because the inbox was dropped, or the user's code that they called has panicked.
 pub(super) fn ended() -> StoreError {
     Fault::said(
         StoreErrorKind::Unavailable,

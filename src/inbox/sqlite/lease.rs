@@ -1,4 +1,4 @@
-//! Who is next.
+//! Selects the entries that are leased next.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::units::{duration, narrow};
 use crate::inbox::engine::{Ask, Batch, Listed, TOO_OLD};
 use crate::inbox::entry::UNREADABLE;
 
-/// How many entries that can't run now are looked at with one call, and how many die with it, so that no call keeps others waiting.
+/// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
 const LOOKED_AT: usize = 1_000;
-/// When to look again where entries remain that were not looked at.
+/// The wait before the next lease call if some entries were not examined.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// What becomes of an entry whose worker never came back from its last try.
+/// The last error of an entry whose last run ended without a settlement.
 const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or stood still, or the handler ran for too long";
 
 type Row = [u8; 16];
@@ -32,7 +32,7 @@ pub(super) struct Leasing<'c> {
     taking: Taking<'c>,
     bury: Statement<'c>,
     listed: Statement<'c>,
-    /// Where the search by rows goes on the next time, so that each row has its turn.
+    /// The row after which the next search by rows begins, so that each row has its turn.
     after_row: Row,
 }
 
@@ -42,7 +42,7 @@ struct Candidate {
     row: Option<Row>,
 }
 
-/// What was found, and whether there may be more.
+/// The entries that were found, and whether there may be more.
 #[derive(Default)]
 struct Found {
     candidates: Vec<Candidate>,
@@ -74,7 +74,8 @@ impl<'c> Leasing<'c> {
             next_queued: prepare(
                 "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
             )?,
-            // What has ended by now was looked at: whoever passed it over will tell when it is free.
+            // Entries whose leases have ended by now were examined. For one that was left out, the workers get a notification
+            // when it is free.
             next_ended: prepare(
                 "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
             )?,
@@ -115,7 +116,7 @@ impl<'c> Leasing<'c> {
                     self.bury(candidate.id, now, TOO_OLD, &mut buried)?;
                     more_now = true;
                 }
-                // It must not keep the others from their turn, which it would each time.
+                // An unreadable entry must not fail the whole call, which it would do each time.
                 Err(error) if row::is_unreadable(&error) => {
                     self.bury(candidate.id, now, UNREADABLE, &mut buried)?;
                 }
@@ -136,7 +137,7 @@ impl<'c> Leasing<'c> {
         })
     }
 
-    /// Rows that another lease runs on, or a job of this process, whatever the file says of that.
+    /// Returns the rows of entries under another lease, or of jobs of this process, whatever state the file has for these.
     fn busy_rows(&mut self, here: &HashSet<i64>, now: i64) -> Result<HashSet<Row>> {
         let mut busy = HashSet::new();
         let mut rows = self.running.query([now])?;
@@ -151,7 +152,7 @@ impl<'c> Leasing<'c> {
         Ok(busy)
     }
 
-    /// Entries whose lease has ended without a word: to be tried again, or dead.
+    /// Returns the entries whose leases have ended without a settlement, to be run again, and those that became dead letters.
     fn ended(
         &mut self,
         ask: &Ask,
@@ -200,7 +201,7 @@ impl<'c> Leasing<'c> {
         Ok((found, buried))
     }
 
-    /// Makes a dead letter of it, which is told unless not even its name can be read.
+    /// Makes a dead letter of the entry. It is reported unless its name cannot be read.
     fn bury(&mut self, id: i64, now: i64, why: &str, buried: &mut Vec<Listed>) -> Result<()> {
         self.bury.execute(params![id, now, why])?;
         match self.listed.query_row([id], row::listed) {
@@ -211,7 +212,8 @@ impl<'c> Leasing<'c> {
         Ok(())
     }
 
-    /// Entries that are due, one more than asked for where there are more. By rows, `busy` grows by those that were found.
+    /// Returns entries that are due, at most one more than asked for. With `serial_by_row`, the rows of these entries are added
+    /// to `busy`.
     fn queued(
         &mut self,
         ask: &Ask,
@@ -256,8 +258,8 @@ impl<'c> Leasing<'c> {
         Ok(found)
     }
 
-    /// Where a few rows have very many entries, the first in time are all theirs. Then one entry a row is looked at, from where the last
-    /// search ended.
+    /// If a few rows have very many entries, the first entries in time all belong to them. Then one entry per row is examined,
+    /// from the row where the last search ended.
     fn by_rows(
         &mut self,
         ask: &Ask,
@@ -288,12 +290,12 @@ impl<'c> Leasing<'c> {
                 break;
             }
             let next = self.next_row.query_row([self.after_row], |row| {
-                // One that is too short ends the search, which then begins anew.
+                // A row key of the wrong length ends the search, which then begins again.
                 let of_row = row::of_row(row, 1)?.unwrap_or([u8::MAX; 16]);
                 Ok((row.get(0)?, of_row, row.get(2)?))
             });
             let Some((id, of_row, due)) = next.optional()? else {
-                // From the first row again, with the next call.
+                // The next call begins at the first row again.
                 self.after_row = [0; 16];
                 break;
             };
@@ -310,7 +312,7 @@ impl<'c> Leasing<'c> {
         Ok(())
     }
 
-    /// Until the next entry is due, or the next lease of somebody else ends.
+    /// Returns the time until the next entry is due, or the next lease of another process ends.
     fn next_in(&mut self, here: &HashSet<i64>, now: i64) -> Result<Option<Duration>> {
         let queued: Option<i64> = self
             .next_queued

@@ -1,7 +1,7 @@
 //! The inbox in a file, on SQLite.
 //!
-//! One thread writes: what waits while the disk is flushed shares the next commit. Another one reads, for lists and numbers.
-//! Neither is a thread of the runtime, and whoever asks waits without blocking one.
+//! One thread writes: calls that wait while the disk is flushed share the next commit. Another thread reads, for lists and
+//! numbers. Neither is a thread of the runtime, and callers wait without blocking a thread.
 
 mod accept;
 mod command;
@@ -48,7 +48,7 @@ use crate::error::{InboxError, InboxErrorKind, StoreError, StoreErrorKind};
 
 pub use options::InboxOptions;
 
-/// How many entries an operator's command changes with one commit.
+/// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
 
 pub(super) struct SqliteEngine {
@@ -57,11 +57,11 @@ pub(super) struct SqliteEngine {
     questions: Sender<Question>,
     shared: Arc<Shared>,
     max_waiting: usize,
-    /// Changes no more, and is no more when both threads have closed what they had open: the writer does so last.
+    /// Never receives a value. It closes when both threads have closed their connections: the writer closes last.
     open: watch::Receiver<()>,
 }
 
-/// What the threads share with those who ask.
+/// The data that the threads share with their callers.
 #[derive(Debug, Default)]
 struct Shared {
     changed: Notify,
@@ -72,7 +72,7 @@ struct Shared {
 
 impl Shared {
     fn tell(&self) {
-        // Who is about to ask listens before.
+        // A dispatcher begins to listen before it calls `lease`, so it misses no notification.
         self.changed.notify_waiters();
     }
 }
@@ -106,7 +106,8 @@ impl SqliteEngine {
                 let mut writer = Writer::prepare(connection, &settings, place, reserve, told)?;
                 ready();
                 writer.run(&asked);
-                // The last to close moves the log into the file, and of two that close at once neither is the last.
+                // The last connection to close copies the log into the file; of two that close at the same time, neither is the
+                // last.
                 drop(reader.join());
                 Ok(())
             },
@@ -121,7 +122,7 @@ impl SqliteEngine {
         })
     }
 
-    /// Nobody waits but who has asked, and who stops waiting leaves the answer to nobody.
+    /// Sends a command to the writer and waits for its answer. If the caller stops waiting, the answer is dropped.
     async fn command<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(command(reply));
@@ -139,7 +140,7 @@ impl SqliteEngine {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// In chunks, so that no operator's command keeps deliveries waiting: which entries are meant is read, and then written.
+    /// Works in chunks, so that no operator's command delays deliveries: the selected entries are read first, and then written.
     async fn operate(&self, which: Selection, deed: Deed) -> Result<u64, StoreError> {
         let deed = Arc::new(deed);
         let last = self.question(|reply| Question::Last { reply }).await?;
@@ -152,7 +153,7 @@ impl SqliteEngine {
                     .question(|reply| Question::Ids { which, page, reply })
                     .await?;
                 let (full, end) = (ids.len() == CHUNK, ids.last().copied());
-                // What came after the command is not meant: else it might never end.
+                // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
                     let deed = Arc::clone(&deed);
@@ -175,7 +176,7 @@ impl SqliteEngine {
     }
 }
 
-/// Starts a thread with what it owns, and waits until it has all that it needs.
+/// Starts a thread with the values that it owns, and waits until it is ready.
 fn start<O: Send + 'static>(
     path: &Path,
     name: &str,
@@ -189,7 +190,7 @@ fn start<O: Send + 'static>(
     };
     let thread = thread::Builder::new().name(name.to_owned());
     let started = thread.spawn(move || {
-        // Nobody waits for a second word.
+        // Only the first report is read.
         let say = |word| drop(ready.try_send(word));
         if let Err(error) = work(&owned, &|| say(Ok(()))) {
             say(Err(error));

@@ -1,4 +1,4 @@
-//! Opening: what is asserted of the file, of SQLite, and of every connection.
+//! Opens the file, and checks the file, SQLite, and every connection.
 
 use std::path::Path;
 
@@ -10,15 +10,17 @@ use super::reserve::Reserve;
 use super::schema::{self, Whose};
 use crate::error::{InboxError, InboxErrorKind};
 
-/// From 3.7.0 on, two connections to one file could damage it as the log began anew; this version is the first without.
+/// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
+/// the fault.
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// Writes are copied from the log into the file when the log has so many pages. The writer does so itself, after it has answered; at
-/// four times as many SQLite does, whoever writes.
+/// When the log has this number of pages, writes are copied from the log into the file. The writer does this itself, after it has
+/// answered. At four times this number SQLite does it, in whichever process writes.
 pub(super) const LOG_PAGES: i64 = 1_000;
-/// What a burst has left of the log on the disk, in bytes, is given back down to here.
+/// If a burst has left a larger log on the disk, the log is shortened to this number of bytes.
 const LOG_BYTES: i64 = 64 * 1024 * 1024;
 
-/// What must hold on every connection, readers' included: any of them may copy the log into the file. 2 is FULL: each commit is flushed.
+/// Settings that must hold on every connection, also on readers': any connection may copy the log into the file. 2 is FULL: each
+/// commit is flushed.
 const MUST: [(&str, i64); 3] = [
     ("synchronous", 2),
     ("fullfsync", 1),
@@ -32,7 +34,7 @@ pub(super) struct Opened {
     pub(super) reserve: Reserve,
 }
 
-/// Opens the file, and makes it an inbox where it is empty.
+/// Opens the file, and creates the inbox in it if it is empty.
 pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let error = InboxError::new(
@@ -45,7 +47,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     let file = find(path, options.create)?;
     let mut reserve = Reserve::of(&file);
     let opened = match open_file(&file, path, options) {
-        // SQLite does not say of each file that it was for want of room that it could not be made.
+        // SQLite does not report for every file that it could not be created because the disk is full.
         Err(error) if may_be_for_room(error.kind()) && reserve.release() => {
             open_file(&file, path, options)
         }
@@ -53,7 +55,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     };
     let (writer, reader) = opened?;
     if options.create {
-        // Without it nothing is accepted until there is room, and what is there is worked off.
+        // If the reserve is too short, no delivery is accepted until there is room, and workers still handle the entries.
         reserve.is_whole();
     }
     Ok(Opened {
@@ -69,7 +71,7 @@ fn may_be_for_room(kind: InboxErrorKind) -> bool {
     matches!(kind, Full | Denied | Failed)
 }
 
-/// The two connections: the first writes, the second reads.
+/// Returns the two connections: the first writes, the second reads.
 fn open_file(
     file: &Path,
     path: &Path,
@@ -87,7 +89,7 @@ fn open_file(
     if let Some(pages) = options.max_pages {
         set(&writer, "max_page_count", i64::from(pages)).map_err(failed)?;
     }
-    // Before anything is changed: it may be somebody else's.
+    // Checked before anything is changed: the file may belong to another program.
     match schema::whose(&writer).map_err(failed)? {
         Whose::Ours => {}
         Whose::New if !options.create => {
@@ -135,7 +137,7 @@ fn connect(file: &Path, options: &InboxOptions) -> rusqlite::Result<Connection> 
     Ok(connection)
 }
 
-/// Sets what makes a commit last, and reads it back: each of these can be refused without an error.
+/// Sets the options that make a commit durable, and reads them back: SQLite may refuse each of them without an error.
 fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
     let failed = |error| refusal(path, error);
     let not_durable = |advice, found: String| {
@@ -151,7 +153,7 @@ fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
         ));
     }
     for (pragma, value) in MUST {
-        // Only there does a plain flush stop at the disk's own memory.
+        // Only on Apple systems does a plain flush stop at the disk's cache.
         if pragma.contains("fullfsync") && !cfg!(target_vendor = "apple") {
             continue;
         }
@@ -164,32 +166,33 @@ fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
     }
     set(connection, "wal_autocheckpoint", LOG_PAGES * 4).map_err(failed)?;
     set(connection, "journal_size_limit", LOG_BYTES).map_err(failed)?;
-    // What is deleted is overwritten where that costs no writing more: a body's bytes are nobody's any longer.
+    // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
     connection
         .execute_batch("PRAGMA secure_delete = FAST")
         .map_err(failed)?;
-    // The file may come from anywhere: what its schema calls can't do more than what it holds.
+    // The file may come from any source: calls in its schema can do no more than its data can.
     set(connection, "trusted_schema", 0).map_err(failed)?;
     Ok(())
 }
 
-/// A process may have been killed between its write and its flush. What it wrote is read like all else, and a copy of it would be answered as
-/// known without ever being flushed: so the log is copied into the file, which flushes it first.
+/// A process may have been killed between its write and its flush. Its writes are read like all others, and a copy of such a
+/// delivery would be answered as a duplicate although the first was never flushed. So the log is copied into the file, which
+/// flushes the log first.
 fn flush_what_is_there(connection: &Connection) -> rusqlite::Result<()> {
-    // Where another process has it open all along, its next write flushes all that was before.
+    // If another process keeps the file open, its next write flushes all earlier writes.
     match copy_log(connection) {
-        // The log is flushed before the first page is copied, and it is the copies that found no room.
+        // The log is flushed before the first page is copied, and only the copies found no room.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
         copied => copied,
     }
 }
 
-/// Copies the log into the file, as far as no reader is in the way.
+/// Copies the log into the file, except pages that a reader still needs.
 pub(super) fn copy_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Sets it, and says what it is now.
+/// Sets the option, and returns its value after that.
 fn set(connection: &Connection, pragma: &str, value: i64) -> rusqlite::Result<i64> {
     connection.execute_batch(&format!("PRAGMA {pragma} = {value}"))?;
     connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))

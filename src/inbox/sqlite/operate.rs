@@ -1,4 +1,4 @@
-//! What an operator does to entries, of which a reader has said which they are.
+//! Carries out an operator's change on entries that the reader has selected.
 
 use rusqlite::{Connection, Result, Statement, params};
 
@@ -13,7 +13,7 @@ pub(super) struct Operating<'c> {
 }
 
 impl<'c> Operating<'c> {
-    /// Each looks at the state again: it may have changed since the entry was read.
+    /// Each statement checks the state again: it may have changed since the entry was read.
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
             retry: connection.prepare(

@@ -1,4 +1,4 @@
-//! What can be set where an inbox is opened.
+//! The options for opening an inbox.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{InboxError, InboxErrorKind};
 use crate::inbox::Inbox;
 
-/// How an inbox's file is opened.
+/// The options for opening the file of an inbox.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,68 +54,70 @@ impl Default for InboxOptions {
 }
 
 impl InboxOptions {
-    /// Whose wall clock leases, back-offs and retention go by, in milliseconds: [`SystemClock`] unless told otherwise. Processes that
-    /// share a file must share the time.
+    /// The wall clock for leases, back-offs and retention, in milliseconds. Default: [`SystemClock`]. Processes that share a file
+    /// must use the same time.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Opens an inbox that is there, and makes none, not in an empty file either: for tools that look into one.
+    /// Opens an existing inbox only, and creates none, also not in an empty file: for tools that inspect an inbox.
     pub fn existing(mut self) -> Self {
         self.create = false;
         self
     }
 
-    /// How long a write waits for another process that holds the file's lock: 500 ms unless told otherwise, at least 1 ms and at
-    /// most a minute. Then everything that waited for it is answered [`TimedOut`](crate::StoreErrorKind::TimedOut).
+    /// How long a write waits for another process that holds the file's lock. Default: 500 ms; at least 1 ms and at most a
+    /// minute. After that, each call that waited for the write is answered [`TimedOut`](crate::StoreErrorKind::TimedOut).
     ///
-    /// An acceptor gives its sink 4.5 s at most, so more than that serves tools only. Where two processes write at full load, SQLite's lock is not
-    /// fair: of 106,000 deliveries to two of them, each with 16 under way at any time, 128 waited for longer than 500 ms (one run, two shared
-    /// cores), and are delivered again.
+    /// An acceptor gives its sink 4.5 s at most, so a longer time is useful for tools only. If two processes write at full load,
+    /// SQLite's lock is not fair: of 106,000 deliveries to two of them, each with 16 in progress at any time, 128 waited for
+    /// longer than 500 ms (one run, two shared cores), and are delivered again.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How many calls share a commit at most: 256 unless told otherwise. Those that come while the disk is flushed share the next
-    /// flush; nobody waits for company. With 1, each has a commit of its own.
+    /// The largest number of calls that share a commit. Default: 256. Calls that arrive while the disk is flushed share the next
+    /// flush; no call waits for others to arrive. With 1, each call has a commit of its own.
     pub fn max_group(mut self, calls: usize) -> Self {
         self.max_group = calls;
         self
     }
 
-    /// How many deliveries wait to be stored at most: 1,024 unless told otherwise. One more is answered
-    /// [`Unavailable`](crate::StoreErrorKind::Unavailable) at once. What workers ask does not count: they are few, and what they
-    /// settle makes room.
+    /// The largest number of deliveries that wait to be stored. Default: 1,024. A further delivery is answered
+    /// [`Unavailable`](crate::StoreErrorKind::Unavailable) at once. Calls of workers do not count: they are few, and their
+    /// settlements free space.
     pub fn max_waiting(mut self, deliveries: usize) -> Self {
         self.max_waiting = deliveries;
         self
     }
 
-    /// How many pages of 4,096 bytes the file may have: as many as the disk holds, unless told otherwise. Beyond that a delivery is
-    /// answered [`Full`](crate::StoreErrorKind::Full), until entries that are done or purged have given pages back. What was accepted is
-    /// worked off all the same, and may take the file beyond, by less than 1 KB an entry: its lease and its last error.
+    /// The largest number of pages of 4,096 bytes in the file. Default: as many as the disk holds. At this limit a delivery is
+    /// answered [`Full`](crate::StoreErrorKind::Full), until entries that are done or purged have freed pages. Workers still
+    /// handle the accepted entries. This may take the file over the limit, by less than 1 KB per entry: its lease and its last
+    /// error.
     ///
-    /// Not counted are the files beside it: `-wal` of some 4 MB, more while somebody reads for long, and `-reserve` of 16 MiB.
+    /// The files beside it are not counted: `-wal` of about 4 MB, more while a reader reads for a long time, and `-reserve` of 16
+    /// MiB.
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.max_pages = Some(pages);
         self
     }
 
-    /// How many ids whose retention is over are forgotten with one commit at most: 512 unless told otherwise. Less makes commits
-    /// shorter; less than [`max_group`](Self::max_group) may forget more slowly than deliveries come.
+    /// The largest number of ids that one commit forgets after their retention. Default: 512. A smaller number makes commits
+    /// shorter; a number below [`max_group`](Self::max_group) may forget ids more slowly than deliveries arrive.
     pub fn forget_at_once(mut self, ids: usize) -> Self {
         self.forget_at_once = ids;
         self
     }
 
-    /// Opens the inbox in this file, and makes the file where there is none, readable and writable for its owner alone.
+    /// Opens the inbox in this file, and creates the file if it does not exist, readable and writable for its owner alone.
     ///
-    /// Blocks for as long as opening takes: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
+    /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
     ///
     /// # Errors
-    /// What is accepted could not be kept there, or the file is not this crate's: see [`InboxErrorKind`].
+    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`InboxErrorKind`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, InboxError> {
         let path = path.as_ref();
         self.check(path)?;

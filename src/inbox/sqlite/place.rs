@@ -1,4 +1,4 @@
-//! Where the file lies: whether it can be kept there, and whether it is still the one that was opened.
+//! The place of the file: whether its file system is suitable, and whether the path still leads to the file that was opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{InboxError, InboxErrorKind};
 
-/// Finds or makes the file. Its path from the root on, so that it stays the same when the program changes its folder.
+/// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
+/// directory.
 pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
     let refused = |kind, advice| InboxError::new(kind, path, advice);
     let text = path.to_string_lossy();
@@ -40,7 +41,7 @@ pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
             _ => (InboxErrorKind::Failed, "the file can't be opened"),
         };
         let refused = refused(kind, advice);
-        // What it says is said, unless it is not known what it says.
+        // The advice replaces the system's error, except for an error of unknown kind.
         if kind == InboxErrorKind::Failed {
             refused.caused_by(error)
         } else {
@@ -71,23 +72,23 @@ pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
     Ok(file)
 }
 
-/// An empty file that its owner alone may read. SQLite gives what it puts beside it the same mode.
+/// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the same mode.
 fn make(path: &Path, folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        // Its name must last as well as its content.
+        // The file's name must be durable, as its content is.
         Ok(_) if cfg!(unix) => File::open(folder)?.sync_all(),
         Ok(_) => Ok(()),
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// SQLite's log is shared through memory, and its locks must hold: neither is true of files that come over a network.
+/// Checks the file system. SQLite shares its log through memory, and its locks must hold: neither works on network file systems.
 fn keeps(file: &Path, path: &Path) -> Result<(), InboxError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     match file_system(&mounts, file) {
@@ -101,7 +102,7 @@ fn keeps(file: &Path, path: &Path) -> Result<(), InboxError> {
     }
 }
 
-/// The kind of the file system that a path lies on, by Linux' list of mounts.
+/// Returns the kind of the file system of a path, from the list of mounts in Linux.
 fn file_system(mounts: &str, file: &Path) -> Option<String> {
     let mut nearest: Option<(usize, &str)> = None;
     for line in mounts.lines() {
@@ -114,7 +115,7 @@ fn file_system(mounts: &str, file: &Path) -> Option<String> {
         };
         let point = point.replace("\\040", " ").replace("\\134", "\\");
         let depth = Path::new(&point).components().count();
-        // A later mount hides an earlier one at the same place.
+        // A later mount hides an earlier one at the same path.
         if file.starts_with(&point) && nearest.is_none_or(|(most, _)| depth >= most) {
             nearest = Some((depth, kind));
         }
@@ -141,13 +142,13 @@ fn is_of_a_network(kind: &str) -> bool {
     kind.starts_with("nfs") || KINDS.contains(&kind)
 }
 
-/// Which files were opened: the inbox and the log beside it. Where one is moved or deleted, SQLite goes on writing to what has no name any
-/// more, and all of it would be lost with the process.
+/// The files that were opened: the inbox and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
+/// without a name, and all those writes would be lost at the end of the process.
 #[derive(Debug)]
 pub(super) struct Place([(PathBuf, Option<(u64, u64)>); 2]);
 
 impl Place {
-    /// Of an inbox that is open: as long as it is, nobody else may put another log in the place of this one.
+    /// Returns the place of an open inbox: while it is open, no other process may replace its log.
     pub(super) fn of(file: PathBuf) -> Self {
         let mut log = file.clone().into_os_string();
         log.push("-wal");
@@ -169,7 +170,7 @@ fn number(file: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere an open file can't be moved or deleted.
+/// On other systems an open file cannot be moved or deleted.
 #[cfg(not(unix))]
 fn number(_: &Path) -> Option<(u64, u64)> {
     None

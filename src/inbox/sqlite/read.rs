@@ -1,4 +1,4 @@
-//! The thread that reads: lists and counts wait for no write, and no write waits for them.
+//! The thread that reads: lists and counts do not wait for writes, and writes do not wait for them.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -20,13 +20,13 @@ pub(super) enum Question {
         page: Page,
         reply: Reply<Vec<Listed>>,
     },
-    /// The entries that an operator means, a page of them.
+    /// The numbers of the entries that an operator has selected, one page.
     Ids {
         which: Selection,
         page: Page,
         reply: Reply<Vec<EntryId>>,
     },
-    /// The last entry that there is.
+    /// The number of the last entry.
     Last {
         reply: Reply<EntryId>,
     },
@@ -56,7 +56,7 @@ impl<'c> Reader<'c> {
                 "SELECT {LISTED}, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
             ))?,
             counts: connection.prepare("SELECT what, n FROM counts")?,
-            // Entries are numbered in the order in which they were accepted.
+            // The numbers of entries follow the order of acceptance.
             oldest: connection.prepare(
                 "SELECT accepted_at FROM entries INDEXED BY entries_not_over WHERE state < 2 ORDER BY id LIMIT 1",
             )?,
@@ -65,7 +65,7 @@ impl<'c> Reader<'c> {
         })
     }
 
-    /// Until nobody can ask any more.
+    /// Runs until all senders are dropped.
     pub(super) fn run(&mut self, questions: &Receiver<Question>) {
         while let Ok(question) = questions.recv() {
             match question {
@@ -100,7 +100,7 @@ impl<'c> Reader<'c> {
         page: Page,
         read: impl FnMut(&rusqlite::Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        // Each in the order of its ids, so that no list is sorted but that of the running, which are few.
+        // Each index gives the order of the ids, so that no list is sorted except that of running entries, which are few.
         let (index, state) = match which.state {
             Some(EntryState::Queued) => ("INDEXED BY entries_not_over", "state < 2 AND state = 0"),
             Some(EntryState::Running) => ("INDEXED BY entries_by_time", "state = 1"),
@@ -137,7 +137,7 @@ impl<'c> Reader<'c> {
             .collect()
     }
 
-    /// Counts and age of one moment.
+    /// Reads counts and age in one snapshot.
     fn stats(&mut self) -> Result<InboxStats> {
         let snapshot = self.connection.unchecked_transaction()?;
         let mut stats = InboxStats::default();
@@ -170,9 +170,9 @@ fn answer<T>(reply: Reply<T>, read: impl FnOnce() -> Result<T>) {
     if reply.is_closed() {
         return;
     }
-    // A clock that panics costs this answer, and not the thread.
+    // A clock that panics fails this answer, and does not end the thread.
     let read = caught(read).map_err(|_| ended());
     let read = read.and_then(|read| read.map_err(|error| Fault::from(error).into()));
-    // Who has gone needs no answer.
+    // A caller that no longer waits needs no answer.
     drop(reply.send(read));
 }

@@ -1,9 +1,10 @@
-//! Room on the disk that is kept for the work: a file beside the inbox, whose blocks are given back when the disk is full.
+//! Disk space that is reserved for the workers: a file beside the inbox, whose blocks are freed when the disk is full.
 //!
-//! A commit takes room in the log, and the log's pages take room in the file when they are copied there. Where another program has taken the
-//! last of it, nothing could be leased or settled any more, and the file not even be opened. So deliveries are accepted only while the
-//! whole reserve is there. Work that finds no room takes the reserve's, which is enough to copy the log into the file; from then on the
-//! log is written from its beginning again, and takes no more room.
+//! A commit needs space in the log, and the log's pages need space in the file when they are copied there. If another program has
+//! used the last space of the disk, no entry could be leased or settled any more, and the file could not even be opened. So
+//! deliveries are accepted only while the whole reserve exists. A lease or a settlement that finds no space uses the reserve,
+//! which is enough to copy the log into the file. After that the log is written from its beginning again, and needs no more
+//! space.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Monotonic, SystemClock};
 
-/// More than the log has of pages that are not in the file yet (`LOG_PAGES`, and one group's), twice: once for the file, which grows by
-/// them, and once for the log, which goes on meanwhile.
+/// Twice the size of the log's pages that are not in the file yet (`LOG_PAGES`, and those of one group): once for the file, which
+/// grows by them, and once for the log, which grows in the meantime.
 const BYTES: u64 = 16 * 1024 * 1024;
-/// Written at a time. By chance, so that no file system keeps it in less room.
+/// The number of bytes that are written at a time. They are random, so that no file system can compress them.
 const CHUNK: usize = 256 * 1024;
-/// How often it is tried to make it whole.
+/// The time between two calls that fill the reserve.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Reserve {
@@ -26,7 +27,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Of the inbox in this file.
+    /// Returns the reserve of the inbox in this file.
     pub(super) fn of(inbox: &Path) -> Self {
         let mut file = inbox.as_os_str().to_owned();
         file.push("-reserve");
@@ -36,7 +37,7 @@ impl Reserve {
         }
     }
 
-    /// Whether all of it is there, after what is missing was tried to be made, now and then.
+    /// Whether the reserve has its full size. If not, it is filled first, at most once per [`AGAIN`].
     pub(super) fn is_whole(&mut self) -> bool {
         if self.bytes() >= BYTES {
             return true;
@@ -47,15 +48,15 @@ impl Reserve {
             .is_none_or(|tried| now.saturating_since(tried) >= AGAIN);
         if is_time {
             self.tried = Some(now);
-            // What fails leaves it too short, which is looked at.
+            // After an error the reserve is too short, and its size is checked next.
             let _ = self.fill();
         }
         is_time && self.bytes() >= BYTES
     }
 
-    /// Gives its room back. Says whether there was any.
+    /// Frees the space of the reserve. Returns whether there was any.
     pub(super) fn release(&self) -> bool {
-        // Not removed: a full disk may have no room for a new name.
+        // The file is not removed: a full disk may have no room for a new name.
         let emptied = OpenOptions::new().write(true).open(&self.file);
         self.bytes() > 0 && emptied.and_then(|file| file.set_len(0)).is_ok()
     }
@@ -65,7 +66,7 @@ impl Reserve {
         found.map_or(0, |found| found.len())
     }
 
-    /// Adds what is missing. What there was room for stays, so that nothing is written twice.
+    /// Adds the missing bytes. The bytes written before an error stay, so that they are not written twice.
     fn fill(&self) -> io::Result<()> {
         let mut file = self.open()?;
         let mut chunk = vec![0; CHUNK];
@@ -76,7 +77,7 @@ impl Reserve {
         Ok(())
     }
 
-    /// For its owner alone, as the inbox: it may be taken for part of it.
+    /// Opens the file. It is readable for its owner alone, as the inbox is, because it may be taken for a part of the inbox.
     fn open(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);

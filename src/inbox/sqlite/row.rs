@@ -1,4 +1,4 @@
-//! A row of the tables as what the crate calls it.
+//! Converts rows of the tables to the crate's types.
 
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -11,7 +11,7 @@ use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
 use crate::inbox::entry::Entry;
 
-/// What [`listed`] reads, in its order, of `entries`.
+/// The columns of `entries` that [`listed`] reads, in its order.
 pub(super) const LISTED: &str =
     "id, event_id, event_type, scope, state, tries, accepted_at, until, last_error, body_bytes";
 
@@ -39,15 +39,15 @@ pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
     })
 }
 
-/// Text that somebody else may have written.
+/// Reads text that another program may have changed.
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What [`entry`] reads, in its order, of `entries` and `bodies`.
+/// The columns of `entries` and `bodies` that [`entry`] reads, in its order.
 pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body";
 
-/// Begins at this column.
+/// Reads an entry whose columns begin at `first`.
 pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
     let body: Option<Vec<u8>> = row.get(first + 11)?;
     let digest: i64 = row.get(first + 2)?;
@@ -68,7 +68,7 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
     })
 }
 
-/// The row that an entry is of. What can't be one is none.
+/// Returns the row key of an entry. An invalid key is read as none.
 pub(super) fn of_row(row: &Row<'_>, column: usize) -> Result<Option<[u8; 16]>> {
     let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
     Ok(blob.and_then(|blob| blob.try_into().ok()))
@@ -78,7 +78,7 @@ fn foreign(column: usize, error: crate::error::Malformed) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 
-/// Whether it is the entry that can't be read, and not the file.
+/// Whether the error means that the entry cannot be read, and not that the file failed.
 pub(super) fn is_unreadable(error: &Error) -> bool {
     matches!(
         error,

@@ -1,21 +1,22 @@
-//! The tables, and how a file says that it is an inbox, and of which version.
+//! The tables, and the marks in the file's header that it is an inbox, and of which version.
 
 use rusqlite::Connection;
 
-/// Says in the file's header whose it is, so that no other program's database is taken for an inbox: `hkgt`.
+/// The application id in the file's header, so that no other program's database is taken for an inbox: `hkgt`.
 pub(super) const APPLICATION: i64 = 0x686b_6774;
 /// The version of the tables below.
 pub(super) const VERSION: i64 = 2;
 
-/// `state` is that of [`State`], and `until` goes with it: when the entry is due, when its lease ends, when its id is forgotten.
-/// `since` is when `until` was set: a clock that shows less has been set back. `first_leased_at` is when the entry was first leased: from
-/// then on its effect may be there.
+/// `state` is the number of an [`EntryState`](crate::inbox::EntryState). `until` depends on it: when the entry is due, when its
+/// lease ends, when its id is forgotten. `since` is the time when `until` was set: if the clock shows an earlier time, it has
+/// been set back. `first_leased_at` is the time when the entry was first leased: from then on its effect may have happened.
 ///
-/// Bodies are apart from their entries, so that a lease or a failed try writes nothing of them again, and one that is done gives its
-/// pages back. An id is never given again (`AUTOINCREMENT`): an operator's command means the entry that was looked at, or none.
+/// Bodies have a table of their own, so that a lease or a failed run does not write the body again, and an entry that is done
+/// frees its body's pages. A number of an entry is never used again (`AUTOINCREMENT`): an operator's command changes the entry
+/// that the operator saw, or none.
 ///
-/// The counts are kept by triggers, since whoever writes keeps them right with that, and since counting a million rows each time that
-/// metrics are asked for takes too long.
+/// Triggers keep the counts, so that they stay right whichever program writes. Counting a million rows each time that the metrics
+/// are read would take too long.
 const TABLES: &str = "
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -60,18 +61,18 @@ CREATE TRIGGER entries_go AFTER DELETE ON entries BEGIN
 END;
 ";
 
-/// Whose a file is, by its header.
+/// The owner of a file, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// Nobody's yet.
+    /// The file is empty: no program owns it yet.
     New,
     /// An inbox of this version.
     Ours,
     /// An inbox of the first version, which lacks a column.
     Older,
-    /// An inbox of a version that is not known here.
+    /// An inbox of a version that this version does not know.
     Newer(i64),
-    /// Another program's.
+    /// A database of another program.
     Foreign,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
     })
 }
 
-/// Makes the tables, or the column that an older file lacks, unless another process has done so meanwhile.
+/// Creates the tables, or the column that an older file lacks, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = whose(connection).and_then(|whose| match whose {
@@ -104,7 +105,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     match made {
         Ok(()) => connection.execute_batch("COMMIT"),
         Err(error) => {
-            // What failed first is what is told.
+            // The first failure is the one that is reported.
             let _ = connection.execute_batch("ROLLBACK");
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! How a lease goes on, and how it ends. Whoever does not hold its token changes nothing.
+//! Renewals and settlements. A caller without the lease's token changes nothing.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl<'c> Settling<'c> {
         })
     }
 
-    /// A lease that has ended goes on where nobody else has taken its entry.
+    /// Renews a lease. A lease that has ended is renewed too, unless another worker has taken its entry.
     pub(super) fn renew(
         &mut self,
         id: EntryId,
@@ -71,7 +71,7 @@ impl<'c> Settling<'c> {
             .query_row(params![id.0, token.as_bytes()], |row| row.get(0));
         match held.optional()? {
             None => return Ok(Ownership::Lost),
-            // The token stays until the next lease: this is the same call again, whose reply was lost.
+            // The token stays until the next lease: this call repeats a settlement whose reply was lost.
             Some(false) => return Ok(Ownership::Held),
             Some(true) => {}
         }

@@ -12,8 +12,8 @@ pub(super) struct Taking<'c> {
     entry: Statement<'c>,
 }
 
-/// When an entry was first leased, with the lease's time as `?3`. A process of an older version counts tries and writes no such time: of
-/// those entries it is known that they were accepted before.
+/// The time when an entry was first leased; `?3` is the time of this lease. A process of an older version counts runs and does
+/// not write this time: for those entries the acceptance is the earliest possible time.
 const FIRST: &str = "coalesce(first_leased_at, iif(tries > 0, accepted_at, ?3))";
 
 impl<'c> Taking<'c> {
@@ -29,7 +29,8 @@ impl<'c> Taking<'c> {
         })
     }
 
-    /// `None` where the entry's first lease began too long ago, or lies too far ahead: nothing is changed then.
+    /// Leases the entry. Returns `None` if the entry's first lease began too long ago, or lies too far in the future: nothing is
+    /// changed then.
     pub(super) fn take(&mut self, id: i64, ask: &Ask, now: i64) -> Result<Option<Job>> {
         let token = ClaimToken::new(b"");
         let (from, to) = ask.run_within.map_or((i64::MIN, i64::MAX), |within| {

@@ -1,4 +1,4 @@
-//! What the engine does in one process; what takes two, or a failing disk, is in `tests/servers/sqlite`.
+//! Tests of the engine in one process; tests with two processes, or with a failing disk, are in `tests/servers/sqlite`.
 
 mod calls;
 mod hostile;
@@ -98,7 +98,7 @@ fn stats(engine: &SqliteEngine) -> InboxStats {
 
 #[tokio::test]
 async fn sqlite_passes_what_every_engine_must() {
-    // Kept until the last of them has ended.
+    // Kept until the last test has ended.
     let folder = std::sync::Arc::new(Folder::new());
     let files = std::sync::Arc::clone(&folder);
     contract::run_all(move |test| {
@@ -159,7 +159,7 @@ fn an_entry_is_accepted_once_leased_and_done() {
     assert_eq!(stats(&engine).done, 0);
 }
 
-/// As many at once as share commits.
+/// Accepts so many entries at once that they share commits.
 async fn accept_all(engine: &Arc<SqliteEngine>, entries: impl Iterator<Item = Entry>) {
     let entries: Vec<_> = entries.collect();
     for chunk in entries.chunks(1_000) {
@@ -173,7 +173,7 @@ async fn accept_all(engine: &Arc<SqliteEngine>, entries: impl Iterator<Item = En
     }
 }
 
-/// The first thousands in time are all of one row, on which one event runs.
+/// The first thousand entries in time, and more, are all of one row, on which one event runs.
 #[tokio::test]
 async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     let (folder, clock) = (Folder::new(), manual());
@@ -190,7 +190,7 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     });
     accept_all(&engine, others).await;
     let mut found = Vec::new();
-    // The first search over the rows may end with the last of them.
+    // The first search over the rows may end with the last row.
     for _ in 0..2 {
         let batch = engine
             .lease(Ask {
@@ -217,7 +217,7 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     assert_eq!(batch.next_in, Some(Duration::from_millis(250)));
 }
 
-/// Whoever asked has gone, and nobody would settle what was leased.
+/// The caller no longer waits, so no worker would settle the leased entries.
 #[tokio::test]
 async fn a_lease_that_nobody_takes_is_given_back() {
     let (folder, clock) = (Folder::new(), manual());
@@ -228,7 +228,7 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     );
     for _ in 0..50 {
         let mut call = engine.lease(ask());
-        // Asked, and not waited for.
+        // The call is sent, and its answer is not awaited.
         let asked = std::future::poll_fn(|context| {
             let _ = std::pin::Pin::new(&mut call).poll(context);
             std::task::Poll::Ready(())
@@ -236,7 +236,7 @@ async fn a_lease_that_nobody_takes_is_given_back() {
         asked.await;
         drop(call);
     }
-    // Its turn comes after all of those.
+    // This call is served after all of those.
     let mut jobs = Vec::new();
     for _ in 0..100 {
         jobs = engine.lease(ask()).await.unwrap().jobs;
@@ -247,7 +247,7 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
 }
 
-/// Written by a clock that was ahead, and found by a process that starts after it was set.
+/// Entries that were written by a clock that was ahead, and are found by a process that starts after the clock was set back.
 #[test]
 fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
     let (folder, clock) = (Folder::new(), manual());
@@ -278,7 +278,7 @@ fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
     };
     assert_eq!(names(lease(&engine)), ["evt_waits"]);
     clock.advance(59 * SECOND);
-    // Its own lease has ended meanwhile.
+    // Its own lease has ended in the meantime.
     assert_eq!(names(lease(&engine)), ["evt_waits"]);
     clock.advance(SECOND);
     assert_eq!(names(lease(&engine)), ["evt_fails"]);

@@ -1,16 +1,16 @@
-//! Rust's types as SQLite's numbers, and back.
+//! Converts Rust's types to SQLite's numbers, and back.
 
 use std::time::Duration;
 
 use crate::inbox::engine::EntryState;
 
-/// Milliseconds, no more than a clock's reading can have added to it.
+/// Returns milliseconds, limited so that a clock's reading plus this number cannot overflow.
 pub(super) fn millis(duration: Duration) -> i64 {
     const MOST: i64 = i64::MAX / 4;
     i64::try_from(duration.as_millis()).map_or(MOST, |millis| millis.min(MOST))
 }
 
-/// A reading of the clock.
+/// Returns a reading of the clock, with the same limit.
 pub(super) fn reading(unix_millis: u64) -> i64 {
     const MOST: i64 = i64::MAX / 4;
     i64::try_from(unix_millis).map_or(MOST, |millis| millis.min(MOST))
@@ -20,7 +20,7 @@ pub(super) fn duration(millis: i64) -> Duration {
     Duration::from_millis(unsigned(millis))
 }
 
-/// Never negative.
+/// Returns the number, or zero if it is negative.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

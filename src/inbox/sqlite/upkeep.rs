@@ -1,4 +1,4 @@
-//! What the writer does of its own accord: ids are forgotten, and times are mended when the clock is set back.
+//! The writer's own tasks: it forgets ids, and it corrects times when the clock is set back.
 
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
@@ -7,11 +7,11 @@ pub(super) struct Upkeep<'c> {
     forget: Statement<'c>,
     mend: Statement<'c>,
     at_once: i64,
-    /// The latest that the clock has shown.
+    /// The latest time that the clock has shown.
     latest: i64,
 }
 
-/// A clock that is set back by less is not looked at: nothing waits for longer than this because of it.
+/// A smaller jump back of the clock is ignored: it makes no entry wait for longer than this, in milliseconds.
 const SET_BACK: i64 = 1_000;
 
 impl<'c> Upkeep<'c> {
@@ -24,12 +24,12 @@ impl<'c> Upkeep<'c> {
                 "DELETE FROM entries WHERE id IN
                    (SELECT id FROM entries WHERE state = 2 AND until <= ?1 ORDER BY until LIMIT ?2)",
             )?,
-            // Where it was set lies ahead: it waits from now on for as long as it was to wait then.
+            // Entries whose `since` lies in the future: they wait for their whole original time, counted from now on.
             mend: connection.prepare(
                 "UPDATE entries SET until = ?1 + (until - since), since = ?1 WHERE state IN (0, 1) AND since > ?1",
             )?,
             at_once: i64::try_from(at_once).unwrap_or(i64::MAX),
-            // Also what an earlier process has written by a clock that has been set back since.
+            // The first time seen counts as set back, so that times of an earlier process are corrected as well.
             latest: i64::MAX,
         })
     }
@@ -43,12 +43,13 @@ impl<'c> Upkeep<'c> {
         Ok(next.is_some_and(|next| next <= now))
     }
 
-    /// Forgets done entries whose retention is over, a chunk of them.
+    /// Forgets entries that are done and whose retention is over, one chunk.
     pub(super) fn forget(&mut self, now: i64) -> Result<usize> {
         self.forget.execute(params![now, self.at_once])
     }
 
-    /// Leases and back-offs that a clock has written that was ahead end as if it had not been.
+    /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its original time, counted from
+    /// `now`.
     pub(super) fn mend(&mut self, now: i64) -> Result<usize> {
         if self.is_set_back(now) {
             self.mend.execute([now])
@@ -57,7 +58,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// After the commit: what was mended is mended.
+    /// Notes the time after the commit, as the correction is durable only then.
     pub(super) fn seen(&mut self, now: i64) {
         if self.is_set_back(now) {
             self.latest = now;

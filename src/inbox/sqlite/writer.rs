@@ -1,4 +1,4 @@
-//! The one thread that writes: what waits shares a commit, and is answered after it.
+//! The one thread that writes: calls that wait share a commit, and are answered after it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::error::StoreErrorKind;
 use crate::inbox::engine::End;
 use crate::inbox::sink::Accepted;
 
-/// How often an idle writer looks whether another process has written, and whether ids are to be forgotten.
+/// How often an idle writer checks whether another process has written, and whether ids must be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
-/// No delivery joins a group of more bytes of bodies: what one commit adds to the log must find room in the reserve.
+/// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for the log of one commit.
 const GROUP_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Writer<'c> {
@@ -50,7 +50,7 @@ pub(super) struct Writer<'c> {
     place: Place,
     reserve: Reserve,
     shared: Arc<Shared>,
-    /// Comes first with the next group.
+    /// Commands for the beginning of the next group.
     carried: VecDeque<Command>,
 }
 
@@ -85,15 +85,15 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Until nobody can ask any more, and everything that was asked is answered.
+    /// Runs until all senders are dropped, and every command is answered.
     pub(super) fn run(&mut self, commands: &Receiver<Command>) {
-        // The clock is the user's own code. Where it panics, those of the group hear that there is no answer, and the next are served.
+        // The clock is the user's own code. If it panics, the callers of the group get no answer, and the next group is served.
         while caught(|| self.round(commands)).unwrap_or(true) {
             self.leave_none_open();
         }
     }
 
-    /// Serves one group, and says whether there can be another one.
+    /// Serves one group, and returns whether there can be another one.
     fn round(&mut self, commands: &Receiver<Command>) -> bool {
         let mut group = Vec::from(std::mem::take(&mut self.carried));
         if group.is_empty() {
@@ -124,7 +124,8 @@ impl<'c> Writer<'c> {
         true
     }
 
-    /// What room there is, is for the work: a delivery is accepted only where it takes none, since it is known.
+    /// The free space is kept for the workers: a delivery that is not known is refused. A delivery that is known needs no space,
+    /// and is answered as a duplicate.
     fn refuse_new(&mut self, group: Vec<Command>) -> Vec<Command> {
         let now = self.now();
         let (refused, rest) = group.into_iter().partition(|command| match command {
@@ -151,9 +152,9 @@ impl<'c> Writer<'c> {
             Err(fault) => fault,
         };
         let (accepts, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Command::is_accept);
-        // Nothing can be written for now: so it is for all of them.
+        // No write can succeed now, for any command of the group.
         let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.place.stands();
-        // What workers settle makes room, and must not fail with the deliveries that found none.
+        // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
             command.refuse(&fault);
@@ -180,31 +181,33 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Makes room for the work, and uses it at once to copy the log: then that takes no more. Says whether there was any.
+    /// Frees the reserve, and uses the space at once to copy the log: after that the log needs no more. Returns whether there was
+    /// a reserve.
     fn take_reserve(&mut self) -> bool {
         let had_any = self.reserve.release();
         if had_any {
-            // What fails here fails again, and is told, when something is written.
+            // An error here occurs again, and is reported, at the next write.
             let _ = copy_log(self.connection);
         }
         had_any
     }
 
-    /// All of them in one transaction, with what the writer does of its own accord.
+    /// Carries out all commands in one transaction, together with the writer's own upkeep.
     fn commit(
         &mut self,
         group: &[Command],
         upkeep: bool,
     ) -> std::result::Result<Vec<Answer>, Fault> {
         if let Some(pages) = self.max_pages {
-            // For deliveries alone: what is leased and settled makes room in the end, and takes a little first.
+            // The limit is for deliveries alone: leases and settlements free space in the end, and need a little first.
             let is_for_accepts = group.iter().any(Command::is_accept);
             let pages = if is_for_accepts { pages } else { u32::MAX };
             self.connection
                 .execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
         }
         let (now, done) = self.transaction(|writer| {
-            // Others may have kept the file locked until now, and have written what was later than the time before.
+            // Other processes may have kept the file locked until now, and may have written later times than the time before the
+            // wait.
             let now = writer.now();
             if upkeep {
                 writer.upkeep.mend(now)?;
@@ -260,10 +263,11 @@ impl<'c> Writer<'c> {
         Ok(written)
     }
 
-    /// Some failures end a transaction by themselves, and some leave it open, as a panic does.
+    /// Rolls back a transaction that is still open. Some failures end the transaction themselves; others, and a panic, leave it
+    /// open.
     fn leave_none_open(&self) {
         if !self.connection.is_autocommit() {
-            // What failed first is what is told.
+            // The first failure is the one that is reported.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
@@ -275,7 +279,7 @@ impl<'c> Writer<'c> {
             .any(|(answer, command)| match answer {
                 Answer::Accepted(accepted) => *accepted == Accepted::New,
                 Answer::Count(count) => *count > 0,
-                // A settled entry is due again, or lets the next one of its row run.
+                // A settled entry is due again, or frees its row for the next entry.
                 Answer::Ownership(ownership) => {
                     *ownership == Ownership::Held && matches!(command, Command::Settle { .. })
                 }
@@ -299,11 +303,11 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Nobody has asked for anything for a while.
+    /// Runs when no command has arrived for a while.
     fn look(&mut self) {
         self.look_for_others();
         let now = self.now();
-        // What fails here fails again, and is told, when somebody asks.
+        // An error here occurs again, and is reported, at the next call.
         if self.upkeep.is_due(now).unwrap_or(false) {
             self.tidy();
         }
@@ -316,7 +320,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Whether another process has written since, so that its entries are not found by chance only.
+    /// Notifies the workers if another process has written since the last check, so that its new entries are found soon.
     fn look_for_others(&mut self) {
         if let Ok(version) = self.data_version.query_row([], |row| row.get(0))
             && version != self.seen_version
@@ -326,14 +330,14 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Copies the log into the file, so that it does not grow: after everyone is answered, and not before.
+    /// Copies the log into the file, so that the log does not grow: after all callers are answered, and not before.
     fn shorten_log(&mut self) {
         let pages = self.log_pages.query_row([], |row| {
             let (log, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
             Ok(log.saturating_sub(copied))
         });
         if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
-            // Where a reader is in the way, the next time will do. Where there is no room, the log would grow and grow.
+            // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
             let copied = copy_log(self.connection).map_err(Fault::from);
             if copied.is_err_and(|fault| fault.kind() == StoreErrorKind::Full) {
                 self.take_reserve();

@@ -1,4 +1,4 @@
-//! A call of the store, which may hang, fail or panic: none of that ends a worker.
+//! Calls of the store. A call may hang, fail or panic; none of these ends a worker.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::dedupe::StoreFuture;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::layer::CatchUnwind;
 
-/// Calls the store, and waits for its answer no longer than this.
+/// Calls the store, and waits for its answer for at most `patience`.
 pub(super) async fn ask<'a, T: Unpin>(
     patience: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,

@@ -1,16 +1,16 @@
-//! How long a failed entry waits for its next try.
+//! The time that a failed entry waits for its next run.
 
 use std::time::Duration;
 
-/// Beyond any use, and far from where arithmetic on it would overflow.
+/// The longest wait: longer than any useful one, and short enough that arithmetic on it cannot overflow.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// A retry always waits: one that comes at once meets what made the first one fail.
+/// The shortest wait: an immediate retry would most likely meet the same cause of failure.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// How long a failed entry waits for its next try: twice as long each time, up to a cap, and spread by chance, so that what failed
-/// together does not come back together.
+/// The time that a failed entry waits for its next run: it doubles each time, up to a cap, with a random part, so that entries
+/// that failed together are not run again together.
 ///
-/// The wait is written down with the entry, so it outlives the process.
+/// The time of the next run is stored with the entry, so it survives the end of the process.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,22 +31,24 @@ pub struct Backoff {
     jitter: Jitter,
 }
 
-/// How much of a wait is left to chance.
+/// The random part of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Jitter {
-    /// None of it. What failed together is tried again together.
+    /// No random part. Entries that failed together are run again together.
     None,
-    /// Half of it: from half the wait to the whole.
+    /// Half of the wait is random: the result lies between half the wait and the whole wait.
     Equal,
-    /// All of it but a tenth of the first wait. It spreads best, and can be short many times in a row.
+    /// All of the wait is random, except a tenth of the first wait. This spreads best, but can give several short waits in a row.
     Full,
 }
 
 impl Backoff {
-    /// Waits `base` after the first try, twice as long after each further one, and never longer than `cap`; with [`Jitter::Equal`].
+    /// Waits `base` after the first run, twice as long after each further run, and never longer than `cap`; with
+    /// [`Jitter::Equal`].
     ///
-    /// A base of less than a millisecond is one; 30 days are the longest wait; a cap below the base is the base.
+    /// A base below one millisecond is set to one millisecond. The longest wait is 30 days. A cap below the base is set to the
+    /// base.
     #[must_use]
     pub fn exponential(base: Duration, cap: Duration) -> Self {
         let base = base.clamp(SHORTEST, LONGEST);
@@ -57,17 +59,17 @@ impl Backoff {
         }
     }
 
-    /// The same with another share of chance.
+    /// Sets the random part.
     #[must_use]
     pub fn with_jitter(mut self, jitter: Jitter) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// The wait after so many tries, where chance said `random`: 0 to 1. A function of nothing else.
+    /// Returns the wait after this number of runs, for this random number from 0 to 1. The result depends on nothing else.
     #[must_use]
     pub fn wait(&self, tries: u32, random: f64) -> Duration {
-        // No number of a caller's makes it overflow.
+        // No number that a caller passes makes it overflow.
         let random = if random.is_nan() {
             0.0
         } else {
@@ -83,7 +85,7 @@ impl Backoff {
         least + (whole - least).mul_f64(random)
     }
 
-    /// As [`wait`](Self::wait), with chance drawn.
+    /// As [`wait`](Self::wait), with a random number.
     pub(super) fn draw(&self, tries: u32) -> Duration {
         self.wait(tries, fastrand::f64())
     }
@@ -105,7 +107,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// Where the sender would have tried for so long, we do no less, however chance falls.
+    /// The default runs last at least as long as the sender's own attempts, for every random number.
     #[test]
     fn the_default_tries_outlast_the_senders_own() {
         let total = |random| -> Duration {

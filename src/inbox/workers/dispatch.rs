@@ -1,4 +1,4 @@
-//! Leases entries and hands them out: never more than can run at once.
+//! Leases entries and starts their runs: never more than may run at once.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -21,9 +21,9 @@ use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::layer::VerifiedBody;
 
-/// The most time that a lease may take: an entry that is leased without our knowing is nobody's until its lease ends.
+/// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
 const LEASE_CALL: Duration = Duration::from_secs(30);
-/// The least time between two calls of which the first found too little.
+/// The least time between two lease calls if the first returned fewer entries than there were free places.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Dispatcher<S> {
@@ -35,14 +35,14 @@ pub(super) struct Dispatcher<S> {
     due: Option<Instant>,
 }
 
-/// What a wait ended by.
+/// The reason why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Woke {
     /// A run has ended.
     AtAnEnd,
-    /// The store says that something may have become due.
+    /// The store reports that an entry may have become due.
     ByTheStore,
-    /// Time is up, or it is time to stop.
+    /// The time is over, or the workers must stop.
     AtTheTime,
 }
 
@@ -63,12 +63,12 @@ where
         }
     }
 
-    /// Works until it is told to stop, and then until all that is running has ended. A store that fails never ends it.
+    /// Works until the workers must stop, and then until all runs have ended. A store that fails never ends it.
     pub(super) async fn run(mut self) {
         let pause = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(5));
         let mut failures = 0_u32;
         while self.shared.is_working() {
-            // All that have ended by now, so that one lease fills all their places: each lease waits for a commit.
+            // Takes all runs that have ended by now, so that one lease fills all their places: each lease waits for a commit.
             while let Some(ended) = self.running.try_join_next_with_id() {
                 self.note(ended);
             }
@@ -78,13 +78,13 @@ where
                 continue;
             }
             let shared = Arc::clone(&self.shared);
-            // Listening begins before the store is asked, so that nothing can come in between.
+            // Listening begins before the lease call, so that no notification in between is lost.
             let mut changed = pin!(shared.engine.changed().notified());
             changed.as_mut().enable();
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
             let ask_for = self.ask_for(free);
-            // Not given up when it is time to stop: what it leases must be given back.
+            // Not cut off when the workers must stop: the entries that the call leases must be returned.
             let patience = shared.settings.lease.min(LEASE_CALL);
             match ask(patience, || shared.engine.lease(ask_for)).await {
                 Ok(batch) => {
@@ -118,7 +118,7 @@ where
         }
     }
 
-    /// Begins what was leased, and waits until there may be more.
+    /// Starts the leased entries, and waits until more entries may be due.
     async fn take(
         &mut self,
         batch: Batch,
@@ -143,7 +143,8 @@ where
         while self.shared.is_working() {
             let until = self.due.map_or(until, |due| due.min(until));
             match self.next(Some(until), Some(changed.as_mut())).await {
-                // The end of a run makes room for another event of its row. Otherwise all that is due was leased.
+                // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased
+                // already.
                 Woke::AtAnEnd if !serial => {}
                 _ => return,
             }
@@ -153,7 +154,7 @@ where
     fn begin(&mut self, job: Job, asked: Instant) {
         let (id, shared) = (job.id, Arc::clone(&self.shared));
         let task = if shared.is_working() {
-            // One that can't be cloned has panicked, as a handler may.
+            // A service whose clone panics fails the run, as a handler that panics does.
             let service = caught(|| self.service.clone()).ok();
             self.running.spawn(work(shared, service, job, asked))
         } else {
@@ -172,7 +173,7 @@ where
         let mut told = pin!(phase.wait_for(|phase| *phase != Phase::Work));
         let running = &mut self.running;
         let ended = poll_fn(|context| {
-            // None at all are no end of one.
+            // An empty set returns `Ready(None)`, which is not the end of a run.
             if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
                 return Poll::Ready((Woke::AtAnEnd, Some(ended)));
             }
@@ -197,7 +198,7 @@ where
     }
 
     fn note(&mut self, ended: Result<(Id, Ended), JoinError>) {
-        // No task here panics, and none is cancelled; if one were, its entry would come back when its lease ends.
+        // No task here panics, and none is cancelled; if one were, its entry would be leased again when its lease ends.
         let (task, due) = match ended {
             Ok((task, ended)) => (task, ended.due),
             Err(error) => (error.id(), None),

@@ -1,6 +1,6 @@
-//! What the operator is told of tries, dead letters and lost leases.
+//! The hooks that report runs, dead letters and lost leases to the operator.
 //!
-//! A hook runs on the thread that works, so it must not block; a panic in it harms nothing.
+//! A hook runs on a worker's thread, so it must not block. A panic in a hook has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,45 +15,45 @@ use crate::outcome::Outcome;
 
 type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
-/// How one try ended.
+/// How one run ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Tried {
     /// The entry.
     pub id: EntryId,
-    /// What the handler made of it, as the layer would say: handled, unhandled, dead-lettered or failed.
+    /// The outcome of the handler, as the layer would report it: handled, unhandled, dead-lettered or failed.
     pub outcome: Outcome,
-    /// What becomes of the entry.
+    /// The state of the entry after the run.
     pub fate: Fate,
     /// The delivery that was handled.
     pub delivery: Delivery,
-    /// Why, where it failed, can never succeed or found nobody to handle it.
+    /// The reason, if the run failed, can never succeed, or no handler exists for the event.
     pub reason: Option<Reason>,
-    /// Which try it was, from 1.
+    /// The number of this run, from 1.
     pub tries: u32,
-    /// From the acceptance to the lease of this try.
+    /// From the acceptance to the lease of this run.
     pub waited: Duration,
     /// From the beginning of the handler to its end.
     pub elapsed: Duration,
 }
 
-/// What becomes of an entry after a try.
+/// The state of an entry after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It is done, and stays so.
+    /// It is done, and stays done.
     Done,
-    /// It is tried again.
+    /// It is run again.
     Retry {
-        /// After so long.
+        /// The wait before that.
         after: Duration,
     },
-    /// It is a dead letter: nobody tries again, unless told to.
+    /// It is a dead letter: it is not run again, unless an operator makes it due.
     Dead,
-    /// It was cut off by a shutdown and is due at once. The try does not count.
+    /// It was cut off by a shutdown and is due at once. The run does not count.
     Returned,
-    /// The lease was lost before the end, or the store could not be told of it in time, or has refused it for good: another try comes, or
-    /// is under way. The effects of this one stand.
+    /// The result is not stored: the lease was lost before the end, the store could not be reached in time, or it refused the
+    /// settlement permanently. Another run will begin, or has begun already. The effects of this run remain.
     Unrecorded,
 }
 
@@ -67,16 +67,17 @@ pub struct DeadEntry {
     pub event_id: EventId,
     /// The event's type.
     pub event_type: EventType,
-    /// How often it was tried.
+    /// The number of its runs.
     pub tries: u32,
-    /// Why, in one line, as it is kept with the entry.
+    /// The reason, in one line, as it is stored with the entry.
     pub error: String,
-    /// The delivery. `None` where no try could tell: the lease of the last one ended without a word, as when its process was killed, the
-    /// entry is [too old](super::Workers::claim_retention) to be run again, or what is stored is no delivery, since it was changed.
+    /// The delivery. `None` if no run reported the end: the lease of the last run ended without a settlement, for example because
+    /// its process was killed; the entry is [too old](super::Workers::claim_retention) to be run again; or the stored data was
+    /// changed and is not a valid delivery.
     pub delivery: Option<Delivery>,
 }
 
-/// A lease that was lost while its try was running.
+/// A lease that was lost while its run was in progress.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LostLease {
@@ -84,11 +85,11 @@ pub struct LostLease {
     pub id: EntryId,
     /// The delivery that is being handled.
     pub delivery: Delivery,
-    /// Which try it is, from 1.
+    /// The number of this run, from 1.
     pub tries: u32,
 }
 
-/// What the workers were told to call.
+/// The hooks that the user has set.
 #[derive(Default)]
 pub(super) struct Hooks {
     pub(super) settled: Option<Hook<Tried>>,
@@ -98,7 +99,7 @@ pub(super) struct Hooks {
 }
 
 impl Hooks {
-    /// Tells of a try's end, once it is settled.
+    /// Reports the end of a run, when its settlement has succeeded or failed.
     pub(super) fn tried(&self, tried: &Tried, error: Option<&str>) {
         call(self.settled.as_ref(), tried);
         if matches!(tried.outcome, Outcome::Failed(_)) && tried.fate != Fate::Returned {
@@ -120,7 +121,7 @@ impl Hooks {
         }
     }
 
-    /// Tells of an entry that no handler has made a dead letter.
+    /// Reports an entry that became a dead letter without a handler's result.
     pub(super) fn buried(&self, listed: &Listed) {
         call(
             self.dead.as_ref(),
@@ -146,15 +147,15 @@ fn call<T>(hook: Option<&Hook<T>>, told: &T) {
     }
 }
 
-/// What is kept with an entry of a try that failed: one line of bounded length, made of the outcome's name, and of what the handler gave
-/// as its reason. No body, no header.
+/// Returns the error that is stored with an entry after a failed run: one line of bounded length with the name of the outcome and
+/// the reason that the handler gave. It contains no body and no header.
 pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
     let mut line = outcome.name().to_owned();
     if let Outcome::Failed(crate::outcome::Failure::Status(status)) = outcome {
         line.push_str(&format!(" {status}"));
     }
     if let Some(reason) = reason {
-        // A handler's own error may panic where it is written.
+        // The `Display` of a handler's own error may panic.
         let said = caught(|| Chain(reason).to_string());
         line.push_str(": ");
         line.push_str(&said.unwrap_or_else(|_| "the reason panicked when it was written".into()));

@@ -1,4 +1,4 @@
-//! One entry's try: its handler, under its lease, and its end.
+//! One run of an entry: its handler, under its lease, and its settlement.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -26,21 +26,21 @@ use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, bounded, judge};
 use crate::outcome::{Failure, Outcome};
 
-/// The most time that a call of the store gets to settle a try.
+/// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
-/// For so long a settlement is tried at least, where the store is down.
+/// The least time for which a settlement is repeated while the store is down.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The waits between settlements while the store is down: 50 ms, doubling.
+/// The waits between settlement calls while the store is down: 50 ms, doubling.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// What the dispatcher has to know of an entry that it has no more.
+/// The result of a run for the dispatcher.
 pub(super) struct Ended {
-    /// When it is due again, where it is.
+    /// When the entry is due again, if it is.
     pub(super) due: Option<Instant>,
 }
 
-/// A try from its lease to its settlement. Nothing in it panics, and nothing ends it but its own end, its limit, or a shutdown.
+/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown.
 pub(super) async fn work<S, R>(
     shared: Arc<Shared>,
     service: Option<S>,
@@ -78,7 +78,7 @@ where
         Verdict::Is(outcome, reason) => (outcome, reason),
         Verdict::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
     };
-    // What a body does when it is dropped is the handler's business.
+    // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
     let (mut end, fate) = verdict(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
@@ -116,7 +116,7 @@ where
     Ended { due }
 }
 
-/// Calls the handler, and polls it to its end.
+/// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
     shared: &Shared,
     service: Option<S>,
@@ -136,7 +136,7 @@ where
     let mut handling = pin!(handling);
     let mut phase = shared.phase.subscribe();
     let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
-    // Not bound to the task's budget of polls: a handler that uses it up each time would silence the alarm.
+    // Not bound to the task's poll budget: a handler that uses up the budget each time would keep the timer from firing.
     let mut limit = pin!(unconstrained(sleep_until(limit)));
     bounded(handling.as_mut(), aborted, |context| {
         limit.as_mut().poll(context)
@@ -144,7 +144,7 @@ where
     .await
 }
 
-/// Counts a handler for as long as it is under way.
+/// Counts a handler for as long as it runs.
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl<'a> UnderWay<'a> {
@@ -160,7 +160,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// What the store is told, and what that makes of the entry.
+/// Returns the settlement for the store, and the state of the entry after it.
 fn verdict(shared: &Shared, outcome: Outcome, reason: Option<&Reason>, tries: u32) -> (End, Fate) {
     let error = || error_line(outcome, reason);
     match outcome {
@@ -175,12 +175,12 @@ fn verdict(shared: &Shared, outcome: Outcome, reason: Option<&Reason>, tries: u3
     }
 }
 
-/// Tells the store at once, and again while it is down. A lease that has ended is its holder's until somebody else takes it, so it is
-/// told for as long as patience lasts: of a store that comes back after an hour others have long taken the entry. `None` where it was never
-/// heard.
+/// Sends the settlement at once, and again while the store is down. The holder keeps a lease that has ended until another worker
+/// takes the entry, so the settlement is repeated until the time limit. If the store comes back after an hour, other workers have
+/// already taken the entry. Returns `None` if the store never accepted the call.
 ///
-/// Where the store refuses it for good, the text of its error may be why: it is told once more, at once, with a plainer one, and then no
-/// more. The entry is due again when its lease ends.
+/// If the store refuses the settlement, the text of its error may be the cause: it is sent once more, at once, with a plainer
+/// text, and then not again. The entry is due again when its lease ends.
 async fn settle(
     shared: &Shared,
     id: EntryId,
@@ -209,13 +209,13 @@ async fn settle(
         if last || Instant::now() >= give_up {
             return None;
         }
-        // A shutdown's end cuts the waiting short, for one more call.
+        // The end of a shutdown stops the wait; then one more call follows.
         last = timeout(wait, &mut aborted).await.is_ok();
         wait = (wait * 2).min(LONGEST_WAIT);
     }
 }
 
-/// Whoever wrote there has to look at it: no try could ever read it.
+/// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator must look at it.
 async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
     let error = UNREADABLE.to_owned();
     if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
@@ -224,7 +224,7 @@ async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
     match ask(SETTLE_CALL, || shared.engine.show(id)).await {
         Ok(Some((listed, _))) => shared.buried(&listed),
         Ok(None) => {}
-        // Not even its name can be read, or nobody can say now. It is counted all the same.
+        // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.
         Err(error) => {
             shared.store_failed("show", &error);
             shared.buried_unnamed();
@@ -232,7 +232,7 @@ async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
     }
 }
 
-/// Gives back what was leased and is not to be begun.
+/// Returns an entry that was leased and will not be run.
 pub(super) async fn give_back(shared: Arc<Shared>, job: Job) -> Ended {
     settle(&shared, job.id, job.token, &mut End::Return).await;
     Ended { due: None }

@@ -12,8 +12,8 @@ use super::ask::ask;
 use super::hooks::LostLease;
 use crate::dedupe::{ClaimToken, Ownership};
 
-/// A lease that is renewed at a third of it, by a task of its own: nothing that the handler or the other entries do stands before it.
-/// Dropped, it is renewed no more.
+/// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
+/// renewal. When it is dropped, the renewals end.
 pub(super) struct Lease {
     held: Arc<Held>,
     renewing: AbortHandle,
@@ -40,12 +40,12 @@ impl Lease {
         }
     }
 
-    /// Whether the store has said that it is somebody else's, or nobody's.
+    /// Whether the store has reported that another worker holds the lease, or that the lease has ended.
     pub(super) fn is_lost(&self) -> bool {
         self.held.lost.load(Ordering::SeqCst)
     }
 
-    /// From now on the settlement says what became of the lease: a renewal may come behind it, and find nothing.
+    /// From now on the settlement reports whether the lease is held: a renewal that arrives after it finds no lease.
     pub(super) fn settling(&self) {
         self.held.settling.store(true, Ordering::SeqCst);
     }
@@ -70,19 +70,19 @@ async fn renew(
     loop {
         sleep_until(next).await;
         let asked = Instant::now();
-        // A call that hangs must not outlive the next one.
+        // A call that hangs must end before the next one begins.
         let call = || shared.engine.renew(entry.id, token, lease);
         next = match ask(every, call).await {
             Ok(Ownership::Held) => asked + every,
             Ok(Ownership::Lost) => {
-                // Nothing to keep any more. The effects under way can't be stopped.
+                // There is no lease to renew any more. The effects in progress cannot be stopped.
                 if !held.settling.load(Ordering::SeqCst) {
                     held.lost.store(true, Ordering::SeqCst);
                     shared.lost(&entry);
                 }
                 return;
             }
-            // It may have taken effect or not, and the next may succeed: asked again before the lease is over.
+            // The renewal may have succeeded or not, and the next may succeed: the call is repeated before the lease ends.
             Err(error) => {
                 shared.store_failed("renew", &error);
                 Instant::now() + pause(every)
@@ -91,7 +91,7 @@ async fn renew(
     }
 }
 
-/// Until a renewal that failed is tried again: several times before the lease has ended.
+/// Returns the wait after a failed renewal: several renewals fit in before the lease ends.
 fn pause(every: Duration) -> Duration {
     (every / 4).max(Duration::from_millis(1))
 }

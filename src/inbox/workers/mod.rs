@@ -1,4 +1,4 @@
-//! Workers: they lease entries of an inbox, hand them to the handler, and settle what came of it.
+//! Workers: they lease entries of an inbox, pass them to the handler, and settle the results.
 
 mod ask;
 mod backoff;

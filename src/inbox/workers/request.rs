@@ -1,4 +1,4 @@
-//! An entry as the request that the layer would have passed on.
+//! Builds the request that the layer would have passed on, from an entry.
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request};
@@ -7,8 +7,8 @@ use crate::delivery::Delivery;
 use crate::layer::VerifiedBody;
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 
-/// A POST to `/` with the bytes that were signed, and the delivery in its extensions. Of the headers it has those that say what is
-/// known; the signature was not kept, and nothing is to be verified again.
+/// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
+/// stored. The signature was not stored, and the request must not be verified again.
 pub(super) fn request(delivery: &Delivery) -> Request<VerifiedBody> {
     let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
     *request.method_mut() = Method::POST;
@@ -22,7 +22,7 @@ pub(super) fn request(delivery: &Delivery) -> Request<VerifiedBody> {
         (EVENT_TYPE, Some(delivery.event_type())),
     ];
     for (name, value) in known {
-        // What can't be a header's value came in none: an id may be any text.
+        // An id may be any text. If it cannot be the value of a header, the header is left out.
         if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
             headers.insert(HeaderName::from_static(name), value);
         }

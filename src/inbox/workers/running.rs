@@ -1,4 +1,4 @@
-//! Workers at work, and how they end.
+//! Running workers, and their shutdown.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,32 +21,32 @@ use crate::layer::{
     Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody, inbox_metrics,
 };
 
-/// What all tasks of some workers share.
+/// The data that all tasks of these workers share.
 pub(super) struct Shared {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) settings: Settings,
     pub(super) phase: watch::Sender<Phase>,
-    /// Handlers under way.
+    /// The number of handlers in progress.
     pub(super) active: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Work,
-    /// Lease no more.
+    /// Lease no more entries.
     Stop,
-    /// Cut off what is running.
+    /// Abort the runs in progress.
     Abort,
 }
 
 impl Workers {
-    /// Starts them: each entry goes to a clone of `service`, once that is ready. It is the service that the layer would guard: axum's
-    /// `post(on_event)`, an [`EventRouter`](crate::EventRouter)'s `build()`, or any other; without the layer, since what is in the inbox
-    /// was verified before it was stored.
+    /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. It is the service that the layer
+    /// would guard: axum's `post(on_event)`, an [`EventRouter`](crate::EventRouter)'s `build()`, or any other. Pass it without
+    /// the layer, since deliveries in the inbox were verified before they were stored.
     ///
-    /// Its request is a POST to `/` with the bytes that were signed, the [`Delivery`](crate::Delivery) in its extensions, and of the
-    /// headers `Content-Type` and the `X-Service-` ones but the signature, as far as they are known. How its answer is understood
-    /// stands in the [module docs](crate::inbox).
+    /// Its request is a POST to `/` with the bytes that were signed, and the [`Delivery`](crate::Delivery) in its extensions. It
+    /// has the headers `Content-Type` and `X-Service-…` that are known, except the signature. The [module docs](crate::inbox)
+    /// list the meaning of each answer.
     ///
     /// # Errors
     /// A setting is zero or out of range; the message names it.
@@ -90,10 +90,11 @@ impl Workers {
     }
 }
 
-/// Workers at work.
+/// Workers that are running.
 ///
-/// Dropped without a [`shutdown`](Self::shutdown) they lease no more; what is running goes on to its end, for as long as the runtime
-/// does. Entries that the runtime's end cuts off come back when their leases end, and that try counts.
+/// If they are dropped without a [`shutdown`](Self::shutdown), they lease no more entries; the runs in progress go on to their
+/// ends, for as long as the runtime exists. Entries whose runs end with the runtime are due again when their leases end, and
+/// those runs count.
 #[must_use = "dropped, they stop"]
 pub struct RunningWorkers {
     shared: Arc<Shared>,
@@ -101,11 +102,11 @@ pub struct RunningWorkers {
 }
 
 impl RunningWorkers {
-    /// Leases nothing more, and waits for the handlers under way. Those that still run after `limit` are aborted, and their entries are
-    /// due again at once, in whatever process; the try that was cut off does not count. `Duration::MAX` waits for as long as it takes.
+    /// Leases no more entries, and waits for the handlers in progress. Handlers that still run after `limit` are aborted, and
+    /// their entries are due again at once, in any process; an aborted run does not count. `Duration::MAX` waits without a limit.
     ///
-    /// Returns within a second after `limit`. What the store was not told by then, as where it is down, comes back when its lease ends.
-    /// A handler that blocks its thread can't be aborted.
+    /// Returns within a second after `limit`. An entry whose settlement the store did not receive by then, for example because
+    /// the store is down, is due again when its lease ends. A handler that blocks its thread cannot be aborted.
     pub async fn shutdown(mut self, limit: Duration) -> Drained {
         self.shared.phase.send_replace(Phase::Stop);
         if timeout(limit, &mut self.task).await.is_ok() {
@@ -119,7 +120,7 @@ impl RunningWorkers {
         Drained::after_aborting(aborted)
     }
 
-    /// Handlers under way.
+    /// Returns the number of handlers in progress.
     #[must_use]
     pub fn active(&self) -> usize {
         self.shared.active.load(Ordering::SeqCst)
@@ -159,7 +160,7 @@ impl Shared {
         self.settings.hooks.buried(listed);
     }
 
-    /// One whose name nobody can read, so that no hook can be told it.
+    /// A dead letter whose name cannot be read, so that no hook can be called with it.
     pub(super) fn buried_unnamed(&self) {
         inbox_metrics::buried(&self.settings.name);
     }

@@ -1,4 +1,4 @@
-//! What the workers are told before they start.
+//! The settings of the workers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
 use crate::receiver::in_range;
 
-/// With the default back-off, more than the 26 h 36 min for which the sender would have tried.
+/// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
 pub(super) const MAX_TRIES: u32 = 30;
 
-/// That of the receiver, which the docs of `claim_in` name for claims.
+/// The receiver's default retention, which the docs of `claim_in` name for claims.
 const CLAIM_RETENTION: Duration = Duration::from_secs(48 * 3_600);
-/// Of the inbox's clock and of the claims' clock, each may be set by an hour meanwhile.
+/// The inbox's clock and the claims' clock may each be set by an hour in between.
 const CLOCK_LEAPS: Duration = CLOCK_LEAP.saturating_mul(2);
 
-/// No setting is checked beyond it.
+/// A longer claim retention is checked as if it were this long.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Shorter ones would be renewed faster than a busy machine can.
+/// Shorter leases could end before a busy machine renews them.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
 
-/// Works an inbox off: the settings, until [`start`](Self::start). See the [module docs](crate::inbox).
+/// The settings of workers for an inbox, until [`start`](Self::start). See the [module docs](crate::inbox).
 #[must_use = "workers do nothing until they are started"]
 pub struct Workers {
     pub(super) inbox: Inbox,
@@ -46,7 +46,7 @@ pub(super) struct Settings {
 }
 
 impl Workers {
-    /// Workers for this inbox, with the defaults. Any number of processes may work on one inbox, each with its own.
+    /// Workers for this inbox, with the defaults. Any number of processes may work on one inbox, each with its own workers.
     pub fn new(inbox: &Inbox) -> Self {
         Self {
             inbox: inbox.clone(),
@@ -65,34 +65,35 @@ impl Workers {
         }
     }
 
-    /// The most handlers that run at a time, in this process. No more entries are leased than that. Default: 16.
+    /// The largest number of handlers that run at a time, in this process. No more entries than this are leased. Default: 16.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.settings.concurrency = most;
         self
     }
 
-    /// How long an entry stays away from others when its process is killed or stands still. Renewed at a third for as long as the
-    /// handler runs. Default: 30 s. More than 30 ms.
+    /// How long an entry waits for another worker if its process is killed or blocked. The lease is renewed after each third of
+    /// this time for as long as the handler runs. Default: 30 s. More than 30 ms.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
         self
     }
 
-    /// The time after which a handler is aborted, counted from the lease. The try has failed. Default: 10 min. At most 30 days.
+    /// The time after which a handler is aborted, counted from the lease. The run has then failed. Default: 10 min. At most 30
+    /// days.
     pub fn run_limit(mut self, limit: Duration) -> Self {
         self.settings.run_limit = limit;
         self
     }
 
-    /// How long a handler's own claims are kept, such as those of [`claim_in`](crate::postgres::claim_in): pass the same constant to both.
-    /// Default: 48 h. More than the [run limit](Self::run_limit) and 2 h.
+    /// How long the handler's own claims are kept, such as those of [`claim_in`](crate::postgres::claim_in): pass the same
+    /// constant to both. Default: 48 h. More than the [run limit](Self::run_limit) plus 2 h.
     ///
-    /// A handler may commit its effect and its claim, and its process may die before the entry is settled. As long as the claim is kept,
-    /// the next run finds it. So **no run begins that could end after that**: an entry whose first lease began longer ago than this
-    /// time, less the run limit and 2 h for clocks that are set, is not leased; it becomes a dead letter, whose last error says so. An
-    /// entry that was never leased is run however old it is. An operator decides on the others:
-    /// [`Inbox::retry_even_if_older_than_claims`](crate::Inbox::retry_even_if_older_than_claims), or `hookgate inbox retry
-    /// --even-if-older-than-claims`.
+    /// A handler may commit its effect and its claim, and its process may end before the entry is settled. As long as the claim
+    /// is kept, the next run finds it. So **no run begins that could end after that time**. An entry is not leased if its first
+    /// lease began longer ago than this time, less the run limit and 2 h for changes of the clocks; it becomes a dead letter, and
+    /// its last error gives this reason. An entry that was never leased is run however old it is. An operator decides on the
+    /// others: [`Inbox::retry_even_if_older_than_claims`](crate::Inbox::retry_even_if_older_than_claims), or `hookgate inbox
+    /// retry --even-if-older-than-claims`.
     ///
     /// `Duration::MAX` is for handlers whose second run does no harm at any time: their entries are run however old they are.
     ///
@@ -114,30 +115,34 @@ impl Workers {
         self
     }
 
-    /// How long a failed entry waits for its next try. Default: [`Backoff::default`].
+    /// How long a failed entry waits for its next run. Default: [`Backoff::default`].
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.settings.backoff = backoff;
         self
     }
 
-    /// After so many tries an entry that fails becomes a dead letter. Default: 30, which with the default back-off is 30 to 60 h: longer
-    /// than the sender itself would have tried, 26 h 36 min. The default [claim retention](Self::claim_retention) ends them after 45 h 50 min.
+    /// After this number of runs, an entry that fails becomes a dead letter. Default: 30, which with the default back-off take 30
+    /// to 60 h: longer than the sender's own attempts, 26 h 36 min. The default [claim retention](Self::claim_retention) ends the
+    /// runs after 45 h 50 min.
     ///
-    /// A try counts when it begins, so that an event whose handler kills its process comes to an end too. A deploy that kills its
-    /// workers counts against what they were handling; one that [shuts them down](super::RunningWorkers::shutdown) does not.
+    /// A run counts when it begins, so that an event whose handler kills its process becomes a dead letter too. A deploy that
+    /// kills its workers counts as a run of the entries in progress; a deploy that [shuts them
+    /// down](super::RunningWorkers::shutdown) does not.
     pub fn max_tries(mut self, most: u32) -> Self {
         self.settings.max_tries = most;
         self
     }
 
-    /// Handles at most one event of a row at a time, across all processes that are set so; others run in parallel. No order is
-    /// promised: the sender promises none, and a failed event is overtaken while it waits. Default: off.
+    /// Handles at most one event of a row at a time, across all processes with this setting; other events run in parallel. No
+    /// order is guaranteed: the sender guarantees none, and other events of the row may run while a failed event waits. Default:
+    /// off.
     pub fn serial_by_row(mut self) -> Self {
         self.settings.serial_by_row = true;
         self
     }
 
-    /// How often the store is asked where nothing says that something has come, as from another process. Default: 1 s.
+    /// How often the workers ask the store if it sends no notification, for example for entries that another process accepts.
+    /// Default: 1 s.
     pub fn poll_interval(mut self, every: Duration) -> Self {
         self.settings.poll = every;
         self
@@ -149,27 +154,27 @@ impl Workers {
         self
     }
 
-    /// Calls `hook` once a try, when its end is settled. A panic in it harms nothing.
+    /// Calls `hook` once for each run, when its settlement has succeeded or failed. A panic in it has no effect.
     pub fn on_settled(mut self, hook: impl Fn(&Tried) + Send + Sync + 'static) -> Self {
         self.settings.hooks.settled = Some(Arc::new(hook));
         self
     }
 
-    /// Calls `hook` for each try that failed, whatever becomes of its entry. A panic in it harms nothing.
+    /// Calls `hook` for each run that failed, whether or not its entry is run again. A panic in it has no effect.
     pub fn on_failed(mut self, hook: impl Fn(&Tried) + Send + Sync + 'static) -> Self {
         self.settings.hooks.failed = Some(Arc::new(hook));
         self
     }
 
-    /// Calls `hook` for each entry that becomes a dead letter here. It stays in the inbox, so nothing is lost where nobody listens. A
-    /// panic in it harms nothing.
+    /// Calls `hook` for each entry that becomes a dead letter here. The entry stays in the inbox, so it is not lost if no hook is
+    /// set. A panic in it has no effect.
     pub fn on_dead_letter(mut self, hook: impl Fn(&DeadEntry) + Send + Sync + 'static) -> Self {
         self.settings.hooks.dead = Some(Arc::new(hook));
         self
     }
 
-    /// Calls `hook` where a lease was lost while its handler was running: another process may be handling the same event. The run goes
-    /// on, and its end changes nothing. A panic in it harms nothing.
+    /// Calls `hook` if a lease was lost while its handler was running: another process may be handling the same event. The run
+    /// goes on, and its end does not change the entry. A panic in it has no effect.
     pub fn on_lost_lease(mut self, hook: impl Fn(&LostLease) + Send + Sync + 'static) -> Self {
         self.settings.hooks.lost = Some(Arc::new(hook));
         self
@@ -207,7 +212,8 @@ impl Workers {
 }
 
 impl Settings {
-    /// How long after an entry's first lease its last run may begin, so that it ends while a claim of the first one is kept.
+    /// How long after an entry's first lease its last run may begin, so that this run ends while a claim of the first run is
+    /// kept.
     pub(super) fn run_within(&self) -> Option<Duration> {
         let ends = self.run_limit.saturating_add(CLOCK_LEAPS);
         let is_bounded = self.claim_retention != Duration::MAX;

@@ -1,4 +1,4 @@
-//! One span a try, where the feature `tracing` is on. Field names are those of the layer's.
+//! One span for each run, if the feature `tracing` is on. The field names are the same as in the layer.
 
 #[cfg(feature = "tracing")]
 pub(super) use on::{Trace, buried, lost, store_failed};
@@ -24,7 +24,7 @@ mod on {
 
     pub(crate) struct Trace(Span);
 
-    /// An error with what lies below it, of each the first line: a database adds others with the row that it refused.
+    /// An error with its sources, only the first line of each: in further lines a database adds the row that it refused.
     struct Causes<'a>(&'a StoreError);
 
     impl fmt::Display for Causes<'_> {
@@ -67,7 +67,7 @@ mod on {
             if tried.fate != Fate::Done {
                 self.0.record("error.type", name);
             }
-            // A handler's own error may panic where it is written, and must not take the try along.
+            // The `Display` of a handler's own error may panic, and must not end the run.
             let _ = caught(|| {
                 let _entered = self.0.enter();
                 let next = match tried.fate {
@@ -130,7 +130,7 @@ mod off {
 
     pub(crate) struct Trace;
 
-    #[allow(clippy::unused_self)] // stands in for the traced one
+    #[allow(clippy::unused_self)] // the same methods as the traced one
     impl Trace {
         pub(crate) fn begin(_: &Delivery, _: u32) -> Self {
             Self

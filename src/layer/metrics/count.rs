@@ -1,4 +1,4 @@
-//! What is counted and timed as it happens.
+//! Metrics that are counted and timed when something happens.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +19,14 @@ use crate::verify::Verified;
 pub(super) static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
-/// A receiver's metrics, on their way to the recorder.
+/// A receiver's metrics, with the recorder that gets them.
 #[derive(Clone, Copy)]
 pub(super) struct To<'a> {
     receiver: &'a Receiver,
     recorder: &'a dyn Recorder,
 }
 
-/// Calls `tell` with the recorder. What panics in there harms nothing.
+/// Calls `tell` with the recorder. A panic in it does no harm.
 pub(super) fn tell(receiver: &Receiver, tell: impl FnOnce(To<'_>)) {
     let _ = caught(|| metrics::with_recorder(|recorder| tell(To { receiver, recorder })));
 }
@@ -46,7 +46,7 @@ impl To<'_> {
         Key::from_parts(KeyName::from_const_str(name), all)
     }
 
-    /// Zero makes a counter known without counting.
+    /// Adds to a counter. Zero registers the counter without counting.
     pub(super) fn count<const N: usize>(&self, name: &'static str, more: u64, labels: Labels<N>) {
         let counter = self
             .recorder
@@ -81,7 +81,7 @@ impl To<'_> {
                 let keys = &self.receiver.shared.layer.metrics.keys;
                 keys.labels(verified.scope(), verified.key_name())
             }
-            // Whoever is not authentic is from nobody, whatever the headers say.
+            // A delivery that is not authentic has no scope and no key, whatever its headers contain.
             None => (NONE.into(), NONE.into()),
         };
         self.count(
@@ -113,7 +113,7 @@ impl To<'_> {
     }
 }
 
-/// Counts one request, whether it is answered or its sender hangs up before.
+/// Counts one request, if it is answered and also if its sender hangs up first.
 pub(crate) struct Meter {
     receiver: Receiver,
     started: Instant,
@@ -135,7 +135,7 @@ impl Meter {
         let _ = self.delivery.set(delivery.clone());
     }
 
-    /// The request is not ours to count.
+    /// This layer does not count the request; the outer layer does.
     pub(crate) fn passed_on(&self) {
         self.counted.store(true, Ordering::Relaxed);
     }
@@ -169,7 +169,7 @@ impl Drop for Meter {
         tell(&self.receiver, |to| {
             let verified = self.delivery.get().map(Delivery::verified);
             to.delivered(Became::HUNG_UP, verified);
-            // A stranger who opens and shuts connections says nothing of how fast we are.
+            // A client that opens and closes connections without the secret is no measure of the receiver's speed.
             if verified.is_some() {
                 to.answered_after(Became::HUNG_UP, self.started.elapsed());
             }
@@ -177,7 +177,7 @@ impl Drop for Meter {
     }
 }
 
-/// A run has ended.
+/// Called when a run has ended.
 pub(crate) fn settled(receiver: &Receiver, run: &Settled) {
     tell(receiver, |to| {
         let became = Became::of(run.outcome, None);
@@ -199,7 +199,7 @@ pub(crate) fn settled(receiver: &Receiver, run: &Settled) {
     });
 }
 
-/// An authentic delivery came to nothing.
+/// Called when an authentic delivery was not handled.
 pub(crate) fn failed(receiver: &Receiver, may_be_last: bool) {
     if may_be_last {
         tell(receiver, |to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));

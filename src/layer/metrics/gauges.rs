@@ -1,4 +1,4 @@
-//! What is read off when it is asked for.
+//! Metrics that are read when they are asked for.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::lookup::LookupStats;
 use crate::receiver::{Health, Receiver, Unready};
 
 impl Receiver {
-    /// Sets the gauges to what holds now, and describes all metrics to the recorder the first time. Call it **before each rendering**,
-    /// in the route that serves `/metrics`, or every few seconds where metrics are pushed.
+    /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
+    /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
     ///
-    /// Counters and histograms are told as things happen. Gauges are not: of a number that changes thousands of times a second one reading a
-    /// scrape is enough, and one that is read then is true then, however long nothing has happened. Nothing runs in the
-    /// background for it. A store in memory is asked for its numbers; it may do some housekeeping first. Other stores report none, unless
-    /// they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
+    /// Counters and histograms are updated when something happens. Gauges are not. If a number changes thousands of times a
+    /// second, one reading for each scrape is enough. A gauge that is read at that time is also right if nothing has happened
+    /// for long. No background task runs for it. A store in memory is asked for its numbers; it may do some housekeeping first.
+    /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
-    /// Install the recorder before; where there is none, nothing happens. A recorder that panics harms nothing.
+    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
     ///
     /// ```
     /// use hookgate::{LocalStore, Receiver, Secret};
@@ -47,7 +47,8 @@ impl Receiver {
             {
                 names::describe(to.recorder(), names::RECEIVER);
             }
-            // Known from the start: an increase from nothing is none to Prometheus, and these two must not be missed.
+            // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
+            // must not be missed.
             to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
             to.count(names::STALE_BUT_AUTHENTIC, 0, []);
             to.health(&self.health());

@@ -1,4 +1,4 @@
-//! What an inbox's workers count, where the feature `metrics` is on; and the inbox in numbers, when asked.
+//! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are asked for.
 
 #[cfg(feature = "metrics")]
 pub(crate) use on::{begin, buried, lost, store_failed, tried};
@@ -17,7 +17,7 @@ mod on {
     use crate::layer::metrics::labels::{Became, OTHER};
     use crate::layer::metrics::names;
 
-    /// Calls `tell` with the recorder. What panics in there harms nothing.
+    /// Calls `tell` with the recorder. A panic in it does no harm.
     fn tell(inbox: &str, tell: impl FnOnce(To<'_>)) {
         let _ = caught(|| metrics::with_recorder(|recorder| tell(To { inbox, recorder })));
     }
@@ -36,7 +36,7 @@ mod on {
             Key::from_parts(KeyName::from_const_str(name), all)
         }
 
-        /// Zero makes a counter known without counting.
+        /// Adds to a counter. Zero registers the counter without counting.
         fn count<const N: usize>(self, name: &'static str, more: u64, labels: Labels<N>) {
             let key = self.key(name, labels);
             self.recorder
@@ -49,7 +49,8 @@ mod on {
             self.recorder.register_gauge(&key, &METADATA).set(value);
         }
 
-        /// Known from the start: an increase from nothing is none to Prometheus, and these must not be missed.
+        /// Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these must not
+        /// be missed.
         fn known(self) {
             self.count(names::INBOX_DEAD_LETTERS, 0, []);
             self.count(names::INBOX_LOST_LEASES, 0, []);
@@ -76,12 +77,12 @@ mod on {
         }
     }
 
-    /// Workers have started.
+    /// Called when workers have started.
     pub(crate) fn begin(inbox: &str) {
         tell(inbox, |to| to.known());
     }
 
-    /// A try has ended.
+    /// Called when a try of a worker has ended.
     pub(crate) fn tried(inbox: &str, tried: &Tried) {
         tell(inbox, |to| {
             let became = Became::of(tried.outcome, None);
@@ -111,17 +112,17 @@ mod on {
         });
     }
 
-    /// An entry became a dead letter without a try's end.
+    /// Called when an entry became a dead letter without the end of a try.
     pub(crate) fn buried(inbox: &str) {
         tell(inbox, |to| to.count(names::INBOX_DEAD_LETTERS, 1, []));
     }
 
-    /// A lease was lost while its handler was running.
+    /// Called when a lease was lost while its handler was running.
     pub(crate) fn lost(inbox: &str) {
         tell(inbox, |to| to.count(names::INBOX_LOST_LEASES, 1, []));
     }
 
-    /// The store did not do what it was asked.
+    /// Called when a call of the store failed.
     pub(crate) fn store_failed(inbox: &str, call: &'static str) {
         tell(inbox, |to| {
             to.count(names::INBOX_STORE_FAILURES, 1, [("call", call.into())]);
@@ -129,15 +130,15 @@ mod on {
     }
 
     impl Inbox {
-        /// Sets the gauges to what the inbox holds now, and describes its metrics to the recorder. Call it **before each rendering**, in the
-        /// route that serves `/metrics`, or every few seconds where metrics are pushed. `name` is the label `inbox`: that of
-        /// [`Workers::metrics_name`](crate::inbox::Workers::metrics_name).
+        /// Sets the gauges to the current content of the inbox, and describes its metrics to the recorder. Call it **before
+        /// each rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed. `name` is the
+        /// label `inbox`: that of [`Workers::metrics_name`](crate::inbox::Workers::metrics_name).
         ///
-        /// The store is asked; one process that asks is enough, since all see the same inbox. What the workers do is counted as it
-        /// happens. `docs/operations.md` lists all of it.
+        /// It asks the store. One process that calls it is enough, because all processes see the same inbox. The work of the
+        /// workers is counted when it happens. `docs/operations.md` lists all metrics.
         ///
         /// # Errors
-        /// The store could not answer, and no gauge was set.
+        /// The store failed to answer, and no gauge was set.
         #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
         pub async fn record_metrics(&self, name: &str) -> Result<(), StoreError> {
             let stats = self.engine.stats().await?;

@@ -1,4 +1,4 @@
-//! The values of labels, all of them from a bounded set.
+//! The values of labels, all from a bounded set.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::layer::hooks::Answer;
 use crate::outcome::{Outcome, RefusalKind};
 use crate::receiver::ReceiverBuilder;
 
-/// Where there is nothing to say.
+/// The value where there is none.
 pub(super) const NONE: &str = "none";
-/// Where there is too much.
+/// The value for all those beyond the limit.
 pub(super) const OTHER: &str = "other";
 
-/// So many pairs of scope and key have labels of their own, unless told otherwise.
+/// The default number of pairs of scope and key that have their own labels.
 const NAMED_KEYS: usize = 64;
 
-/// What a receiver has to know for its metrics.
+/// The state that a receiver keeps for its metrics.
 pub(crate) struct Metrics {
     pub(super) receiver: SharedString,
     pub(super) keys: NamedKeys,
@@ -39,19 +39,19 @@ impl Default for Metrics {
 
 /// Settings of the metrics (feature `metrics`).
 impl ReceiverBuilder {
-    /// The label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names, or the
-    /// gauges of one overwrite those of the other.
+    /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;
+    /// otherwise the gauges of one overwrite those of the other.
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
         self.layer.metrics.receiver = SharedString::from_owned(name.to_owned());
         self
     }
 
-    /// How many pairs of scope and key name get labels of their own, in the order in which their first authentic delivery comes;
-    /// those beyond it are counted together, as `other`. Default: 64. With 0, none is named.
+    /// Sets the number of pairs of scope and key name that get their own labels, in the order of their first authentic
+    /// delivery. Pairs beyond that number are counted together, as `other`. Default: 64. With 0, no pair has its own label.
     ///
-    /// Scopes and key names are the operator's, so no sender can add one. But there may be many: where secrets come from a database, or
-    /// keys are named by the day. What is named stays named until the process ends.
+    /// Scopes and key names are the operator's, so no sender can add one. But there may be many, for example if secrets come
+    /// from a database, or if keys are named by the day. A pair keeps its label until the process ends.
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_keys(mut self, most: usize) -> Self {
         self.layer.metrics.keys = NamedKeys::up_to(most);
@@ -59,7 +59,7 @@ impl ReceiverBuilder {
     }
 }
 
-/// The pairs of scope and key name that have labels of their own.
+/// The pairs of scope and key name that have their own labels.
 pub(super) struct NamedKeys {
     most: usize,
     named: AtomicUsize,
@@ -75,14 +75,14 @@ impl NamedKeys {
         }
     }
 
-    /// The labels for a scope and a key name.
+    /// Returns the labels for a scope and a key name.
     pub(super) fn labels(&self, scope: &str, key: &str) -> (SharedString, SharedString) {
         use std::sync::atomic::Ordering::Relaxed;
 
         if let Some(labels) = self.find(scope, key) {
             return labels;
         }
-        // Looked at first without the lock that writers need: once all are named, nobody takes it any more.
+        // Checked first without the lock that writers need: once all pairs have labels, no thread takes that lock any more.
         if self.named.load(Relaxed) < self.most {
             let mut scopes = self.scopes.write().unwrap_or_else(PoisonError::into_inner);
             let known = scopes
@@ -110,7 +110,7 @@ impl NamedKeys {
     }
 }
 
-/// What became of a delivery or a run, and why.
+/// The outcome of a delivery or a run, and the reason.
 #[derive(Clone, Copy)]
 pub(super) struct Became {
     pub(super) outcome: &'static str,
@@ -153,7 +153,7 @@ impl Became {
     }
 }
 
-/// The number of an attempt. Only a sender with a schedule of more than ten needs a text of its own.
+/// Returns the label for the number of an attempt. Only numbers over ten need an allocated text.
 pub(super) fn attempt(number: Option<u32>) -> SharedString {
     const FIRST: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
     let Some(number) = number else {

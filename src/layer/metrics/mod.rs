@@ -1,8 +1,8 @@
-//! Metrics, where the feature `metrics` is on: through the facade crate, to whatever recorder the program has installed.
+//! Metrics (feature `metrics`): through the facade crate, to the recorder that the program has installed.
 //!
-//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` behind a counter. `docs/operations.md` lists them.
-//! Nothing that a sender writes becomes a label: no id, and no event type but the known ones. A recorder that panics harms
-//! nothing.
+//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` at the end of a counter. `docs/operations.md`
+//! lists them. Data that a sender writes never becomes a label: no id, and only the known event types. A recorder that panics
+//! does no harm.
 
 #[cfg(feature = "metrics")]
 mod count;
@@ -39,7 +39,7 @@ mod off {
 
     pub(crate) struct Meter;
 
-    #[allow(clippy::unused_self)] // stands in for the one that counts
+    #[allow(clippy::unused_self)] // takes the place of the type that counts
     impl Meter {
         pub(crate) fn begin(_: &Receiver, _: Instant) -> Self {
             Self

@@ -1,11 +1,11 @@
-//! What is measured: names, units and a word of help, each in one place.
+//! The names, units and help texts of the metrics, each in one place.
 
 use metrics::{KeyName, Recorder, Unit};
 
-/// Upper bounds for the histograms of durations, in seconds: fine where a receiver should be, and around the 5 s after which the
-/// sender gives up.
+/// Upper bounds for the histograms of durations, in seconds: fine steps where a receiver should be, and some around the 5 s
+/// after which the sender gives up.
 ///
-/// The crate records every duration as it is. Whether an exporter makes buckets of them, and which, is its own setting:
+/// The crate records every duration unchanged. An exporter's own settings decide whether it uses buckets, and which:
 ///
 /// ```
 /// use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Histogram,
 }
 
-/// What a recorder is told of some metrics.
+/// The metrics of one table, as they are described to a recorder.
 pub(super) type Table = &'static [(Kind, &'static str, Unit, &'static str)];
 
 macro_rules! metrics {
@@ -123,7 +123,7 @@ metrics! {
         "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
 }
 
-/// Tells the recorder what each metric is.
+/// Describes each metric to the recorder.
 pub(super) fn describe(recorder: &dyn Recorder, table: Table) {
     for &(kind, name, unit, help) in table {
         let (key, unit) = (KeyName::from_const_str(name), Some(unit));

@@ -1,4 +1,4 @@
-//! The settings, checked against each other.
+//! Checks the settings against each other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::receiver::{Gate, Receiver, Shared, Store, Vitals};
 use crate::verify::{KeyRing, Keys, Verifier};
 
 impl ReceiverBuilder {
-    /// For what accepts in place of claiming: no store may be set, and none is there. The list is that of what it accepts into.
+    /// Builds a receiver that accepts and does not claim: setting a store is an error. `scopes` is the list of its sink.
     #[cfg(feature = "tower")]
     pub(crate) fn build_to_accept(
         mut self,
@@ -96,7 +96,7 @@ impl ReceiverBuilder {
     }
 }
 
-/// The keys of one ring, with the scope that the builder names for it.
+/// Makes the keys of one ring, with the scope that the builder names for it.
 fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, BuildError> {
     let ring = match scope {
         None => ring,
@@ -110,26 +110,27 @@ fn unusable(error: KeysError) -> BuildError {
     BuildError::new(Kind::Keys).caused_by(error)
 }
 
-/// Long enough for a store that answers slowly, and over when the first retry of an event comes whose process died.
+/// Returns a lease that is long enough for a store that answers slowly. For an event whose process died it has ended when the
+/// first retry comes.
 fn default_lease(schedule: &RetrySchedule) -> Duration {
     let half = schedule.first_wait().map_or(Duration::MAX, |wait| wait / 2);
     half.min(Duration::from_secs(30))
 }
 
-/// A lease must be longer than this: one that ends before a store has answered claims nothing.
+/// A lease must be longer than this: a lease that ends before a store has answered is no claim.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// No deadline or lease is longer than this.
+/// The longest deadline or lease.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// A duration longer than `least` and no longer than `most`.
+/// Checks that a duration is longer than `least` and not longer than `most`.
 pub(crate) fn in_range(
     setting: &'static str,
     value: Duration,
     least: Duration,
     most: Duration,
 ) -> Result<(), BuildError> {
-    // Far beyond any use, and far from where adding it to a reading of a clock would overflow.
+    // This is longer than any useful value, and small enough that adding it to a reading of a clock does not overflow.
     let most = most.min(LONGEST);
     if value <= least || value > most {
         return Err(BuildError::new(Kind::OutOfRange {

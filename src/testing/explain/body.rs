@@ -1,4 +1,4 @@
-//! What the body may have been when it was signed.
+//! The bodies that may have been signed.
 
 use std::ops::ControlFlow;
 
@@ -8,14 +8,14 @@ use super::numbers::Numbers;
 use super::outer;
 use super::strings::Strings;
 
-/// A body and what it may have been.
+/// The received body, and the bodies that may have been signed in its place.
 pub(super) struct Bodies<'b> {
     received: &'b [u8],
-    /// Content-Length, where there is one.
+    /// The value of Content-Length, where there is one.
     announced: Option<usize>,
 }
 
-/// Takes the repairs and the repaired bytes; ends the search by breaking.
+/// Called with the repairs and the repaired bytes; ends the search with `Break`.
 pub(super) type Visit<'v> = dyn FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v;
 
 const LAYOUTS: [Layout; 6] = [
@@ -29,7 +29,7 @@ const LAYOUTS: [Layout; 6] = [
 const ORDERS: [Order; 4] = [Order::Service, Order::Sorted, Order::ByLength, Order::AsIs];
 
 impl<'b> Bodies<'b> {
-    /// The most repairs of one body that are tried together.
+    /// The highest number of repairs of one body that are tried together.
     const DEEPEST: usize = 3;
 
     pub(super) fn new(received: &'b [u8], announced: Option<usize>) -> Self {
@@ -39,7 +39,7 @@ impl<'b> Bodies<'b> {
         }
     }
 
-    /// Every body that is so many repairs away, the likeliest first. The same bytes may come more than once.
+    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once.
     pub(super) fn each(&self, repairs: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
         match repairs {
             0 => visit(&[], self.received),
@@ -69,7 +69,7 @@ impl<'b> Bodies<'b> {
     }
 }
 
-/// Names the first repairs too.
+/// Adds the first repairs to those of the second step.
 fn both<'v>(
     first: &[Cause],
     visit: &'v mut Visit<'_>,
@@ -78,7 +78,7 @@ fn both<'v>(
     move |second, bytes| visit(&[&first, second].concat(), bytes)
 }
 
-/// JSON, written again with so many of layout, order, strings and numbers changed.
+/// Writes JSON again with this number of changes among layout, order, strings and numbers.
 fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let Some(document) = Document::parse(body) else {
         return ControlFlow::Continue(());
@@ -95,7 +95,7 @@ fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()>
                         numbers,
                     };
                     let causes = causes(&style);
-                    // Members can be moved only in a layout that is known.
+                    // Members can be moved only in a known layout.
                     let movable = order == Order::AsIs || layout != Layout::AsIs || own.is_some();
                     if causes.len() != changes || !movable {
                         continue;

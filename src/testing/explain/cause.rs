@@ -1,20 +1,20 @@
-//! The known mistakes: their names, what each is and how it is mended.
+//! The known mistakes: their names, their descriptions and their repairs.
 
 use std::fmt;
 
-/// What a mistake is about.
+/// The part of a delivery that a mistake concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CauseGroup {
-    /// The key that was signed or is verified with.
+    /// The key that signed the delivery or verifies it.
     Secret,
     /// The bytes of the body.
     Body,
-    /// What the MAC was computed over, besides the body's bytes.
+    /// The bytes under the MAC, besides the body's bytes.
     SignedString,
-    /// How timestamp and signature stand in the headers.
+    /// The form of timestamp and signature in the headers.
     Header,
-    /// The age.
+    /// The age of the delivery.
     Clock,
 }
 
@@ -51,19 +51,19 @@ macro_rules! causes {
                 match self { $($(Self::$kind => $name,)*)* }
             }
 
-            /// What it is about.
+            /// Returns the part of a delivery that the mistake concerns.
             #[must_use]
             pub fn group(self) -> CauseGroup {
                 match self { $($(Self::$kind => CauseGroup::$group,)*)* }
             }
 
-            /// What is wrong, in a sentence. The wording is no contract.
+            /// Returns a description of the mistake, in one sentence. The wording is no contract.
             #[must_use]
             pub fn what(self) -> &'static str {
                 match self { $($(Self::$kind => $what,)*)* }
             }
 
-            /// How to mend it. The wording is no contract.
+            /// Returns the way to repair the mistake. The wording is no contract.
             #[must_use]
             pub fn mend(self) -> &'static str {
                 match self { $($(Self::$kind => $mend,)*)* }
@@ -217,7 +217,7 @@ causes! {
     }
 }
 
-/// One mistake of a delivery, with what is particular to it.
+/// One mistake of a delivery, with its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     kind: CauseKind,
@@ -229,7 +229,7 @@ impl Cause {
         Self { kind, detail: None }
     }
 
-    /// What is said in addition must hold no byte of a secret or a body.
+    /// The detail must hold no byte of a secret or a body.
     pub(super) fn with(kind: CauseKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -237,20 +237,20 @@ impl Cause {
         }
     }
 
-    /// Which one.
+    /// Returns the kind of the mistake.
     #[must_use]
     pub fn kind(&self) -> CauseKind {
         self.kind
     }
 
-    /// What is particular here: how far the clock is off, which separator, whose secret.
+    /// Returns the details of this mistake: how far the clock is off, which separator, whose secret.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 }
 
-/// What is wrong, and what is particular.
+/// The description of the mistake, and its details.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.what())?;

@@ -1,4 +1,4 @@
-//! What is wrong with an age.
+//! Mistakes in the age of a delivery.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::RetrySchedule;
 use crate::verify::Window;
 
-/// How far from a whole number of hours a clock may be that is set to another zone.
+/// The greatest difference from a time zone's offset, in seconds, at which a clock still counts as set to that zone.
 const ZONE_SLACK: u64 = 120;
 /// Zones lie quarters of an hour apart, up to 14 hours from UTC.
 const ZONE_STEP: u64 = 900;
 const WIDEST_ZONE: u64 = 14 * 3_600;
 
-/// Why a delivery that was signed at one time and received at another lies outside the window; `None` where it does not.
+/// Returns the reason why a delivery, signed and received at these times, lies outside the window; `None` where it is inside.
 pub(super) fn judge(
     signed: UnixSeconds,
     received: UnixSeconds,
@@ -59,7 +59,7 @@ pub(super) fn judge(
     ))
 }
 
-/// What gives a time inside the window, taken for milliseconds and so on.
+/// Returns the smaller unit, such as milliseconds, in which the timestamp gives a time inside the window or near it.
 fn smaller_unit(
     signed: UnixSeconds,
     received: UnixSeconds,
@@ -72,7 +72,7 @@ fn smaller_unit(
     ];
     let as_unit = |&(_, a_second): &(&'static str, i64)| {
         let seconds = UnixSeconds::new(signed.as_i64() / a_second);
-        // A recorded delivery may be judged long after: a day off is still no coincidence.
+        // A recorded delivery may be judged long after it was signed: a time that is this near is still no coincidence.
         let near = |limit| {
             seconds
                 .since(received)
@@ -91,12 +91,12 @@ fn smaller_unit(
     is_far.then(|| (unit.0, as_unit(unit).unwrap_or_default()))
 }
 
-/// The attempt that is made so long after the first, where one is.
+/// Returns the number of the attempt that is made at this age after the first, where there is one.
 fn retry(age: Duration, schedule: &RetrySchedule) -> Option<u32> {
     let mut begins = Duration::ZERO;
     for (number, wait) in (2..).zip(schedule.waits()) {
         begins += *wait;
-        // Each failed attempt before it took up to its time-out; senders are late rather than early.
+        // Each failed attempt before it took up to its time-out; senders are more often late than early.
         let latest = begins + schedule.attempt_timeout() * number + Duration::from_secs(60);
         let earliest = begins.saturating_sub(Duration::from_secs(5));
         if (earliest..=latest).contains(&age) {
@@ -106,7 +106,7 @@ fn retry(age: Duration, schedule: &RetrySchedule) -> Option<u32> {
     None
 }
 
-/// What zone a difference looks like.
+/// Returns the time zone that the difference looks like.
 fn zone(seconds: u64) -> Option<String> {
     let steps = (seconds + ZONE_STEP / 2) / ZONE_STEP;
     let exact = steps * ZONE_STEP;

@@ -16,12 +16,12 @@ use crate::error::{HeaderErrorKind, VerifyError, VerifyErrorKind};
 use crate::testing::log::LoggedDelivery;
 use crate::verify::Window;
 
-/// As many bytes as a body of 1 MiB needs for every pair of mistakes.
+/// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
 const DEFAULT_LIMIT: u64 = 1 << 32;
 
-/// Finds out why deliveries are refused: knows the secrets as they are configured, and tries the known mistakes.
+/// Finds out why deliveries are refused: it knows the secrets as they are configured, and tries the known mistakes.
 ///
-/// See the [module docs](super) for what is tried, and an example.
+/// See the [module docs](super) for the mistakes that it tries, and an example.
 #[must_use]
 pub struct Explainer {
     secrets: Vec<KnownSecret>,
@@ -42,37 +42,37 @@ impl Default for Explainer {
 }
 
 impl Explainer {
-    /// Knows no secret yet, and the default window.
+    /// Makes an explainer without a secret, with the default window.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A secret that the receiver accepts, with a name to report. The text **as it is configured**, with its quotes and line
-    /// breaks: there the mistake may be. Wiped when this is dropped.
+    /// Adds a secret that the receiver accepts, with a name for the report. Give the text **as it is configured**, with its
+    /// quotes and line breaks, because the mistake may be there. The text is wiped when this is dropped.
     pub fn secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         self.with(name, text.as_ref(), false)
     }
 
-    /// A secret that the receiver does not hold, and that a delivery may have been signed with all the same: a retired one, another
-    /// subscription's, another environment's.
+    /// Adds a secret that the receiver does not hold, but that may have signed a delivery: a retired one, that of another
+    /// subscription or of another environment.
     pub fn other_secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         self.with(name, text.as_ref(), true)
     }
 
-    /// The receiver's window.
+    /// Sets the receiver's window.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// The sender's retries, which an age is held against.
+    /// Sets the sender's retry schedule, with which an age is compared.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// Ends the search once so many bytes were hashed or written for it; [`Tried::capped`](super::Tried::capped) says so. The
-    /// default, 2^32, takes some seconds in an optimised build and is enough for every pair of mistakes in a body of 1 MiB.
+    /// Ends the search after this number of bytes was hashed or written for it; [`Tried::capped`](super::Tried::capped) says so.
+    /// The default, 2^32, takes some seconds in an optimised build and is enough for every pair of mistakes in a body of 1 MiB.
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
@@ -81,8 +81,8 @@ impl Explainer {
     /// Explains the verdict on a delivery, at the time of its receipt.
     ///
     /// # Security
-    /// A diagnosis. Whatever it says, only [`Verifier::verify`](crate::Verifier::verify) accepts a delivery. It hashes a body up to
-    /// some thousand times, so never run it on what strangers can send you at will.
+    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](crate::Verifier::verify) accepts a delivery. It hashes a
+    /// body up to some thousand times, so never run it on input that callers without the secret can send at will.
     #[must_use]
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();
@@ -127,7 +127,7 @@ impl Explainer {
         }
     }
 
-    /// What a verifier says, in its order.
+    /// Returns the verdict of a verifier, with its order of checks.
     fn verdict(&self, delivery: &LoggedDelivery, is_right: bool) -> Result<(), VerifyError> {
         let head = delivery.head()?;
         self.window
@@ -148,7 +148,7 @@ impl Explainer {
     }
 }
 
-/// A doubled header that is not signed is refused too, and no signature shows it.
+/// A doubled header that is not signed is refused too, but the signature can't reveal it.
 fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
     let source = std::error::Error::source(error?)?;
     let header: &crate::error::HeaderError = source.downcast_ref()?;

@@ -1,4 +1,4 @@
-//! What an explanation says.
+//! The result of an explanation.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use super::hint::Hint;
 use super::search::Tried;
 use crate::error::VerifyError;
 
-/// Why a delivery was refused, as far as can be found out, or that it is authentic.
+/// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
 ///
-/// Holds no secret, no MAC and no byte of a body: it can be printed whole.
+/// It holds no secret, no MAC and no byte of a body: all of it can be printed.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub(super) error: Option<VerifyError>,
@@ -20,51 +20,53 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Whether the delivery is authentic and fresh as it is, under a secret as it is configured. Then there is no cause.
+    /// Whether the delivery is authentic and fresh as received, under a secret as configured. Then there is no cause.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
         self.error.is_none()
     }
 
-    /// What [`Verifier::verify`](crate::Verifier::verify) says of it. Where several things are wrong, the first that it finds.
+    /// Returns the error of [`Verifier::verify`](crate::Verifier::verify) for the delivery. Where it has several faults, the
+    /// first one found.
     #[must_use]
     pub fn error(&self) -> Option<&VerifyError> {
         self.error.as_ref()
     }
 
-    /// The name of the secret that it was signed with: as it is, or with the repairs that the causes name.
+    /// Returns the name of the secret that signed the delivery, as received or with the repairs that the causes name.
     #[must_use]
     pub fn key_name(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// The mistakes that are **proven**: with all of them repaired, and nothing else, the delivery verifies. More than one where
-    /// only all together help. Empty where the delivery is authentic, and where none fits.
+    /// Returns the mistakes that are **proven**: with all of them repaired, and no other change, the delivery verifies. There is
+    /// more than one where only all of them together help. Empty where the delivery is authentic, and where no known mistake
+    /// fits.
     #[must_use]
     pub fn causes(&self) -> &[Cause] {
         &self.causes
     }
 
-    /// What looks wrong and is **not proven**. Empty where the delivery is authentic.
+    /// Returns the signs that are **not proven**. Empty where the delivery is authentic.
     #[must_use]
     pub fn hints(&self) -> &[Hint] {
         &self.hints
     }
 
-    /// What was tried, until something fitted.
+    /// Returns the numbers of the keys, bodies and combinations that were tried until one fitted.
     #[must_use]
     pub fn tried(&self) -> Tried {
         self.tried
     }
 
-    /// Not authentic, and no known mistake explains it: the secret is another one altogether, or the content was altered in a
-    /// way that can't be computed back.
+    /// Whether the delivery is not authentic and no known mistake explains it: the secret is a different one, or the content was
+    /// changed in a way that can't be undone.
     #[must_use]
     pub fn none_fits(&self) -> bool {
         !self.is_authentic() && self.causes.is_empty()
     }
 
-    /// What follows from that, in a sentence.
+    /// Returns the conclusion, in one sentence.
     #[must_use]
     pub fn conclusion(&self) -> String {
         let key = self.key.as_deref().unwrap_or_default();
@@ -93,7 +95,7 @@ impl Explanation {
     }
 }
 
-/// For people: the verdict, what is wrong and how to mend it, what looks wrong, what was tried.
+/// For people: the verdict, each mistake and its repair, the signs that are not proven, and the numbers of the search.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(error) = &self.error {

@@ -1,4 +1,4 @@
-//! What the headers claim, however they are written.
+//! The signatures and timestamps in the headers, in any form.
 
 use bytes::Bytes;
 
@@ -10,11 +10,11 @@ use crate::testing::log::LoggedDelivery;
 use crate::verify::signature::Signature;
 use crate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID};
 
-/// More signatures than this are not taken out of the headers.
+/// The highest number of signatures that are taken out of the headers.
 const MAX_CLAIMS: usize = 16;
-/// Nor more timestamps: each of them is tried in every way.
+/// The highest number of timestamps: each of them is tried in every way.
 const MAX_TIMESTAMPS: usize = 8;
-/// How far from its receipt the time of a delivery without one is looked for, in seconds.
+/// The greatest distance from the time of receipt, in seconds, at which a missing timestamp is searched.
 const GUESSES: i64 = 60;
 
 /// A signature that the headers hold.
@@ -28,13 +28,13 @@ pub(super) struct Stamp {
     pub(super) causes: Vec<Cause>,
     pub(super) distance: usize,
     pub(super) text: Vec<u8>,
-    /// The time that is meant.
+    /// The time that the text means.
     pub(super) at: Option<UnixSeconds>,
-    /// No header says it.
+    /// Whether no header contains it.
     pub(super) guessed: bool,
 }
 
-/// Every signature that stands in the headers, the one that is written right first.
+/// Returns every signature in the headers, the correctly written one first.
 pub(super) fn claims(delivery: &LoggedDelivery) -> Vec<Claim> {
     let mut claims = Vec::new();
     let own = values(delivery, SIGNATURE);
@@ -74,7 +74,7 @@ fn add(claims: &mut Vec<Claim>, causes: &[Cause], value: &[u8]) {
     if let Some((causes, signature)) = decoded(&text) {
         return push(causes, signature);
     }
-    // A list, of which one may be right; a part that is none says nothing.
+    // A list, in which one signature may be right. A part that is no signature is skipped.
     for part in text.split(|char: char| char.is_whitespace() || ",;".contains(char)) {
         let joined = Cause::new(Kind::HeaderJoined);
         if let Ok(signature) = Signature::parse(part.as_bytes()) {
@@ -85,7 +85,7 @@ fn add(claims: &mut Vec<Claim>, causes: &[Cause], value: &[u8]) {
     }
 }
 
-/// One signature, however it is written.
+/// Reads one signature, in any form.
 fn decoded(text: &str) -> Option<(Vec<Cause>, Signature)> {
     let around = |char: char| char.is_whitespace() || char.is_control() || "\"'`<>".contains(char);
     let inner = text.trim_matches(around);
@@ -125,7 +125,7 @@ fn decoded(text: &str) -> Option<(Vec<Cause>, Signature)> {
             causes.push(Cause::new(Kind::HeaderBase64));
             let bytes = base64_decoded(visible.as_bytes())?;
             let text = std::str::from_utf8(&bytes).ok().and_then(from_hex);
-            // Of the digest, or of its hex digits.
+            // The base64 form of the digest, or of its hex digits.
             text.or_else(|| bytes.try_into().ok())?
         }
     };
@@ -138,7 +138,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// A short word and a sign behind it: `v1=`, `v1,`, `SHA256=`, `hmac-sha256:`, `HMAC-SHA256 `.
+/// A short prefix and a sign after it: `v1=`, `v1,`, `SHA256=`, `hmac-sha256:`, `HMAC-SHA256 `.
 fn other_prefix(text: &str) -> Option<(&str, &str)> {
     let word =
         text.find(|char: char| !char.is_ascii_alphanumeric() && char != '-' && char != '_')?;
@@ -148,7 +148,7 @@ fn other_prefix(text: &str) -> Option<(&str, &str)> {
     is_prefix.then(|| (text.get(..=word).unwrap_or_default(), digits))
 }
 
-/// Every text that may be the timestamp. Where no header has one, the seconds around the receipt, the nearest first.
+/// Returns every text that may be the timestamp. Where no header has one, the seconds around the receipt, the nearest first.
 pub(super) fn stamps(delivery: &LoggedDelivery) -> Vec<Stamp> {
     let headers = values(delivery, TIMESTAMP);
     let mut stamps = Vec::new();
@@ -190,14 +190,14 @@ pub(super) fn stamps(delivery: &LoggedDelivery) -> Vec<Stamp> {
     stamps
 }
 
-/// A timestamp without what may stand around it.
+/// Returns a timestamp without the characters that may surround it.
 fn inner(value: &[u8]) -> String {
     let around = |char: char| char.is_whitespace() || char.is_control() || "\"'`+".contains(char);
     let text = String::from_utf8_lossy(value);
     text.trim_matches(around).to_owned()
 }
 
-/// The time that a timestamp means, in whatever way it is written.
+/// Returns the time that a timestamp means, in any form.
 fn meant(value: &[u8]) -> Option<UnixSeconds> {
     let inner = inner(value);
     let integer = || inner.parse().ok().map(UnixSeconds::new);
@@ -213,7 +213,7 @@ fn meant(value: &[u8]) -> Option<UnixSeconds> {
     integer().or_else(date).or_else(number)
 }
 
-/// What may have been signed for a timestamp that is not written in digits alone.
+/// Returns the texts that may have been signed in place of a timestamp that is not written in digits alone.
 fn cleaned(value: &[u8]) -> Vec<Vec<u8>> {
     let inner = inner(value);
     let mut found: Vec<_> = meant(value)
@@ -228,12 +228,12 @@ fn cleaned(value: &[u8]) -> Vec<Vec<u8>> {
     found.into_iter().map(String::into_bytes).collect()
 }
 
-#[allow(clippy::cast_possible_truncation)] // saturates, and is only tried
+#[allow(clippy::cast_possible_truncation)] // the cast saturates, and the value is only tried
 fn whole(seconds: f64) -> Option<i64> {
     seconds.is_finite().then_some(seconds as i64)
 }
 
-/// The ids that someone may sign along.
+/// Returns the ids that a sender may include in the signed string.
 pub(super) fn ids(delivery: &LoggedDelivery) -> Vec<Vec<u8>> {
     let mut ids: Vec<_> = [EVENT_ID, WEBHOOK_ID, "webhook-id", "svix-id"]
         .iter()

@@ -1,4 +1,4 @@
-//! What looks wrong, and can't be proven.
+//! Signs of mistakes that can't be proven.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ macro_rules! hints {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// What it is a sign of, in a sentence. The wording is no contract.
+            /// Returns a description of the possible mistake, in one sentence. The wording is no contract.
             #[must_use]
             pub fn what(self) -> &'static str {
                 match self { $(Self::$kind => $what,)* }
@@ -59,13 +59,13 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// Which one.
+    /// Returns the kind of the sign.
     #[must_use]
     pub fn kind(&self) -> HintKind {
         self.kind
     }
 
-    /// What is particular here.
+    /// Returns the details of this sign.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
@@ -82,7 +82,7 @@ impl fmt::Display for Hint {
     }
 }
 
-/// Every sign that the delivery shows.
+/// Returns every sign that the delivery shows.
 pub(super) fn all(
     delivery: &LoggedDelivery,
     announced: Option<usize>,
@@ -100,7 +100,7 @@ pub(super) fn all(
     }
     of_signature(delivery, &mut say);
     for secret in secrets {
-        // The message says what is wrong, and never the text.
+        // The message names the fault, and never contains the text.
         let text = std::str::from_utf8(&secret.text).map_err(|_| "it is no UTF-8".to_owned());
         let refused = text.and_then(|text| match Secret::new(text) {
             Ok(_) => Ok(()),

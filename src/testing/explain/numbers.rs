@@ -1,14 +1,14 @@
-//! Numbers, written as others write them.
+//! JSON numbers, in the form of other programs.
 
-/// Who writes them.
+/// The program whose form is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
     AsIs,
     /// `JSON.stringify`: 1.0 and 1e0 are 1.
     JavaScript,
-    /// `json.dumps`: integers as they are, the others as floats.
+    /// `json.dumps`: integers unchanged, the others as floats.
     Python,
-    /// Every integer as a float, as what was a float before something dropped its `.0`.
+    /// Every integer as a float, as before a program dropped its `.0`.
     Floats,
 }
 
@@ -101,7 +101,7 @@ impl Decimal {
         format!("{first}{point}{rest}")
     }
 
-    /// Without an exponent.
+    /// Writes the number without an exponent.
     fn positional(&self) -> String {
         let digits = &self.digits;
         let length = digits.len();
@@ -131,7 +131,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// What node and python3 print for them.
+    /// The output of node and python3 for these numbers.
     #[test]
     fn numbers_are_written_as_their_writers_do() {
         for (text, javascript, python) in [

@@ -1,4 +1,4 @@
-//! What may have happened to a body as bytes, whatever they say.
+//! Changes of a body as bytes, without regard to its content.
 
 use std::ops::ControlFlow;
 
@@ -13,13 +13,13 @@ use super::json::Document;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Where buffers and limits end.
+/// The usual sizes of buffers and limits.
 const BUFFERS: [usize; 17] = [
     256, 512, 1_000, 1_024, 2_048, 4_096, 8_192, 10_000, 10_240, 16_384, 32_768, 65_535, 65_536,
     102_400, 131_072, 262_144, 1_048_576,
 ];
 
-/// Every body that is one repair away, the likeliest first.
+/// Visits every body that is one repair away, the likeliest first.
 pub(super) fn each(
     body: &[u8],
     announced: Option<usize>,
@@ -105,12 +105,12 @@ fn encodings(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// In any of base64's forms, line breaks in it left out. `None` for what is not.
+/// Decodes any form of base64, with or without line breaks. `None` for text that is no base64.
 pub(super) fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
-    // Most bodies are no base64, and say so at once.
+    // Most bodies are no base64, and this check finds that quickly.
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(byte);
     if text.len() < 4 || !text.iter().all(is_base64) {
         return None;
@@ -134,13 +134,13 @@ fn form(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-[]".contains(byte))
     });
     let value = value.and_then(|end| body.get(end + 1..)).unwrap_or(body);
-    // A form parser takes a whole text for a name without a value.
+    // A form parser reads a whole text as a name without a value.
     let value = value.strip_suffix(b"=").unwrap_or(value);
     say(&percent_decoded(value, true))?;
     say(&percent_decoded(value, false))
 }
 
-/// Percent signs, and `+` for a space where a form wrote it.
+/// Decodes percent signs, and `+` as a space where a form wrote it.
 pub(super) fn percent_decoded(text: &[u8], plus: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -184,7 +184,7 @@ fn charsets(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     }
 }
 
-/// Of what looks like UTF-16: a mark at its start, or a NUL in every other byte there.
+/// Decodes bytes that look like UTF-16: with a byte order mark at the start, or a NUL in every other byte there.
 pub(super) fn utf16_decoded(bytes: &[u8]) -> Option<String> {
     let (little, text) = match bytes {
         [0xff, 0xfe, text @ ..] => (true, text),

@@ -1,4 +1,4 @@
-//! Tries repairs until one verifies: none, then one, then up to four together.
+//! Tries repairs until a delivery verifies: no repair first, then one, then up to four together.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,32 +12,32 @@ use super::signed::{self, FURTHEST, SignedString};
 use crate::clock::UnixSeconds;
 use crate::verify::signature::Signature;
 
-/// What was tried.
+/// The numbers of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tried {
-    /// Keys, the ones that are configured included.
+    /// The keys, those as configured included.
     pub secrets: usize,
-    /// Bodies with other bytes, the one that came included.
+    /// The bodies with different bytes, the received one included.
     pub bodies: usize,
-    /// Ways to put timestamp and body together, the right one included.
+    /// The ways to put timestamp and body together, the right one included.
     pub signed_strings: usize,
-    /// Signatures that were found in the headers.
+    /// The signatures that were found in the headers.
     pub signatures: usize,
-    /// Combinations of those: each is one HMAC.
+    /// The combinations of those: each is one HMAC.
     pub combinations: u64,
-    /// Bytes that were hashed or written for it.
+    /// The bytes that were hashed or written for it.
     pub bytes: u64,
-    /// The limit of bytes ended the search before all was tried.
+    /// Whether the limit of bytes ended the search before all was tried.
     pub capped: bool,
 }
 
-/// What fits.
+/// A combination that verifies.
 pub(super) struct Fit {
     pub(super) causes: Vec<Cause>,
     /// The name of the secret.
     pub(super) name: String,
-    /// The time that it was signed at, where the headers say one.
+    /// The time at which it was signed, where the headers have one.
     pub(super) at: Option<UnixSeconds>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Search<'s> {
     pub(super) body_bytes: usize,
     pub(super) claims: &'s [Claim],
     pub(super) bodies: &'s Bodies<'s>,
-    /// How many bytes may be hashed or written.
+    /// The highest number of bytes that may be hashed or written.
     pub(super) limit: u64,
 }
 
@@ -81,7 +81,7 @@ impl Search<'_> {
         (fit, tried)
     }
 
-    /// Everything that is so many repairs away.
+    /// Tries all combinations at this number of repairs.
     fn at(
         &self,
         repairs: usize,
@@ -108,7 +108,7 @@ impl Search<'_> {
         ControlFlow::Continue(())
     }
 
-    /// One body, with so many repairs of secret and signed string. Breaks at the limit.
+    /// Tries one body, with this number of repairs of secret and signed string. Breaks at the limit.
     fn with_body(
         &self,
         repairs: usize,
@@ -129,7 +129,7 @@ impl Search<'_> {
                 let pieces = [&*signed.before, body, &*signed.after];
                 let length: usize = pieces.iter().map(|piece| piece.len()).sum();
                 tried.combinations += 1;
-                // Two blocks of padding and length come with each.
+                // Each HMAC also hashes two blocks of padding and length.
                 tried.bytes = tried.bytes.saturating_add(length as u64 + 128);
                 if let Some(claim) = key.key.signed(&pieces, claimed) {
                     let of_header = self
@@ -168,7 +168,7 @@ fn once_each(causes: Vec<Cause>) -> Vec<Cause> {
     kept
 }
 
-/// Tells bodies apart. Two that fell together would cost one of them its turn, and prove nothing wrong.
+/// Returns a hash that distinguishes bodies. With a collision one body is not tried, but no wrong result follows.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

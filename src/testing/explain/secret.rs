@@ -1,4 +1,4 @@
-//! What the key may have been.
+//! The keys that may have signed a delivery.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,31 +10,31 @@ use crate::verify::signature::TrialKey;
 
 const PREFIX: &[u8] = b"whsec_";
 const QUOTES: [&str; 9] = ["\"", "'", "`", "“", "”", "‘", "’", "«", "»"];
-/// More than any secret is long: what is longer is a mistaken file, and not taken apart.
+/// The length of the longest text that is examined. A longer text is a wrong file, not a secret.
 const LONGEST: usize = 4_096;
 
 /// Bytes of a key, wiped when they are dropped.
 type Text = Zeroizing<Vec<u8>>;
 
-/// A secret as it is configured, whatever is wrong with it.
+/// A secret as it is configured, mistakes included.
 pub(super) struct KnownSecret {
     pub(super) name: String,
     pub(super) text: Text,
-    /// The receiver does not hold it.
+    /// Whether the receiver does not hold this secret.
     pub(super) other: bool,
 }
 
 /// A key to try.
 pub(super) struct KeyVariant {
     pub(super) causes: Vec<Cause>,
-    /// How far away it is: counts like so many causes.
+    /// The distance from the configured secret: counts as this number of causes.
     pub(super) distance: usize,
-    /// The name of the secret that it is made of.
+    /// The name of the secret from which it is made.
     pub(super) name: String,
     pub(super) key: TrialKey,
 }
 
-/// Every key to try, those without a mistake first.
+/// Returns every key to try, those without a mistake first.
 pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
     let mut texts: Vec<(Vec<Cause>, &str, Text)> = Vec::new();
     for secret in secrets {
@@ -47,7 +47,7 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
         };
         texts.push((causes, &secret.name, secret.text.clone()));
     }
-    // Mistakes of mistakes too: a quoted secret that is decoded.
+    // Two mistakes together too: for example a quoted secret that is also decoded.
     let mut from = 0;
     for _ in 0..2 {
         let until = texts.len();
@@ -58,7 +58,7 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
             let (causes, name) = (causes.clone(), *name);
             for (cause, repaired) in repairs(text) {
                 let is_new = texts.iter().all(|(_, _, known)| *known != repaired);
-                // A placeholder for nothing is found once, whosever it is.
+                // A repair that gives a known text is skipped, even if that text belongs to another secret.
                 if is_new && causes.iter().all(|known| known.kind() != cause.kind()) {
                     let causes = [causes.as_slice(), &[cause]].concat();
                     texts.push((causes, name, repaired));
@@ -93,7 +93,7 @@ fn distance(causes: &[Cause]) -> usize {
     causes.len() - usize::from(together)
 }
 
-/// What is one mistake away, the likeliest first.
+/// Returns the texts that are one mistake away, the likeliest first.
 fn repairs(text: &Text) -> Vec<(Cause, Text)> {
     let mut found = Vec::new();
     let mut say = |kind, bytes: Vec<u8>| {
@@ -109,7 +109,7 @@ fn repairs(text: &Text) -> Vec<(Cause, Text)> {
     found
 }
 
-/// Mistakes in what is configured.
+/// Mistakes in the configured text.
 fn pasted(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     if let Some(decoded) = utf16_decoded(text) {
         say(Kind::SecretCharset, decoded.trim().as_bytes().to_vec());
@@ -140,7 +140,7 @@ fn pasted(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     }
 }
 
-/// Mistakes about the prefix, and about what stands in front of it.
+/// Mistakes in the prefix, and in the text before it.
 fn prefixed(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
     let Some(at) = text.rfind("whsec_") else {
         let whole = [PREFIX, text.as_bytes()].concat();
@@ -150,7 +150,7 @@ fn prefixed(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
     let is_part = |char: char| char.is_ascii_alphanumeric() || "_-+/=.".contains(char);
     let end = from.find(|char| !is_part(char)).unwrap_or(from.len());
     let (secret, behind) = from.split_at(end);
-    // White space and quotes are mistakes of their own, and where there are two secrets one of them is meant.
+    // White space and quotes are separate mistakes. Where there are two secrets, one of them is meant.
     let says_more = |text: &str| {
         let quotes = QUOTES.concat();
         text.chars()
@@ -163,7 +163,7 @@ fn prefixed(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
     }
 }
 
-/// Mistakes of who signs.
+/// Mistakes of the signing code.
 fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     let random = text.strip_prefix(PREFIX);
     if let Some(random) = random {
@@ -176,7 +176,7 @@ fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
             (Kind::SecretHexDecoded, hex::decode(encoded).ok()),
         ] {
             if let Some(decoded) = decoded {
-                // What turns out to be a secret's text was stored so; else the key itself is meant.
+                // If the decoded text is a secret's text, the secret was stored encoded. Otherwise the key itself was decoded.
                 let is_secret = trimmed_bytes(&decoded).starts_with(PREFIX);
                 let kind = if is_secret {
                     Kind::SecretStoredEncoded
@@ -202,7 +202,7 @@ fn is_invisible(char: char) -> bool {
         || matches!(char, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}')
 }
 
-/// Without white space and what can't be seen around it, also where a line break was written as `\n`.
+/// Removes white space and invisible characters at both ends, also a line break that is written as `\n`.
 fn trimmed(text: &str) -> &str {
     let mut text = text.trim_matches(is_invisible);
     for written in ["\\n", "\\r"] {
@@ -217,7 +217,7 @@ fn trimmed_bytes(text: &[u8]) -> &[u8] {
         .trim_ascii()
 }
 
-/// Without one quote on either side, or on one.
+/// Removes one quote on either side, or on one side only.
 fn without_quote(text: &str) -> Option<&str> {
     let opened = QUOTES.iter().find_map(|quote| text.strip_prefix(quote));
     let rest = opened.unwrap_or(text);

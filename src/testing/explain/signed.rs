@@ -1,4 +1,4 @@
-//! What the MAC may have been computed over, besides the body.
+//! The strings that may have been signed, besides the body.
 
 use super::cause::{Cause, CauseKind as Kind};
 use super::header::Stamp;
@@ -15,24 +15,24 @@ const SEPARATORS: [(&str, &str); 9] = [
     ("_", "an underscore"),
     (" ", "a space"),
 ];
-/// Larger bodies are not tried with each of a thousand times.
+/// The size of the largest body that is tried with each of a thousand milliseconds.
 const FEW_BYTES: usize = 64 << 10;
-/// The most repairs that are tried together, besides those of the headers.
+/// The highest number of repairs that are tried together, besides those of the headers.
 pub(super) const FURTHEST: usize = 4;
 
-/// What stands in front of the body and behind it.
+/// The bytes before the body and after it.
 pub(super) struct SignedString {
-    /// Of the timestamp's header, and of what is signed.
+    /// The causes in the timestamp's header, and in the signed string.
     pub(super) causes: Vec<Cause>,
-    /// How far away it is: counts like so many causes.
+    /// The distance from the right form: counts as this number of causes.
     pub(super) distance: usize,
     pub(super) before: Vec<u8>,
     pub(super) after: Vec<u8>,
-    /// The time that the header means.
+    /// The time in the header.
     pub(super) at: Option<UnixSeconds>,
 }
 
-/// Every signed string to try, the right one first.
+/// Returns every signed string to try, the right one first.
 pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
     let mut variants = Vec::new();
     for stamp in stamps {
@@ -91,7 +91,7 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
             );
         }
     }
-    // Nothing of the header is signed, whatever became of it.
+    // Nothing of the header is signed here, so its value does not matter.
     let header = stamps.iter().find(|stamp| !stamp.guessed);
     let mut causes = match header {
         Some(stamp) => stamp.causes.clone(),
@@ -109,7 +109,7 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
     variants
 }
 
-/// Milliseconds that no header holds, as far away as anything is. None for larger bodies.
+/// Returns signed strings with milliseconds that no header holds, at the greatest distance. None for larger bodies.
 pub(super) fn milliseconds(stamps: &[Stamp], body_bytes: usize) -> Vec<SignedString> {
     let mut variants = Vec::new();
     let stamps = stamps

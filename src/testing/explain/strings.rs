@@ -1,8 +1,8 @@
-//! JSON strings, escaped as others escape them.
+//! JSON strings, with the escapes of other programs.
 
 use super::cause::{Cause, CauseKind as Kind};
 
-/// How the characters of strings are written.
+/// The way in which the characters of strings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strings {
     AsIs,
@@ -13,7 +13,7 @@ pub(super) enum Strings {
     UnicodeCase(Hex),
     HtmlUnescaped,
     HtmlEscaped,
-    /// Every character as this writer has it.
+    /// Every character as this writer writes it.
     By(Writer),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Hex {
     Upper,
 }
 
-/// What writes JSON.
+/// A program that writes JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     /// `JSON.stringify`; serde_json and Ruby's `JSON.generate` write the same.
@@ -56,7 +56,7 @@ impl Strings {
         Self::AsIs,
     ];
 
-    /// What is wrong where writing them so is the repair.
+    /// Returns the mistake that is repaired by writing strings in this way.
     pub(super) fn cause(self) -> Option<Cause> {
         Some(match self {
             Self::AsIs => return None,
@@ -176,7 +176,7 @@ impl Writer {
     }
 }
 
-/// What some writer escapes so that the text can stand in HTML.
+/// Characters that some writer escapes so that the text can stand in HTML.
 fn is_html(code: u32) -> bool {
     is_go_html(code) || matches!(code, 0x22 | 0x27 | 0x2b | 0x3d | 0x60)
 }
@@ -185,7 +185,7 @@ fn is_go_html(code: u32) -> bool {
     matches!(code, 0x26 | 0x3c | 0x3e | 0x2028 | 0x2029)
 }
 
-/// How one character is written.
+/// The form of one character.
 enum Form {
     AsIs,
     Raw,
@@ -206,7 +206,7 @@ impl Form {
                     hex.write(u32::from(*unit), out);
                 }
             }
-            // Half of a pair of surrogates, which is no character.
+            // One half of a surrogate pair, which is no character.
             (Self::Unicode(hex), None) if unit.code <= 0xffff => hex.write(unit.code, out),
             (Self::Unicode(_), None) => out.extend_from_slice(unit.text),
         }
@@ -223,17 +223,17 @@ impl Hex {
     }
 }
 
-/// A character of a string as it stands there.
+/// A character of a string, as written.
 struct Unit<'s> {
     text: &'s [u8],
-    /// Its code point; half of a pair's where it stands alone; beyond all of them where the byte is no UTF-8.
+    /// Its code point; for a single surrogate the surrogate; above all code points where the byte is no UTF-8.
     code: u32,
 }
 
 const NO_CHARACTER: u32 = u32::MAX;
 
 impl<'s> Unit<'s> {
-    /// The first of a string's inside.
+    /// Returns the first character of the text between a string's quotes.
     fn first(rest: &'s [u8]) -> Option<Self> {
         let &byte = rest.first()?;
         let (length, code) = match byte {
@@ -294,7 +294,7 @@ impl<'s> Unit<'s> {
     }
 }
 
-/// The number behind `\u`.
+/// Returns the number after `\u`.
 fn hex_unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
@@ -302,7 +302,7 @@ fn hex_unit(text: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// A string's text, to sort keys by. Without what is no character.
+/// Returns a string's text, to sort keys by. Bytes that are no character are left out.
 pub(super) fn decoded(string: &[u8]) -> String {
     let mut out = Vec::with_capacity(string.len());
     Strings::By(Writer::JavaScript).write(string, &mut out);

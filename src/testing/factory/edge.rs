@@ -1,4 +1,4 @@
-//! What receivers trip over: values at the edge of JSON, and events at the edge of the contract.
+//! Values and events that often break receivers: at the limits of JSON and of the specification.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use bytes::Bytes;
 
 use super::{EventFactory, JsonText, SampleEvent};
 
-/// A value of a property that receivers trip over.
+/// A property value that often breaks receivers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EdgeValue {
-    /// What it is, in a few words.
+    /// A short description.
     pub name: &'static str,
     /// The value.
     pub json: JsonText,
-    /// What a receiver of this crate with default settings answers to a row.created with it, before a handler that takes any
+    /// The answer of a receiver of this crate with default settings to a row.created with this value. The handler takes any
     /// [`Event`](crate::Event) and answers 204.
     pub answer: u16,
 }
 
-/// A whole body that receivers trip over.
+/// A whole body that often breaks receivers.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct EdgeEvent {
-    /// What it is, in a few words.
+    /// A short description.
     pub name: String,
-    /// The body, to be signed as it is.
+    /// The body, to be signed unchanged.
     pub body: Bytes,
-    /// What a receiver of this crate answers to it, as in [`EdgeValue::answer`].
+    /// The answer of a receiver of this crate, as in [`EdgeValue::answer`].
     pub answer: u16,
 }
 
@@ -37,7 +37,7 @@ const TOO_LARGE: u16 = 413;
 const MISFIT: u16 = 422;
 
 impl EdgeValue {
-    /// All of them.
+    /// Returns all of them.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let text = |name, text: &str| value(name, JsonText::text(text), HANDLED);
@@ -96,8 +96,8 @@ impl EdgeValue {
 }
 
 impl EventFactory {
-    /// Events at the edge: a row.created with each [`EdgeValue`], and bodies that are odd as a whole. Each says what a receiver of this
-    /// crate answers to it, so that a table can be checked against yours.
+    /// Makes unusual events: a row.created with each [`EdgeValue`], and bodies that are unusual as a whole. Each has the
+    /// answer of a receiver of this crate, so that you can check your receiver against the table.
     ///
     /// ```
     /// use hookgate::testing::factory::EventFactory;

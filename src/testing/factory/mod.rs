@@ -1,8 +1,8 @@
-//! Sample events: of all eight types, with properties of every format, and with the values that break receivers.
+//! Sample events: of all eight types, with properties of every format, and with values that break receivers.
 //!
-//! An [`EventFactory`] counts, so that no two of its events share an id; the same seed makes the same events. What it makes is a
-//! [`SampleEvent`]: JSON with the service's fields in the service's order, to be changed by builder or by path and then sent, or turned
-//! into a typed [`Event`](crate::Event) or a [`Delivery`](crate::Delivery) for a unit test.
+//! An [`EventFactory`] counts, so that no two of its events share an id. The same seed makes the same events. The result is a
+//! [`SampleEvent`]: JSON with the service's fields in the service's order. Change it with methods or by path, then send it,
+//! or convert it to a typed [`Event`](crate::Event) or a [`Delivery`](crate::Delivery) for a unit test.
 //!
 //! ```
 //! use hookgate::EventData;
@@ -24,12 +24,13 @@
 //! # Ok::<(), hookgate::EventError>(())
 //! ```
 //!
-//! A stream of them that fit each other is a [`World`]; what receivers trip over is in [`EventFactory::edges`].
+//! A [`World`] makes a stream of events that are consistent with each other. [`EventFactory::edges`] has the values and
+//! bodies that often break receivers.
 //!
 //! # What is made up here
-//! The service's specification shows the payloads of `row.created`, `row.updated` and `row.deleted`. It shows **none** of `page.*` and
-//! `member.*`, nor that of the test event: their `data` is this crate's invention, and the service's will differ. Test with it that your
-//! receiver takes such events, not how it reads them.
+//! The service's specification shows the payloads of `row.created`, `row.updated` and `row.deleted`. It shows **no** payload
+//! of `page.*` and `member.*`, nor of the test event: their `data` is an invention of this crate, and the service's `data`
+//! will differ. Use them to test that your receiver accepts such events, not how it reads them.
 
 mod edge;
 mod sample;
@@ -51,7 +52,7 @@ use crate::testing::iso8601;
 use sample::person;
 use tree::quoted;
 
-/// When the first event of a factory without a clock was created: 2026-11-21T09:30:00Z.
+/// The time of the first event of a factory without a clock: 2026-11-21T09:30:00Z.
 const FIRST: i64 = 1_795_253_400;
 
 /// The event types of the specification, in its order.
@@ -66,7 +67,7 @@ pub const EVENT_TYPES: [&str; 8] = [
     "member.removed",
 ];
 
-/// Makes events. Clones count on together. See the [module docs](self).
+/// Makes events. Clones share one counter. See the [module docs](self).
 #[derive(Clone)]
 pub struct EventFactory {
     prefix: Arc<str>,
@@ -81,7 +82,7 @@ impl Default for EventFactory {
 }
 
 impl EventFactory {
-    /// Its events are `evt_1`, `evt_2` and so on, one second apart.
+    /// Makes a factory whose events are `evt_1`, `evt_2` and so on, one second apart.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -91,7 +92,7 @@ impl EventFactory {
         }
     }
 
-    /// Its ids bear the seed, so that those of two seeds differ: `evt_7_1` for the seed 7.
+    /// Makes a factory whose ids contain the seed, so that the ids of two seeds differ: `evt_7_1` for the seed 7.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl EventFactory {
         }
     }
 
-    /// Its events are created when they are made, by this clock.
+    /// Sets `createdAt` of each event to the time of this clock.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
@@ -117,7 +118,7 @@ impl EventFactory {
         self.of_type("row.updated")
     }
 
-    /// An order that was deleted. Its `deletedBy` has no address, as in the specification.
+    /// An order that was deleted. Its `deletedBy` has no e-mail address, as in the specification.
     pub fn row_deleted(&self) -> SampleEvent {
         self.of_type("row.deleted")
     }
@@ -137,17 +138,17 @@ impl EventFactory {
         self.of_type("page.deleted")
     }
 
-    /// Somebody was invited; its `data` is [made up](self#what-is-made-up-here).
+    /// A member was invited; its `data` is [made up](self#what-is-made-up-here).
     pub fn member_invited(&self) -> SampleEvent {
         self.of_type("member.invited")
     }
 
-    /// Somebody was removed; its `data` is [made up](self#what-is-made-up-here).
+    /// A member was removed; its `data` is [made up](self#what-is-made-up-here).
     pub fn member_removed(&self) -> SampleEvent {
         self.of_type("member.removed")
     }
 
-    /// An event of any type, also of one that is yet to be invented, whose `data` is then empty.
+    /// An event of any type. A type that the specification does not know gets an empty `data`.
     pub fn of_type(&self, event_type: &str) -> SampleEvent {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let prefix = &self.prefix;
@@ -171,7 +172,7 @@ impl EventFactory {
     }
 }
 
-/// What the `data` of such an event is, about the thing of this number.
+/// Returns the `data` of an event of this type, with this number in its ids.
 fn data(event_type: &str, number: &str) -> String {
     const MODEL: &str = r#""datamodelId":"dm_orders","datamodelName":"Orders""#;
     let bo = person("usr_bo", "Bo Lind", Some("bo@example.com"));

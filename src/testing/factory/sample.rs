@@ -1,4 +1,4 @@
-//! One event, to be changed and sent.
+//! One event, to change and to send.
 
 use std::fmt;
 
@@ -13,10 +13,11 @@ use crate::error::{EventError, PathError};
 use crate::event::Event;
 use crate::testing::iso8601;
 
-/// An event as it will be sent: fields in the service's order, values as they were given. From an [`EventFactory`](super::EventFactory).
+/// An event as it will be sent: fields in the service's order, values as they were given. Made by an
+/// [`EventFactory`](super::EventFactory).
 ///
-/// Methods that name a part of the event change it and can't fail; [`set`](Self::set) reaches any place by its path. `Debug` shows id and
-/// type alone.
+/// A method with the name of a part of the event changes that part and can't fail. [`set`](Self::set) changes the value at
+/// any path. `Debug` shows only the id and the type.
 ///
 /// ```
 /// use hookgate::testing::factory::{EventFactory, JsonText};
@@ -41,7 +42,7 @@ pub struct SampleEvent {
 }
 
 impl SampleEvent {
-    /// Of a body that is there already, kept as it is written: only what is changed of it is written anew.
+    /// Makes a sample event from an existing body. Its text is kept; only changed parts are written again.
     ///
     /// ```
     /// use hookgate::testing::factory::SampleEvent;
@@ -56,55 +57,56 @@ impl SampleEvent {
         }
     }
 
-    /// With this id.
+    /// Sets the event's id.
     pub fn id(self, id: &str) -> Self {
         self.with(&["id"], quoted(id))
     }
 
-    /// Created at this second.
+    /// Sets the second of its creation.
     pub fn created_at(self, second: UnixSeconds) -> Self {
         self.with(&["createdAt"], quoted(&iso8601(second)))
     }
 
-    /// In this workspace.
+    /// Sets the workspace.
     pub fn workspace(self, id: &str) -> Self {
         self.with(&["workspaceId"], quoted(id))
     }
 
-    /// About a row of this data model.
+    /// Sets the data model of the row.
     pub fn model(self, id: &str, name: &str) -> Self {
         self.with(&["data", "datamodelId"], quoted(id))
             .with(&["data", "datamodelName"], quoted(name))
     }
 
-    /// About this row.
+    /// Sets the row.
     pub fn row(self, id: &str) -> Self {
         self.with(&["data", "rowId"], quoted(id))
     }
 
-    /// With this property, of the row that was created. A name that is there already is given the value.
+    /// Sets a property of the row that was created. An existing property gets the new value.
     pub fn property(self, name: &str, value: JsonText) -> Self {
         self.with(&["data", "properties", name], value.into_text())
     }
 
-    /// Without any of the sample's own properties.
+    /// Removes all properties.
     pub fn without_properties(self) -> Self {
         self.with(&["data", "properties"], "{}")
     }
 
-    /// With this change, of the row that was updated.
+    /// Adds a change of the row that was updated.
     pub fn change(self, name: &str, before: JsonText, after: JsonText) -> Self {
         let (before, after) = (before.into_text(), after.into_text());
         let change = format!(r#"{{"before":{before},"after":{after}}}"#);
         self.with(&["data", "changes", name], change)
     }
 
-    /// Without any of the sample's own changes.
+    /// Removes all changes.
     pub fn without_changes(self) -> Self {
         self.with(&["data", "changes"], "{}")
     }
 
-    /// Caused by this person. Whoever deleted something has no address in the specification, so none is written there.
+    /// Sets the person who caused the event. In the specification `deletedBy` has no e-mail address, so none is written
+    /// there.
     pub fn actor(self, id: &str, name: &str, email: &str) -> Self {
         let by = [
             "createdBy",
@@ -128,11 +130,12 @@ impl SampleEvent {
 
     /// Sets the value at a path: JSON where the text is JSON, a string otherwise.
     ///
-    /// Steps are parted by dots: `data.properties.Total`. A dot inside a name is written `\.`, a step into a list is a number, from 0.
-    /// What is not there yet is made, objects on the way included. Number text is kept as written: `12.50` stays `12.50`.
+    /// Steps are separated by dots: `data.properties.Total`. A dot inside a name is written `\.`. A step into a list is a
+    /// number, from 0. A missing value is added, and so are missing objects on the path. The text of a number is kept:
+    /// `12.50` stays `12.50`.
     ///
     /// # Errors
-    /// The path is empty, leads into a text or a number, or beyond the end of a list.
+    /// The path is empty, leads into a text or a number, or leads beyond the end of a list.
     ///
     /// ```
     /// use hookgate::PathErrorKind;
@@ -166,7 +169,7 @@ impl SampleEvent {
         Ok(self)
     }
 
-    /// Adds a field though its name is there already, which JSON allows and the service never does.
+    /// Adds a field even if its name exists already. JSON allows this, and the service never does it.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -176,22 +179,22 @@ impl SampleEvent {
         Ok(self)
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     ///
     /// # Errors
-    /// As [`set`](Self::set). A field that is not there is no error.
+    /// As [`set`](Self::set). A missing field is no error.
     pub fn without(mut self, path: &str) -> Result<Self, PathError> {
         self.tree.change(path, Change::Remove)?;
         Ok(self)
     }
 
-    /// The JSON at a path, as it will be sent.
+    /// Returns the JSON at a path, as it will be sent.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<String> {
         self.tree.find(path)
     }
 
-    /// The string at a path.
+    /// Returns the string at a path.
     #[must_use]
     pub fn get_text(&self, path: &str) -> Option<String> {
         serde_json::from_str(&self.get(path)?).ok()
@@ -223,7 +226,7 @@ impl SampleEvent {
         self.to_json().into()
     }
 
-    /// The typed event that a handler would be given.
+    /// Returns the typed event that a handler would get.
     ///
     /// # Errors
     /// As [`testing::event`](crate::testing::event).
@@ -231,7 +234,7 @@ impl SampleEvent {
         crate::testing::event(self.to_json())
     }
 
-    /// The delivery that a handler would be given.
+    /// Returns the delivery that a handler would get.
     ///
     /// # Errors
     /// As [`testing::delivery`](crate::testing::delivery).
@@ -239,14 +242,14 @@ impl SampleEvent {
         crate::testing::delivery(self.to_json())
     }
 
-    /// These steps lead nowhere only where the event has been taken apart by hand; then there is nothing to change.
+    /// Sets a value. This fails only where the caller has removed parts of the event; then nothing is changed.
     fn with(mut self, steps: &[&str], json: impl Into<Box<str>>) -> Self {
         let _ = self.tree.change_at(steps, Change::Set(Tree::text(json)));
         self
     }
 }
 
-/// An actor as the service writes one.
+/// Returns an actor in the form that the service writes.
 pub(super) fn person(id: &str, name: &str, email: Option<&str>) -> String {
     let (id, name) = (quoted(id), quoted(name));
     match email.map(quoted) {

@@ -1,4 +1,4 @@
-//! JSON that keeps its order and its texts, and can be changed in places.
+//! JSON that keeps its order and its texts, and of which single parts can be changed.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use serde_json::value::RawValue;
 
 use crate::error::{PathError, PathErrorKind};
 
-/// A value, opened only where something in it was changed: what is not touched is written as it was given.
+/// A value. It is opened only where a part of it is changed: unchanged parts are written as they were given.
 #[derive(Clone)]
 pub(super) enum Tree {
     /// Exactly this text.
     Text(Box<str>),
-    /// An object's fields in order; a name may stand there twice.
+    /// An object's fields in order. A name may occur twice.
     Object(Vec<(String, Tree)>),
     List(Vec<Tree>),
 }
 
-/// What to do with the place that a path leads to.
+/// A change of the value at a path.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// Put this in place of what is there, or make the field.
+    /// Replaces the value, or adds the field.
     Set(Tree),
-    /// Put this behind what is there, though the name is taken.
+    /// Adds the value after the existing one, with the same name.
     Double(Tree),
-    /// Take it out.
+    /// Removes the field.
     Remove,
 }
 
@@ -34,7 +34,7 @@ impl Tree {
         Self::Text(text.into())
     }
 
-    /// The value at a path, as JSON.
+    /// Returns the value at a path, as JSON.
     pub(super) fn find(&self, path: &str) -> Option<String> {
         let mut tree = self.clone();
         for step in steps(path).ok()? {
@@ -116,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// Opens an object or a list that is still text. What is neither, or no JSON, stays as it is.
+    /// Opens an object or a list that is still text. Any other value stays as it is, and so does a text that is no JSON.
     fn open(&mut self) {
         let Self::Text(text) = self else { return };
         let mut json = serde_json::Deserializer::from_str(text);
@@ -127,13 +127,13 @@ impl Tree {
     }
 }
 
-/// A text as JSON writes it.
+/// Returns a text in the form that JSON writes.
 pub(super) fn quoted(text: &str) -> String {
-    // A text always can be written.
+    // Serialization of a text can't fail.
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Steps are parted by dots; a backslash before a dot or a backslash makes it part of a name.
+/// Splits a path at its dots. A backslash before a dot or a backslash makes that character part of a name.
 fn steps(path: &str) -> Result<Vec<String>, PathError> {
     let mut steps = vec![String::new()];
     let mut characters = path.chars();
@@ -185,7 +185,7 @@ fn inner_field<'a>(fields: &'a mut Vec<(String, Tree)>, name: &str) -> &'a mut T
     &mut fields[at].1
 }
 
-/// One level of an object or a list; `None` for any other value.
+/// Reads one level of an object or a list; `None` for any other value.
 struct Opened;
 
 impl<'de> Visitor<'de> for Opened {

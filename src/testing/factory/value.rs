@@ -8,7 +8,7 @@ use super::tree::quoted;
 
 /// The text of one JSON value, exactly as it is sent: `12.50` stays `12.50`, `"a\/b"` stays `"a\/b"`.
 ///
-/// One constructor for each property format of the specification. `Debug` shows the length alone.
+/// There is one constructor for each property format of the specification. `Debug` shows only the length.
 ///
 /// ```
 /// use hookgate::testing::factory::JsonText;
@@ -27,13 +27,13 @@ impl JsonText {
         Self::raw(quoted(text))
     }
 
-    /// NUMBER: these digits as they are written. What is no JSON number is sent all the same, and receivers refuse it.
+    /// NUMBER: these digits as they are written. A text that is no JSON number is sent as well, and receivers refuse it.
     #[must_use]
     pub fn number(digits: impl fmt::Display) -> Self {
         Self::raw(digits.to_string())
     }
 
-    /// CURRENCY: a bare number, as the specification shows it.
+    /// CURRENCY: a number without a currency, as in the specification.
     #[must_use]
     pub fn currency(digits: impl fmt::Display) -> Self {
         Self::number(digits)
@@ -78,14 +78,14 @@ impl JsonText {
         }))
     }
 
-    /// `null`: a property that was emptied.
+    /// `null`: a property whose value was deleted.
     #[must_use]
     pub fn null() -> Self {
         Self::raw("null")
     }
 
-    /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string. So are `007` and `NaN`, which are
-    /// no JSON. Who means the string `12` writes its quotes.
+    /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string. `007` and `NaN` are strings
+    /// as well, because they are no JSON. For the string `12` write the quotes too.
     #[must_use]
     pub fn lenient(text: &str) -> Self {
         match serde_json::from_str::<&RawValue>(text) {
@@ -94,7 +94,7 @@ impl JsonText {
         }
     }
 
-    /// Exactly this text, be it JSON or not.
+    /// Exactly this text, JSON or not.
     #[must_use]
     pub fn raw(json: impl Into<Box<str>>) -> Self {
         Self(json.into())

@@ -1,4 +1,4 @@
-//! A small world that lives: customers come, orders are placed, change and go.
+//! A simulated business: customers are created, orders are placed, changed and deleted.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use super::{EventFactory, JsonText, SampleEvent};
 use crate::clock::{Clock, UnixSeconds};
 use crate::testing::iso8601;
 
-/// No more rows than these are kept at a time, however long the world lives.
+/// The maximum number of rows that are kept at a time.
 const MOST_CUSTOMERS: usize = 200;
 const MOST_ORDERS: usize = 1_000;
 
-/// How an order goes on, and the day of it that is noted then.
+/// The states of an order, and the property that gets the date of the state.
 const COURSE: [(&str, Option<&str>); 4] = [
     ("open", None),
     ("paid", Some("Paid on")),
@@ -24,9 +24,9 @@ const PEOPLE: [(&str, &str, &str); 3] = [
     ("usr_dan", "Dan Okoye", "dan@example.com"),
 ];
 
-/// An endless stream of `row.created`, `row.updated` and `row.deleted` that fit each other: of customers (`dm_customers`) and their
-/// orders (`dm_orders`). What changes was created before, `before` is what it was, and nothing is deleted twice. The same seed makes the
-/// same world.
+/// An endless stream of consistent `row.created`, `row.updated` and `row.deleted` events: of customers (`dm_customers`) and
+/// their orders (`dm_orders`). A row is created before it changes, `before` is its last value, and no row is deleted twice.
+/// The same seed makes the same events.
 ///
 /// ```
 /// use hookgate::testing::factory::World;
@@ -44,16 +44,16 @@ pub struct World {
     placed: u64,
 }
 
-/// What is known of a row.
+/// The current state of a row.
 struct Row {
     id: String,
     properties: Vec<(&'static str, JsonText)>,
-    /// How far an order has come.
+    /// The index of an order's current state.
     stage: usize,
 }
 
 impl World {
-    /// A world without rows yet. Its events' ids bear the seed.
+    /// Makes a world without rows. The ids of its events contain the seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl World {
         }
     }
 
-    /// Things happen when they are asked for, by this clock. Otherwise a second apart.
+    /// Sets `createdAt` of each event to the time of this clock. Without it, events are one second apart.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.factory = self.factory.with_clock(clock);
         self
     }
 
-    /// What happens next.
+    /// Returns the next event.
     pub fn next_event(&mut self) -> SampleEvent {
         let event = match self.draws.u8(..100) {
             _ if self.customers.is_empty() => self.customer_comes(),
@@ -224,7 +224,7 @@ impl Row {
     }
 }
 
-/// An amount to the cent, zeros at its end included.
+/// Returns a random amount with two decimals, also where they are zeros.
 fn total(draws: &mut fastrand::Rng) -> JsonText {
     let cents = draws.u32(100..500_000);
     JsonText::currency(format!("{}.{:02}", cents / 100, cents % 100))
@@ -256,7 +256,7 @@ fn today(event: &SampleEvent) -> String {
     now(event).chars().take("2026-11-21".len()).collect()
 }
 
-/// It never ends.
+/// This iterator never ends.
 impl Iterator for World {
     type Item = SampleEvent;
 

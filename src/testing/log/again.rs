@@ -1,4 +1,4 @@
-//! What a logged delivery says of itself, and the same delivery signed again.
+//! The id, the type and the age of a logged delivery, and the same delivery signed again.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -9,31 +9,33 @@ use crate::testing::Signer;
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID};
 
 impl LoggedDelivery {
-    /// Whether its signature can still be checked: its body and its headers are there, as they came.
+    /// Returns whether the signature can still be checked: the body is present, and the headers are present as they were
+    /// received.
     ///
-    /// It does not say whether the signature is right.
+    /// It does not say whether the signature is valid.
     #[must_use]
     pub fn is_verifiable(&self) -> bool {
         !self.unverifiable && self.body.is_some() && self.head().is_ok()
     }
 
-    /// The event's id as the body says, or else as the unsigned header does. Nobody has verified it.
+    /// The event's id from the body, or else from the unsigned header. It is not verified.
     #[must_use]
     pub fn event_id(&self) -> Option<String> {
         self.said().id.or_else(|| self.hint(EVENT_ID))
     }
 
-    /// The event's type as the body says, or else as the unsigned header does. Nobody has verified it.
+    /// The event's type from the body, or else from the unsigned header. It is not verified.
     #[must_use]
     pub fn event_type(&self) -> Option<String> {
         self.said().event_type.or_else(|| self.hint(EVENT_TYPE))
     }
 
-    /// The same delivery signed by this signer, at its time, and not answered yet. `None` where there is no body to sign.
+    /// Returns the same delivery, signed by this signer at its time, without an answer. `None` where there is no body to
+    /// sign.
     ///
-    /// Headers keep their order. The timestamp's and the signature's are replaced where they first stood, or added; so is the
-    /// subscription's, if the signer has one. What has no headers, as an [imported](super::DeliveryLog::import) delivery, gets those that
-    /// the service sends.
+    /// Headers keep their order. The headers of the timestamp and the signature are replaced at their first position, or
+    /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers,
+    /// such as an [imported](super::DeliveryLog::import) delivery, gets the headers that the service sends.
     ///
     /// ```
     /// use hookgate::testing::log::LoggedDelivery;
@@ -60,7 +62,7 @@ impl LoggedDelivery {
             .and_then(|(_, text)| Timestamp::parse(text.as_bytes()).ok())
             .map_or(self.received_at, |timestamp| timestamp.seconds());
         let bare = !self.headers.iter().any(|(name, _)| {
-            // An import has hints at most.
+            // An imported delivery has only these two headers, or none.
             name != EVENT_ID && name != EVENT_TYPE
         });
         let mut headers = self.headers.clone();
@@ -81,8 +83,8 @@ impl LoggedDelivery {
         })
     }
 
-    /// Of the time that it was signed at: how old the delivery was when it came, in seconds. Negative where it was ahead of its time.
-    /// `None` where its headers don't say.
+    /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed timestamp. Negative where the
+    /// timestamp was later than the receipt. `None` where the headers have no valid timestamp.
     #[must_use]
     pub fn age(&self) -> Option<i64> {
         let signed = Timestamp::parse(self.header(TIMESTAMP)?).ok()?;
@@ -101,7 +103,7 @@ impl LoggedDelivery {
     }
 }
 
-/// Sets a header where it first stood, and takes its doubles out.
+/// Sets a header at its first position, and removes its other occurrences.
 fn replace(headers: &mut Vec<(String, Bytes)>, name: &str, value: String) {
     let at = headers.iter().position(|(other, _)| other == name);
     headers.retain(|(other, _)| other != name);
@@ -109,7 +111,7 @@ fn replace(headers: &mut Vec<(String, Bytes)>, name: &str, value: String) {
     headers.insert(at, (name.to_owned(), value.into()));
 }
 
-/// What a body says, without a proof.
+/// The id and the type from a body. They are not verified.
 #[derive(Default, Deserialize)]
 struct Said {
     #[serde(default)]

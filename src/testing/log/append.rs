@@ -1,4 +1,4 @@
-//! The file behind a recorder: lines at its end, moved aside when it is full.
+//! The file behind a recorder: appends lines, and rotates the file when it is full.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::line::Mark;
 use super::rotated::{numbered, numbers};
 
-/// How large a file may grow, and how many are kept beside it.
+/// The maximum size of a file, and the number of rotated files that are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rotation {
     pub(super) max_bytes: u64,
@@ -19,7 +19,7 @@ pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<Open>,
-    /// Why it could not be moved aside, until somebody asks.
+    /// The error of the last failed rotation, until `unmoved` takes it.
     unmoved: Option<io::Error>,
 }
 
@@ -28,14 +28,14 @@ struct Open {
     file: File,
     identity: Identity,
     bytes: u64,
-    /// Its last line has no end: what was written next would be glued to it.
+    /// The last line has no line break: the next line would continue it.
     torn: bool,
-    /// Devices and pipes grow on nobody's disk, and can't be moved aside.
+    /// Whether this is a regular file. Devices and pipes take no disk space, and can't be rotated.
     regular: bool,
 }
 
 impl LogFile {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     pub(super) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
         let mut file = Self {
             path,
@@ -53,7 +53,7 @@ impl LogFile {
         Ok(file)
     }
 
-    /// To be called before some lines are written: somebody may have moved the file, removed it, or made it shorter.
+    /// Call this before lines are written: another program may have moved the file, removed it, or made it shorter.
     pub(super) fn look(&mut self) {
         let Some(open) = &mut self.open else { return };
         if !open.regular {
@@ -65,7 +65,7 @@ impl LogFile {
         }
     }
 
-    /// Writes a line, which ends in a line break, as a whole or not at all as far as readers can see.
+    /// Writes a line, which ends in a line break. Readers see the whole line or no line.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let full = |open: &Open, rotation: Rotation| {
             let with_it = open.bytes.saturating_add(line.len() as u64);
@@ -74,20 +74,20 @@ impl LogFile {
         let rotation = self.rotation;
         let open = self.opened()?;
         if open.torn {
-            // Behind a line break of its own, so that the torn line ends here.
+            // The mark begins with a line break of its own, so that the incomplete line ends here.
             let mark = format!("\n{}\n", Mark::Torn(true).to_line());
             open.write(mark.as_bytes())?;
         }
         if full(open, rotation)
             && let Err(error) = self.rotate()
         {
-            // Too large a file is better than deliveries that nobody finds.
+            // A file that is too large is better than deliveries that are missing from the log.
             self.unmoved = Some(error);
         }
         self.opened()?.write(line)
     }
 
-    /// Why a full file could not be moved aside, if it could not since this was asked.
+    /// Returns why a full file could not be rotated, if that has failed since the last call.
     pub(super) fn unmoved(&mut self) -> Option<io::Error> {
         self.unmoved.take()
     }
@@ -100,7 +100,8 @@ impl LogFile {
         Ok(self.open.insert(open))
     }
 
-    /// Each file moves up by one, over the last one. A failure in between loses none but that, and leaves a gap at most.
+    /// Renames each file to the next higher number, over the last one. A failure in between loses only that last file, and
+    /// leaves a gap at most.
     fn rotate(&mut self) -> io::Result<()> {
         let aside = |number| numbered(&self.path, number);
         for number in (1..self.rotation.keep).rev() {
@@ -147,7 +148,7 @@ impl Open {
         })
     }
 
-    /// In one call of the system where it takes all: what two processes append to one file does not mix.
+    /// Uses one system call where the system takes all bytes: then the lines of two processes in one file do not mix.
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -165,7 +166,7 @@ impl Open {
     }
 }
 
-/// What tells one file from another of the same name.
+/// Identifies a file: tells it from another file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     #[cfg(unix)]
@@ -187,7 +188,7 @@ impl Identity {
     }
 }
 
-/// Takes from everybody but its owner what they may do with a file.
+/// Removes all permissions on a file except the owner's.
 #[cfg(unix)]
 fn close_to_others(file: &File, metadata: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! A logged delivery as a command that sends it.
+//! A curl command that sends a logged delivery.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use super::entry::LoggedDelivery;
 use super::redact::REDACTED;
 use crate::testing::transport::is_of_the_connection;
 
-/// Headers that curl sends of its own accord, unless it is told not to.
+/// Headers that curl sends unless an option removes them.
 const OF_CURL: [&str; 4] = ["accept", "content-type", "expect", "user-agent"];
-/// A body longer than this goes through a pipe: the longest argument that Linux takes is 128 KiB.
+/// A longer body goes through a pipe: the longest argument that Linux takes is 128 KiB.
 const LONGEST_ARGUMENT: usize = 64 << 10;
 
 impl LoggedDelivery {
-    /// A command for sh, bash or zsh that sends the very bytes of the body with the recorded headers to `url`. `None` where there is no
-    /// body.
+    /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
+    /// `None` where there is no body.
     ///
-    /// A body that can be pasted as it stands, quoted, is; one with bytes that no terminal takes, or that can't be seen, goes through
-    /// `base64`. Left out are the headers of the connection, and those whose values were not recorded.
+    /// A body of printable text is part of the command, quoted. A body with bytes that a terminal can't take or can't show
+    /// goes through `base64`. The headers of the connection are left out, and so are headers whose values were not recorded.
     ///
     /// ```
     /// use hookgate::UnixSeconds;
@@ -34,7 +34,8 @@ impl LoggedDelivery {
     /// ```
     ///
     /// # Security
-    /// It holds the recorded signature. While that is fresh, whoever has the command can send the delivery.
+    /// The command holds the recorded signature. While the timestamp is fresh, an attacker who has the command can send the
+    /// delivery.
     #[must_use]
     pub fn to_curl(&self, url: &str) -> Option<String> {
         let body = self.body.as_deref()?;
@@ -61,7 +62,7 @@ impl LoggedDelivery {
             if is_of_the_connection(name) || **value == *REDACTED.as_bytes() {
                 continue;
             }
-            // Without a value curl takes a header out, but for one that ends in a semicolon.
+            // curl removes a header without a value, unless the header ends in a semicolon.
             let header = match value.is_empty() {
                 true => format!("{name};").into_bytes(),
                 false => [format!("{name}: ").as_bytes(), value].concat(),
@@ -83,7 +84,7 @@ impl LoggedDelivery {
     }
 }
 
-/// One word for a shell. What is no text, or can't be seen, is written in a form that bash and zsh know.
+/// One argument for a shell. Bytes that are no text, or can't be seen, are written in a form that bash and zsh know.
 fn quoted(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.chars().any(|char| char != '\n' && is_hidden(char))
@@ -107,7 +108,7 @@ fn quoted(bytes: &[u8]) -> String {
     word
 }
 
-/// Controls, and what changes how a text looks without being seen: a terminal or an editor may change it on the way.
+/// Control characters, and invisible characters that change how a text looks: a terminal or an editor may change them.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

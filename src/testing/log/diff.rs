@@ -1,4 +1,4 @@
-//! What tells two deliveries apart, and two logs.
+//! The differences between two deliveries, and between two logs.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,20 @@ use super::entry::LoggedDelivery;
 use super::file::DeliveryLog;
 use crate::event::checked;
 
-/// How many times longer than its body a delivery's paths may be, besides a few bytes, for bodies to be compared path by path.
+/// The limit of the total length of all paths: the body's length times this, plus a few bytes. Below it, bodies are compared
+/// path by path.
 const LONGER: usize = 64;
 const FEW_BYTES: usize = 1 << 20;
 
-/// One thing in which two deliveries differ.
+/// One difference between two deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What it is: `method`, `headers.x-service-timestamp`, `body.data.properties.Total`, `answer.status`.
+    /// The path of the value: `method`, `headers.x-service-timestamp`, `body.data.properties.Total`, `answer.status`.
     pub path: String,
-    /// What it was; `None` where it was not there.
+    /// The value in the first delivery; `None` where it has none.
     pub before: Option<String>,
-    /// What it is now; `None` where it is not there any more.
+    /// The value in the other delivery; `None` where it has none.
     pub after: Option<String>,
 }
 
@@ -30,18 +31,19 @@ pub struct Difference {
 pub struct ChangedEvent {
     /// The event's id.
     pub event_id: String,
-    /// What its deliveries were answered, in their order: status and outcome.
+    /// The answers to its deliveries, in their order: status and outcome.
     pub before: Vec<String>,
     /// The same in the other log.
     pub after: Vec<String>,
 }
 
 impl LoggedDelivery {
-    /// In what another delivery differs from this one: head, body and answer. The time of day and how long the answer took are no
-    /// difference.
+    /// Returns the differences between this delivery and another: head, body and answer. The time of receipt and the duration
+    /// of the answer are not compared.
     ///
-    /// Bodies are compared as JSON, path by path: neither white space, nor the order of names, nor how a character is escaped makes a
-    /// difference there; one whose paths together are far longer than itself is compared as a text. But a signature covers the bytes, so where they differ and nothing else does, that is said as `body (bytes)`.
+    /// Bodies are compared as JSON, path by path. White space, the order of names and the escapes of characters make no
+    /// difference there. A body whose paths together are far longer than the body itself is compared as a text. But a
+    /// signature covers the bytes: where only the bytes differ and nothing else, the difference is named `body (bytes)`.
     ///
     /// ```
     /// use hookgate::UnixSeconds;
@@ -83,8 +85,8 @@ impl LoggedDelivery {
 }
 
 impl DeliveryLog {
-    /// Which events were answered differently in another log, by their ids: before and after a change, for instance. An event that only
-    /// one of them has is among them; a delivery without an id is not compared.
+    /// Returns the events that were answered differently in another log, by their ids: for example before and after a change
+    /// of your code. An event that only one of the logs has is included. A delivery without an id is not compared.
     #[must_use]
     pub fn changed_events(&self, other: &Self) -> Vec<ChangedEvent> {
         let [mut before, mut after] = [self, other].map(answers_by_event);
@@ -122,7 +124,7 @@ fn answers_by_event(log: &DeliveryLog) -> BTreeMap<String, Vec<String>> {
 fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
     let mut parts = BTreeMap::new();
     let mut put = |path: String, value: String| {
-        // Doubled headers, in their order.
+        // The values of a repeated header are joined, in their order.
         parts
             .entry(path)
             .and_modify(|all: &mut String| {
@@ -172,8 +174,8 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
     parts
 }
 
-/// Whether all paths together are no longer than what is left: each leaf has one of its own, and long names above many leaves would
-/// take all memory.
+/// Returns whether all paths together fit into the bytes left. Each leaf has its own path, so long names above many leaves
+/// would take all memory.
 fn fits(value: &Value, path: usize, left: &mut usize) -> bool {
     match value {
         Value::Object(fields) if !fields.is_empty() => fields
@@ -193,7 +195,7 @@ fn fits(value: &Value, path: usize, left: &mut usize) -> bool {
     }
 }
 
-/// Each leaf by its path. serde_json stops at 128 levels, so this does too.
+/// Puts each leaf with its path. serde_json stops at 128 levels, so this recursion stops as well.
 fn walk(path: String, value: &Value, put: &mut impl FnMut(String, String)) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -210,7 +212,7 @@ fn walk(path: String, value: &Value, put: &mut impl FnMut(String, String)) {
     }
 }
 
-/// Text as it is; what is none, by its length and with what can't be shown left out.
+/// Returns the bytes as text. Bytes that are no UTF-8 are shown with replacement characters, and with their length.
 fn shown_bytes(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),

@@ -9,9 +9,9 @@ use crate::clock::UnixSeconds;
 use crate::error::HeaderError;
 use crate::verify::DeliveryHeaders;
 
-/// A delivery as it came, and what was answered.
+/// A delivery as it was received, and its answer.
 ///
-/// Its `Debug` shows no body.
+/// `Debug` does not show the body.
 ///
 /// ```
 /// use hookgate::testing::log::LoggedDelivery;
@@ -33,50 +33,52 @@ use crate::verify::DeliveryHeaders;
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoggedDelivery {
-    /// The second at which the receiver's clock stood when the head came: the time that its age was judged by.
+    /// The second of the receiver's clock when the head arrived: the time that the age was checked with.
     pub received_at: UnixSeconds,
     /// The request's method.
     pub method: String,
     /// The request's target: path and query.
     pub target: String,
-    /// All headers, in order. Names in lower case, values as the bytes that came.
+    /// All headers, in order. Names in lower case, values as the bytes received.
     pub headers: Vec<(String, Bytes)>,
-    /// The body's bytes, all of them. `None` where the delivery was refused before they were read, or did not come to its end.
+    /// The whole body. `None` where the delivery was refused before the body was read, or where the body was not received to
+    /// its end.
     pub body: Option<Bytes>,
-    /// Of a body that did not come to its end, or was too long: how many bytes had been taken. They are not kept, since nothing can be
-    /// checked of them.
+    /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept, because a part of a body
+    /// can't be checked.
     pub cut_off_at: Option<u64>,
-    /// What was answered; `None` where nobody was answered.
+    /// The answer; `None` where no answer was sent.
     pub answer: Option<LoggedAnswer>,
-    /// The sender hung up after this time, or the server was stopped: nobody was answered.
+    /// The time after which the sender hung up, or the server was stopped: no answer was sent.
     pub hung_up_after: Option<Duration>,
-    /// Something was taken out of the body or the headers that were signed: the recorded signature can't be verified any more, and the
-    /// delivery can only be signed again.
+    /// Values were removed from the body or from signed headers: the recorded signature can't be verified any more, and the
+    /// delivery can only be signed again. An imported delivery has no signature, and is marked in the same way.
     pub unverifiable: bool,
 }
 
-/// What was answered to a delivery.
+/// The answer to a delivery.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LoggedAnswer {
     /// The status.
     pub status: u16,
-    /// What became of the delivery, as [`Outcome::name`](crate::Outcome::name) says.
+    /// The outcome of the delivery, as in [`Outcome::name`](crate::Outcome::name).
     pub outcome: String,
-    /// Why, where it was refused or failed.
+    /// The reason, where the delivery was refused or failed.
     pub reason: Option<String>,
-    /// Time from the receiver's first sight of it to the answer.
+    /// The time from the arrival at the receiver to the answer.
     pub elapsed: Duration,
-    /// The name of the key that signed it, where it was authentic.
+    /// The name of the key that signed the delivery, where it was authentic.
     pub key: Option<String>,
-    /// The scope of that key's ring.
+    /// The scope of that key ring.
     pub scope: Option<String>,
-    /// Which attempt of the sender it probably was, counted from 1, where it was authentic and says when its event was created.
+    /// The estimated number of the sender's attempt, counted from 1, where the delivery was authentic and its body says when
+    /// the event was created.
     pub attempt: Option<u32>,
 }
 
 impl LoggedDelivery {
-    /// A POST to `/` with these headers and this body, without an answer.
+    /// Makes a POST to `/` with these headers and this body, without an answer.
     pub fn new<N, V>(
         received_at: UnixSeconds,
         headers: impl IntoIterator<Item = (N, V)>,
@@ -100,24 +102,24 @@ impl LoggedDelivery {
         }
     }
 
-    /// The first value of this header, whose name is given in lower case.
+    /// Returns the first value of this header. Give the name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&Bytes> {
         let found = self.headers.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value)
     }
 
-    /// The headers that a delivery is checked by.
+    /// Returns the headers that the verification needs.
     ///
     /// # Errors
-    /// As [`DeliveryHeaders::from_pairs`] does.
+    /// As [`DeliveryHeaders::from_pairs`].
     pub fn head(&self) -> Result<DeliveryHeaders<'_>, HeaderError> {
         DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
     }
 }
 
 impl LoggedAnswer {
-    /// An answer without more to say.
+    /// Makes an answer with a status and an outcome only.
     #[must_use]
     pub fn new(status: u16, outcome: &str) -> Self {
         Self {

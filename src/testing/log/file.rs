@@ -1,4 +1,4 @@
-//! A whole log, read.
+//! A whole log, read into memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -45,16 +45,16 @@ impl DeliveryLog {
             .and_then(|file| Self::read(BufReader::new(file)))
     }
 
-    /// Reads a file and, before it, what a [`Recorder`](super::Recorder) has moved aside: `path.3`, `path.2`, `path.1`, `path`, as far as
-    /// they are there. Lines are counted through.
+    /// Reads a file and, before it, the files that a [`Recorder`](super::Recorder) has rotated: `path.3`, `path.2`, `path.1`,
+    /// `path`, those that exist. The line numbers run through all files.
     ///
     /// # Errors
-    /// As [`open`](Self::open). `Unreadable` where there is none of them.
+    /// As [`open`](Self::open). `Unreadable` where none of the files exists.
     pub fn open_rotated(path: impl AsRef<Path>) -> Result<Self, LogError> {
         Self::read(rotated::reader(path.as_ref()).map_err(LogError::unreadable)?)
     }
 
-    /// Reads lines from anywhere.
+    /// Reads lines from a reader.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -69,24 +69,24 @@ impl DeliveryLog {
         })
     }
 
-    /// Reads lines from anywhere, one when it is asked for: for logs that are larger than memory.
+    /// Reads lines from a reader, one line per call: for logs that are larger than memory.
     pub fn lines<R: BufRead>(lines: R) -> LogLines<R> {
         LogLines::new(lines)
     }
 
-    /// Reads a file, one line when it is asked for.
+    /// Reads a file, one line per call.
     ///
     /// # Errors
-    /// `Unreadable` where it can't be opened.
+    /// `Unreadable` where the file can't be opened.
     pub fn lines_of(path: impl AsRef<Path>) -> Result<LogLines<BufReader<File>>, LogError> {
         let file = File::open(path).map_err(LogError::unreadable)?;
         Ok(Self::lines(BufReader::new(file)))
     }
 
-    /// Reads all files that [`open_rotated`](Self::open_rotated) reads, one line when it is asked for.
+    /// Reads all files that [`open_rotated`](Self::open_rotated) reads, one line per call.
     ///
     /// # Errors
-    /// `Unreadable` where there is none, or one of them can't be opened.
+    /// `Unreadable` where none of the files exists, or one of them can't be opened.
     pub fn lines_of_rotated(
         path: impl AsRef<Path>,
     ) -> Result<LogLines<Box<dyn BufRead + Send>>, LogError> {
@@ -94,10 +94,10 @@ impl DeliveryLog {
         reader.map(Self::lines).map_err(LogError::unreadable)
     }
 
-    /// Writes each delivery as a line. What a recorder has dropped is not among them.
+    /// Writes each delivery as a line. The number of deliveries that a recorder has dropped is not written.
     ///
     /// # Errors
-    /// Those of `writer`.
+    /// The errors of `writer`.
     pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
         for delivery in self {
             writeln!(writer, "{}", delivery.to_line())?;
@@ -111,37 +111,37 @@ impl DeliveryLog {
         &self.deliveries
     }
 
-    /// How many deliveries there are.
+    /// The number of deliveries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.deliveries.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the log has no deliveries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.deliveries.is_empty()
     }
 
-    /// The deliveries, one after another.
+    /// Iterates over the deliveries.
     pub fn iter(&self) -> std::slice::Iter<'_, LoggedDelivery> {
         self.deliveries.iter()
     }
 
-    /// How many deliveries are missing, since the recorder had to drop them.
+    /// The number of deliveries that are missing because the recorder had to drop them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How many lines further up were not written to their end, since a recorder was killed or met an error. A delivery may be
-    /// missing for each: after an error, the whole line was written again behind it.
+    /// The number of incomplete lines before the last line, because a recorder was killed or met an error. Up to one delivery
+    /// is missing for each: after an error, the recorder wrote the whole line again after the incomplete one.
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.torn
     }
 
-    /// Whether the last line was not written to its end. The delivery in it is missing.
+    /// Returns whether the last line is incomplete. The delivery in it is missing.
     #[must_use]
     pub fn ended_torn(&self) -> bool {
         self.ended_torn

@@ -1,4 +1,4 @@
-//! Bare payloads, as the service's own log of recent deliveries shows them.
+//! Imports payloads without headers, as the service's own log of recent deliveries shows them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use crate::clock::UnixSeconds;
 use crate::error::{LogError, LogErrorKind};
 use crate::event::Date;
 
-/// The outcome of what was imported: of it, the status alone is known.
+/// The outcome of an imported delivery: only its status is known.
 const IMPORTED: &str = "imported";
 
-/// Names that a field may have, with all but letters left out and in lower case.
+/// The names that a field may have, reduced to letters in lower case.
 const EVENT_ID: &[&str] = &["eventid", "id"];
 const EVENT_TYPE: &[&str] = &["eventtype", "event", "type"];
 const TIME: &[&str] = &[
@@ -32,21 +32,23 @@ const TIME: &[&str] = &[
 const STATUS: &[&str] = &["responsestatus", "responsecode", "statuscode", "status"];
 const RETRIES: &[&str] = &["retrycount", "retries", "retry"];
 const PAYLOAD: &[&str] = &["payload", "requestbody", "body"];
-/// Where a list may stand that is no list itself.
+/// The fields that may hold the list, where the top level is an object.
 const LISTS: &[&str] = &["deliveries", "recentdeliveries", "data", "items", "results"];
 
 impl DeliveryLog {
-    /// Takes in payloads without their headers, as the service's log of recent deliveries in the developer settings has them: event id,
-    /// event type, request time, response status, retry count, payload (service specification, *Delivery and retry*, rule 2). Bare
-    /// events will do too.
+    /// Imports payloads without their headers, as in the service's log of recent deliveries in the developer settings: event
+    /// id, event type, request time, response status, retry count, payload (service specification, *Delivery and retry*, rule
+    /// 2). Events without this frame are accepted too.
     ///
-    /// The specification shows no form of that list, so several are taken: a JSON array, an object with an array in `deliveries`,
-    /// `data`, `items` or `results`, or JSON Lines. Names of fields may be in any case and with `_` or `-` between words: `eventId`,
-    /// `request_time`, `Response Status`. A time is ISO 8601, or seconds or milliseconds since 1970; without one, the event's own `createdAt`
-    /// stands for it. A payload may be a JSON object, whose bytes are taken as they stand there, or a text.
+    /// The specification does not show the form of that list, so several forms are accepted: a JSON array, an object with an
+    /// array in `deliveries`, `data`, `items` or `results`, or JSON Lines. Names of fields may be in any case and with `_` or
+    /// `-` between words: `eventId`, `request_time`, `Response Status`. A time is ISO 8601, or a number of seconds or
+    /// milliseconds since 1970. Where it is missing, the event's own `createdAt` is used. A payload may be a JSON object,
+    /// whose bytes are kept unchanged, or a text.
     ///
-    /// What comes of it has no timestamp and no signature, and so it is [unverifiable](LoggedDelivery::unverifiable): sign it
-    /// [again](LoggedDelivery::resigned). The only headers are the event's id and type, where the list says them. Its bytes need not be those that were sent, since whoever showed them may have formatted them.
+    /// An imported delivery has no timestamp and no signature, so it is [unverifiable](LoggedDelivery::unverifiable): sign it
+    /// [again](LoggedDelivery::resigned). Its only headers are the event's id and type, where the list has them. Its bytes
+    /// may differ from the bytes that were sent, because the program that showed them may have formatted them.
     ///
     /// ```
     /// use hookgate::Secret;
@@ -67,7 +69,7 @@ impl DeliveryLog {
     /// ```
     ///
     /// # Errors
-    /// `BadImport`: it is no such list, or the delivery of a number has no payload or no time.
+    /// `BadImport`: the text is no such list, or the delivery with the given number has no payload or no time.
     pub fn import(text: impl AsRef<[u8]>) -> Result<Self, LogError> {
         let text = text.as_ref();
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
@@ -80,12 +82,12 @@ impl DeliveryLog {
     }
 }
 
-/// A record of the list. Fields keep the bytes that they are written with.
+/// A record of the list. Fields keep their original bytes.
 type Record<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 fn entries(text: &[u8]) -> Result<Vec<&RawValue>, LogError> {
     let bad = |error: &serde_json::Error| misread(LogErrorKind::BadImport, error);
-    // One value, or one after another: a line each, as a rule.
+    // One value, or several in sequence: usually one per line.
     let values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     let values: Vec<_> = values
         .collect::<Result<_, _>>()
@@ -121,7 +123,7 @@ fn record(entry: &RawValue) -> Option<Record<'_>> {
     )
 }
 
-/// The first of these that is there and not null.
+/// Returns the first of these fields that is present and not null.
 fn field<'a>(record: &Record<'a>, names: &[&str]) -> Option<&'a RawValue> {
     let found = names.iter().filter_map(|name| record.get(*name).copied());
     found.into_iter().find(|value| value.get() != "null")
@@ -137,7 +139,7 @@ fn number(value: &RawValue) -> Option<i64> {
 }
 
 fn seconds(value: &RawValue) -> Option<UnixSeconds> {
-    /// No service of today had a clock that stood there in seconds: it is the year 5138.
+    /// A time in seconds never reaches this number: it is the year 5138.
     const MILLISECONDS: u64 = 100_000_000_000;
     if let Some(number) = number(value) {
         let in_millis = number.unsigned_abs() >= MILLISECONDS;
@@ -148,7 +150,7 @@ fn seconds(value: &RawValue) -> Option<UnixSeconds> {
         };
         return Some(UnixSeconds::new(seconds));
     }
-    // A blank in place of the `T`, as people write it.
+    // A blank in place of the `T` is a common way to write a time.
     let date = Date::parse(&text(value)?.trim().replacen(' ', "T", 1)).ok()?;
     Some(date.unix_seconds())
 }
@@ -180,7 +182,7 @@ fn delivery(entry: &RawValue) -> Result<LoggedDelivery, &'static str> {
     if is_event {
         return Ok(delivery);
     }
-    // Hints, as the sender's headers are: there where somebody looks for a payload that says neither.
+    // Unsigned hints, as in the sender's headers: they help to find a delivery whose payload has no id and no type.
     for (header, names) in [
         (crate::verify::EVENT_ID, EVENT_ID),
         (crate::verify::EVENT_TYPE, EVENT_TYPE),

@@ -1,4 +1,4 @@
-//! A delivery as a line of JSON, and back.
+//! A delivery as a line of JSON, and the reverse.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::misread::misread;
 use crate::clock::UnixSeconds;
 use crate::error::{LogError, LogErrorKind};
 
-/// As it stands in the file. Fields are only ever added.
+/// A line of the file. New versions only ever add fields.
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
     received_at: i64,
@@ -55,19 +55,19 @@ struct AnswerLine<'a> {
     attempt: Option<u32>,
 }
 
-/// A line that is no delivery, but says something of those around it.
+/// A line that is no delivery, but a note about the lines next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mark {
-    /// So many deliveries are missing around here.
+    /// The number of deliveries that are missing near this line.
     Dropped(u64),
-    /// The line before this one was not written to its end.
+    /// The line before this one is incomplete.
     Torn(bool),
 }
 
 impl Mark {
     pub(super) fn to_line(self) -> String {
-        // Numbers alone: nothing of it can fail.
+        // This holds numbers and booleans only, so serialization can't fail.
         serde_json::to_string(&self).unwrap_or_default()
     }
 
@@ -95,16 +95,17 @@ impl<'a> Text<'a> {
 }
 
 impl LoggedDelivery {
-    /// One line of JSON, without a line break at its end.
+    /// Returns one line of JSON, without a line break at its end.
     ///
     /// ```text
     /// {"received_at":1763690000,"method":"POST","target":"/webhooks","headers":[["x-service-timestamp","1763690000"], …],
     ///  "body":"{\"id\":\"evt_1\", …}","answer":{"status":204,"outcome":"handled","elapsed_us":1234,"key":"current","scope":"default"}}
     /// ```
     ///
-    /// `received_at` is in seconds since 1970, times on a `_us` in microseconds. What is no UTF-8 is `{"base64":"…"}`, of a header's
-    /// value as of the body. Whatever there is not is left out: `body`, `cut_off_at`, `answer`, `hung_up_us`, `unverifiable`, and of an
-    /// answer `reason`, `key`, `scope`, `attempt`. Fields that are not known here are passed over.
+    /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds. Bytes that are no UTF-8
+    /// are `{"base64":"…"}`, in the value of a header as in the body. Absent fields are left out: `body`, `cut_off_at`,
+    /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`. Readers ignore unknown
+    /// fields.
     #[must_use]
     pub fn to_line(&self) -> String {
         let headers = self.headers.iter();
@@ -120,21 +121,21 @@ impl LoggedDelivery {
             hung_up_us: self.hung_up_after.map(micros),
             unverifiable: self.unverifiable,
         };
-        // Texts and numbers alone: nothing of it can fail.
+        // This holds texts and numbers only, so serialization can't fail.
         serde_json::to_string(&line).unwrap_or_default()
     }
 
     /// Reads one line.
     ///
     /// # Errors
-    /// `BadLine` where it is no such JSON, or bytes are no base64.
+    /// `BadLine` where the line is no such JSON, or where the base64 is invalid.
     pub fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError> {
         let line: Line<'_> = serde_json::from_slice(line.as_ref())
             .map_err(|error| misread(LogErrorKind::BadLine, &error))?;
         let mut headers = Vec::with_capacity(line.headers.len());
         for (name, value) in line.headers {
             let value = value.into_bytes().map_err(LogError::bad_line)?;
-            // Whoever wrote the line by hand need not know that names are in lower case here.
+            // A line that was written by hand may have names in upper case.
             headers.push((name.to_ascii_lowercase(), value));
         }
         let body = line.body.map(Text::into_bytes).transpose();

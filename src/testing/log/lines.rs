@@ -1,4 +1,4 @@
-//! A log read line by line.
+//! Reads a log line by line.
 
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
@@ -7,20 +7,20 @@ use super::entry::LoggedDelivery;
 use super::line::Mark;
 use crate::error::{LogError, LogErrorKind};
 
-/// The longest line that is read: what lies behind that is no log, and would take all memory. A body of 32 MiB fits, even where every
-/// byte of it is written as six.
+/// The longest line that is read. A longer one is no log, and would take all memory. A body of 32 MiB fits, even where every
+/// byte of it is written as six bytes.
 const LONGEST: usize = 256 << 20;
 
-/// The deliveries of a log, one after another: for logs that are larger than memory. Made by
+/// Iterates over the deliveries of a log, for logs that are larger than memory. Made by
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
 ///
-/// A line that is no delivery is an error that names it, and the iterator can go on behind it. Three are none: a last line that was
-/// not written to its end, since a recorder that is killed leaves one; such a line further up that a recorder has found when it opened
-/// the file again, and marked; and what a recorder says of deliveries that it had to drop. What was met of these can be asked for
-/// once the lines are read. A line of more than 256 MiB is an error too, and is passed over without being kept; one
-/// of more than twice that ends the log.
+/// A line that is no delivery is an error with the number of the line, and the iterator can go on after it. Three cases are
+/// no error: an incomplete last line, because a recorder that is killed leaves one; an incomplete line before the last one
+/// that a recorder found when it opened the file again, and marked; and a recorder's note about deliveries that it had to
+/// drop. Their numbers are available after the lines are read. A line of more than 256 MiB is an error too, and is skipped
+/// without being kept. A line of more than twice that ends the log.
 ///
-/// Line breaks may be `\n` or `\r\n`. Empty lines are passed over, and so is a byte order mark at the beginning.
+/// Line breaks may be `\n` or `\r\n`. Empty lines are skipped, and so is a byte order mark at the beginning.
 ///
 /// ```
 /// use hookgate::UnixSeconds;
@@ -36,7 +36,7 @@ const LONGEST: usize = 256 << 20;
 /// ```
 pub struct LogLines<R> {
     lines: Numbered<R>,
-    /// Read already, to see whether the line before it is to be excused.
+    /// A line that was read ahead, to see whether the line before it is marked as incomplete.
     next: Option<Line>,
     dropped: u64,
     torn: u64,
@@ -53,9 +53,9 @@ struct Numbered<R> {
 struct Line {
     number: u64,
     text: Vec<u8>,
-    /// Whether there is a line break behind it.
+    /// Whether a line break follows it.
     whole: bool,
-    /// It was longer than is read, and its text is not here.
+    /// The line was longer than `longest`, and its text is not kept.
     too_long: bool,
 }
 
@@ -75,20 +75,21 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// How many deliveries the recorder says it had to drop, so far.
+    /// The number of deliveries that the recorder had to drop, so far.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How many lines further up were not written to their end, so far. A delivery may be missing for
-    /// each: after an error, a recorder writes the whole line again behind it, and after its end nobody does.
+    /// The number of incomplete lines before the last line, so far. Up to one delivery is missing for each: after an error, a
+    /// recorder writes the whole line again; after a recorder was killed, the line is not written again.
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.torn
     }
 
-    /// Whether the last line was not written to its end, or is being written at this moment. It is known when the lines have ended.
+    /// Returns whether the last line is incomplete, or is being written at this moment. The result is known when the iterator
+    /// has ended.
     #[must_use]
     pub fn ended_torn(&self) -> bool {
         self.ended_torn
@@ -107,7 +108,7 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// Whether a line that is no delivery is one that was torn, and marked by who came after.
+    /// Returns whether a line that is no delivery is incomplete, and marked as such by the next recorder.
     fn is_marked_as_torn(&mut self) -> Result<bool, LogError> {
         let mark = Mark::Torn(true).to_line();
         while let Some(line) = self.lines.read()? {
@@ -115,7 +116,8 @@ impl<R: BufRead> LogLines<R> {
                 self.torn += 1;
                 return Ok(true);
             }
-            // The mark itself can be torn, and marked behind that. What a delivery begins with as well is none.
+            // The mark itself can be incomplete, with another mark after it. The beginning of a delivery is never taken for
+            // such a mark.
             if line.too_long || line.text.len() < 3 || !mark.as_bytes().starts_with(&line.text) {
                 self.next = Some(line);
                 return Ok(false);
@@ -140,7 +142,7 @@ impl<R: BufRead> LogLines<R> {
             };
             match Mark::from_line(&line.text) {
                 Some(Mark::Dropped(more)) => self.dropped = self.dropped.saturating_add(more),
-                // Behind a line that lacked no more than its line break.
+                // This mark follows a line that lacked only its line break.
                 Some(Mark::Torn(_)) => {}
                 None if !line.whole => self.ended_torn = true,
                 None if self.is_marked_as_torn()? => {}
@@ -159,7 +161,7 @@ impl<R: BufRead> Iterator for LogLines<R> {
             return None;
         }
         let delivery = self.delivery();
-        // What can't be read will not be read by asking again; a bad line has others behind it.
+        // An unreadable source stays unreadable at the next call. A bad line has other lines after it.
         self.ended = match &delivery {
             Ok(delivery) => delivery.is_none(),
             Err(error) => error.line().is_none(),
@@ -169,7 +171,7 @@ impl<R: BufRead> Iterator for LogLines<R> {
 }
 
 impl<R: BufRead> Numbered<R> {
-    /// The next line that is not empty.
+    /// Reads the next line that is not empty.
     fn read(&mut self) -> Result<Option<Line>, LogError> {
         loop {
             let mut text = Vec::new();
@@ -205,10 +207,10 @@ impl<R: BufRead> Numbered<R> {
         }
     }
 
-    /// Reads up to the next line break and keeps nothing. Says whether there was one.
+    /// Reads up to the next line break and keeps nothing. Returns whether there was one.
     ///
     /// # Errors
-    /// There is none within another line's length: a file without an end, such as a device, is no log.
+    /// There is no line break within the length of another line: a file without an end, such as a device, is no log.
     fn skip_line(&mut self) -> io::Result<bool> {
         let mut skipped = 0;
         while skipped <= self.longest {
@@ -237,7 +239,7 @@ impl<R: BufRead> Numbered<R> {
     }
 }
 
-/// Shows nothing of what stands in the lines, nor of where they come from, which may be a text that holds them.
+/// Shows nothing of the lines, nor of their source, which may be a text that holds them.
 impl<R> fmt::Debug for LogLines<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogLines")
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_is_named_and_passed_over() {
         let line = line();
-        // Behind it comes a whole one, and one that is as long as may be.
+        // After it come a complete line, and a line of the maximum length.
         let log = format!("{line}\n{}\n{line}\r\n", "x".repeat(line.len() * 3 / 2));
         let mut lines = LogLines::new(io::BufReader::with_capacity(16, log.as_bytes()));
         lines.lines.longest = line.len() + 1;
@@ -274,7 +276,7 @@ mod tests {
         );
         assert!(lines.next().unwrap().is_ok());
         assert!(lines.next().is_none());
-        // Without an end it is no torn delivery either.
+        // A long line without a line break is not counted as an incomplete delivery either.
         let mut lines = LogLines::new(log.as_bytes().split_at(line.len() * 5 / 2).0);
         lines.lines.longest = line.len();
         let kinds: Vec<_> = lines.by_ref().map(|read| read.is_ok()).collect();
@@ -295,7 +297,7 @@ mod tests {
     fn debug_shows_nothing_of_the_lines() {
         let log = format!("{{}}\n{}\n", line());
         let mut lines = LogLines::new(log.as_bytes());
-        assert!(lines.next().unwrap().is_err()); // and the line behind it was read to see why
+        assert!(lines.next().unwrap().is_err()); // the next line was read ahead to see why
         assert!(lines.next.is_some());
         let shown = format!("{lines:?}");
         for hidden in ["Ada", "sha256", "65, 100, 97"] {

@@ -1,10 +1,10 @@
-//! Where JSON is not what it should be.
+//! The position of an error in JSON.
 
 use serde_json::error::Category;
 
 use crate::error::{LogError, LogErrorKind};
 
-/// Where, and not by what: the parser's own words would repeat what stands there.
+/// Holds the position, and not the parser's message: that message would repeat the text of the line.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{what} at column {column}")]
 struct Misread {

@@ -1,4 +1,4 @@
-//! Between those who record and the thread that writes: bounded, and never waited for by the former.
+//! The queue between the callers that record and the thread that writes. It is bounded, and callers never wait for it.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,35 +6,35 @@ use std::time::Duration;
 
 use super::entry::LoggedDelivery;
 
-/// The most that may wait to be written.
+/// The maximum that may wait to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) entries: usize,
     pub(super) bytes: usize,
 }
 
-/// What waits to be written, what has been, and what could not be kept.
+/// The entries that wait to be written, and the counts of those written and dropped.
 #[derive(Debug)]
 pub(super) struct Queue {
     bounds: Bounds,
     state: Mutex<State>,
-    /// There is something to do for the writer.
+    /// Signals that the writer has work to do.
     filled: Condvar,
-    /// Something was done, or all is over.
+    /// Signals that a delivery was settled, or that the writer has ended.
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Waiting>,
-    /// Of what waits and of what the writer holds.
+    /// The sum over the entries that wait and those that the writer holds.
     held: Held,
     taken_in: u64,
-    /// Written or given up.
+    /// Written or dropped.
     settled: u64,
     written: u64,
     dropped: u64,
-    /// Of these, how many the log does not say yet.
+    /// The number of these that the log does not mention yet.
     unsaid: u64,
     closing: bool,
     over: bool,
@@ -52,10 +52,10 @@ pub(super) struct Waiting {
     pub(super) bytes: usize,
 }
 
-/// What the writer is to do next.
+/// The next work of the writer.
 pub(super) struct Batch {
     pub(super) waiting: VecDeque<Waiting>,
-    /// To be said in the log behind these.
+    /// The number of dropped deliveries, to be noted in the log after these entries.
     pub(super) unsaid: u64,
 }
 
@@ -73,7 +73,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a delivery in, or counts it as dropped. The lock is never held while anything is written, formatted or freed.
+    /// Adds a delivery to the queue, or counts it as dropped. The lock is never held while anything is written, formatted or
+    /// freed.
     pub(super) fn push(&self, delivery: LoggedDelivery) {
         let bytes = weight(&delivery);
         let mut state = self.lock();
@@ -84,7 +85,7 @@ impl Queue {
         if state.over || held.entries > self.bounds.entries || held.bytes > self.bounds.bytes {
             state.dropped += 1;
             state.unsaid += 1;
-            // The writer has to say so, and may be asleep if it was larger than the whole queue.
+            // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
             let first = state.unsaid == 1 && state.waiting.is_empty();
             drop(state);
             if first {
@@ -94,7 +95,7 @@ impl Queue {
         }
         state.held = held;
         state.taken_in += 1;
-        // The writer sleeps only where nothing waits.
+        // The writer sleeps only while no entry waits.
         let was_empty = state.waiting.is_empty();
         state.waiting.push_back(Waiting { delivery, bytes });
         drop(state);
@@ -103,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// Waits for something to write. `None` when all is written and no more will come.
+    /// Waits for entries to write. Returns `None` when all is written and no more will come.
     pub(super) fn take(&self) -> Option<Batch> {
         let idle =
             |state: &mut State| state.waiting.is_empty() && state.unsaid == 0 && !state.closing;
@@ -116,7 +117,7 @@ impl Queue {
         (!batch.waiting.is_empty() || batch.unsaid > 0).then_some(batch)
     }
 
-    /// A delivery was written, or given up.
+    /// Counts a delivery as written or as dropped.
     pub(super) fn settle(&self, bytes: usize, written: bool) {
         let mut state = self.lock();
         state.held.entries -= 1;
@@ -132,12 +133,13 @@ impl Queue {
         self.done.notify_all();
     }
 
-    /// The log says of so many more that they were dropped.
+    /// The log now mentions this number of dropped deliveries.
     pub(super) fn said(&self, dropped: u64) {
         self.lock().unsaid -= dropped;
     }
 
-    /// The writer waits before it tries again. Returns at once when the recorder is closing; says whether it is.
+    /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
+    /// is closing.
     pub(super) fn pause(&self, pause: Duration) -> bool {
         let open = |state: &mut State| !state.closing;
         let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
@@ -145,7 +147,7 @@ impl Queue {
         state.closing
     }
 
-    /// Waits until what was taken in so far is written or given up; says whether it is.
+    /// Waits until all entries that were accepted so far are written or dropped. Returns whether they are.
     pub(super) fn flush(&self, patience: Duration) -> bool {
         let state = self.lock();
         let taken_in = state.taken_in;
@@ -155,7 +157,7 @@ impl Queue {
         state.settled >= taken_in
     }
 
-    /// No more will come. Waits until the writer has ended.
+    /// Closes the queue: no more entries will come. Waits until the writer has ended.
     pub(super) fn close(&self, patience: Duration) {
         let mut state = self.lock();
         state.closing = true;
@@ -165,7 +167,7 @@ impl Queue {
             .wait_timeout_while(state, patience, |state| !state.over);
     }
 
-    /// The writer ends. What comes later, or was left, is dropped.
+    /// The writer ends. Entries that still wait or come later are dropped.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.over = true;
@@ -185,13 +187,13 @@ impl Queue {
     }
 }
 
-/// What a delivery takes in memory, about.
+/// The approximate memory that a delivery takes.
 fn weight(delivery: &LoggedDelivery) -> usize {
     const ITSELF: usize = std::mem::size_of::<Waiting>();
     const HEADER: usize = std::mem::size_of::<(String, bytes::Bytes)>();
     let headers = delivery.headers.iter();
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
-    // A method is as long as a sender likes, and what is said of an answer as its error does.
+    // The sender controls the length of the method; the error controls the length of the answer's reason.
     let answer = delivery.answer.as_ref().map_or(0, |answer| {
         let more = [&answer.reason, &answer.key, &answer.scope].into_iter();
         let more = more.flatten().map(String::len);

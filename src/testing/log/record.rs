@@ -1,14 +1,14 @@
-//! Who is told of deliveries.
+//! The interface that receives the recorded deliveries.
 
 use std::sync::Arc;
 
 use super::entry::LoggedDelivery;
 
-/// Takes what [`ReceiverBuilder::record`](crate::ReceiverBuilder::record) tells: what writes a
-/// file, or any closure.
+/// Receives the entries of [`ReceiverBuilder::record`](crate::ReceiverBuilder::record): a [`Recorder`](super::Recorder),
+/// which writes a file, or any closure.
 ///
-/// It is called on the thread that answers, behind the answer's hooks and before the answer is sent, so it must not block. A panic
-/// in it harms nothing.
+/// It is called on the thread that answers, after the answer's hooks and before the answer is sent, so it must not block. A
+/// panic in it is caught and changes nothing.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -37,7 +37,7 @@ use super::entry::LoggedDelivery;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Record: Send + Sync + 'static {
-    /// Takes a delivery that was answered, or whose sender has hung up.
+    /// Receives a delivery that was answered, or whose sender has hung up.
     fn record(&self, delivery: LoggedDelivery);
 }
 

@@ -18,18 +18,19 @@ use super::rotated::MOST;
 use crate::caught::caught;
 use crate::error::LogError;
 
-/// What was not written is tried again after this time.
+/// The pause before a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-/// The longest that dropping the last recorder waits for its file.
+/// The longest time that dropping the last recorder waits for its file.
 const CLOSING: Duration = Duration::from_secs(5);
-/// A body up to this size is copied out of the buffer it was read into, which is larger and would be kept along with it.
+/// A body up to this size is copied out of its read buffer, which is larger and would be kept along with it.
 const COPIED: usize = 16 << 10;
 
-/// Writes deliveries to a file, one a line. Clones write to the same one.
+/// Writes deliveries to a file, one line each. Clones write to the same file.
 ///
-/// It never slows or fails a delivery: what is recorded goes into a queue, and a thread of its own writes it. Where the queue is full,
-/// since the disk is slow or full, the delivery is **dropped**: counted in [`dropped`](Self::dropped), and said in the log
-/// as soon as it can be written again, where readers find it ([`DeliveryLog::dropped`](super::DeliveryLog::dropped)).
+/// It never slows or fails a delivery: entries go into a queue, and a separate thread writes them. Where the queue is full,
+/// because the disk is slow or full, the delivery is **dropped**: it is counted in [`dropped`](Self::dropped). As soon as the
+/// file can be written again, a note in the log has the number, and readers find it in
+/// [`DeliveryLog::dropped`](super::DeliveryLog::dropped).
 ///
 /// ```
 /// use std::time::Duration;
@@ -68,31 +69,33 @@ const COPIED: usize = 16 << 10;
 /// ```
 ///
 /// # When the disk fails
-/// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened anew if it is
-/// gone. Meanwhile deliveries wait in the queue, and beyond it they are dropped. [`on_error`](RecorderBuilder::on_error) is told when it
-/// begins, [`last_error`](Self::last_error) says it until a line is written again, and [`failures`](Self::failures) counts.
+/// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened
+/// anew if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
+/// [`on_error`](RecorderBuilder::on_error) is called when the failure begins, [`last_error`](Self::last_error) returns it
+/// until a line is written again, and [`failures`](Self::failures) counts.
 ///
 /// # When the program ends
-/// Dropping the last clone waits for the rest to be written, for 5 s at most. A receiver holds a clone, so one that lives as long as the
-/// program keeps it from being dropped: call [`flush`](Self::flush) before such a program ends. What a program that is killed leaves
-/// behind is whole but for its last line, which readers pass over, and which the next recorder closes off. Nothing is forced from the
-/// system's cache to the disk: a power failure can cost the last seconds.
+/// Dropping the last clone waits until the queue is written, for 5 s at most. A receiver holds a clone, so a receiver that
+/// lives as long as the program prevents this drop: call [`flush`](Self::flush) before such a program ends. After a program
+/// is killed, its file is complete except for the last line. Readers skip that line, and the next recorder ends it. Data is
+/// not forced from the system's cache to the disk: a power failure can lose the last seconds.
 ///
 /// # Files
-/// On Unix the file's mode is 0600 from its creation on. One that is there already, and those moved aside, are closed to others when it is
-/// opened. Where that is not allowed, since somebody else owns the file, it is not opened.
+/// On Unix the file's mode is 0600 from its creation on. When a recorder opens an existing file, it removes the access of
+/// other users from the file and from its rotated files. Where that is not allowed, because another user owns the file, it is
+/// not opened.
 ///
-/// A file that would grow beyond [`max_bytes`](RecorderBuilder::max_bytes) is moved to `path.1`, that to `path.2`, and so on. A
-/// delivery is never split between two, and one that is larger than a file may be gets a file of its own. A tool that moves files
-/// away does no harm (on Unix: elsewhere a file can't be told from another of its name). Where the file can't be moved it grows on, and
-/// `on_error` is told.
+/// A file that would grow beyond [`max_bytes`](RecorderBuilder::max_bytes) is renamed to `path.1`, that one to `path.2`, and
+/// so on. A delivery is never split between two files, and a delivery larger than the limit gets a file of its own. Another
+/// tool may rotate the files as well (on Unix: on other systems a file can't be told from another file of its name). Where
+/// the file can't be renamed, it grows on, and `on_error` is called.
 ///
-/// Two processes may write to one file of a local disk: their lines don't mix. Each rotates when it finds the file full; what the other
-/// writes in that moment may end up in `path.1`, behind its turn.
+/// Two processes may write to one file on a local disk: their lines don't mix. Each rotates the file when it finds it full. A
+/// line that the other process writes at that moment may end up in `path.1`, out of order.
 #[derive(Clone)]
 pub struct Recorder(Arc<Handle>);
 
-/// Closes the file when the last clone goes.
+/// Closes the file when the last clone is dropped.
 struct Handle(Arc<Shared>);
 
 struct Shared {
@@ -119,7 +122,7 @@ pub struct RecorderBuilder {
 type OnError = Box<dyn Fn(&LogError) + Send>;
 
 impl Recorder {
-    /// Begins a recorder to this file. What is in it already stays.
+    /// Begins a recorder for this file. Its existing content stays.
     pub fn to(path: impl AsRef<Path>) -> RecorderBuilder {
         RecorderBuilder {
             path: path.as_ref().to_owned(),
@@ -136,32 +139,33 @@ impl Recorder {
         }
     }
 
-    /// Waits until everything that was recorded before is written, or dropped. Says whether it is, which after `patience` it may not
-    /// be. Blocks its thread.
+    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `patience` the result may be
+    /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
     pub fn flush(&self, patience: Duration) -> bool {
         self.0.0.queue.flush(patience)
     }
 
-    /// How many deliveries were written.
+    /// The number of deliveries that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.0.0.queue.written()
     }
 
-    /// How many deliveries were dropped: for want of room in the queue, or with a program that ended before its disk was well.
+    /// The number of deliveries that were dropped: because the queue was full, or because the program ended while the disk
+    /// still failed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.0.0.queue.dropped()
     }
 
-    /// How often the file could not be written.
+    /// The number of failed writes to the file.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.0.0.failing().failures
     }
 
-    /// Why the file can't be written at this time; `None` once it could be.
+    /// The error why the file can't be written now; `None` after the next successful write.
     #[must_use]
     pub fn last_error(&self) -> Option<Arc<LogError>> {
         self.0.0.failing().last.clone()
@@ -178,21 +182,21 @@ impl Record for Recorder {
 }
 
 impl RecorderBuilder {
-    /// The size up to which a file grows. Default: 64 MiB.
+    /// Sets the size up to which a file grows. Default: 64 MiB.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.rotation.max_bytes = bytes;
         self
     }
 
-    /// How many files that were moved aside are kept. Default: 3, at most 999. With 0 a full file is removed. Those of a
-    /// higher number, as after a change of this setting, are left alone.
+    /// Sets the number of rotated files that are kept. Default: 3, at most 999. With 0 a full file is removed. Files with a
+    /// higher number, for example after a change of this setting, are not touched.
     pub fn keep(mut self, files: u32) -> Self {
         self.rotation.keep = u64::from(files).min(MOST);
         self
     }
 
-    /// The most that waits to be written: deliveries, and bytes of memory that they take. Default: 1,024 and 16 MiB. Beyond it they are
-    /// dropped, as is one that takes more than that alone.
+    /// Sets the maximum that waits to be written: deliveries, and the bytes of memory that they take. Default: 1,024 and 16
+    /// MiB. More deliveries are dropped, and so is a single delivery that takes more than that.
     pub fn queue(mut self, deliveries: usize, bytes: usize) -> Self {
         self.bounds = Bounds {
             entries: deliveries,
@@ -201,23 +205,24 @@ impl RecorderBuilder {
         self
     }
 
-    /// What is taken out of each delivery. Default: nothing but the headers that carry credentials.
+    /// Sets the redaction of each delivery. Default: only the headers that carry credentials are redacted.
     pub fn redact(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self
     }
 
-    /// Calls `hook` when the file can't be written any more, once until it can be again. On the thread that writes; a panic in it
-    /// harms nothing.
+    /// Calls `hook` when the file can't be written any more: once, until the file can be written again. The hook runs on the
+    /// thread that writes. A panic in it is caught and changes nothing.
     pub fn on_error(mut self, hook: impl Fn(&LogError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(hook));
         self
     }
 
-    /// Opens the file, which is made if it is not there; its directory is not.
+    /// Opens the file, and creates it if it does not exist. Its directory is not created.
     ///
     /// # Errors
-    /// `Unwritable` where it can't be opened or closed to others, or the system has no thread left.
+    /// `Unwritable` where the file can't be opened, where the access of other users can't be removed, or where the system has
+    /// no thread left.
     pub fn open(self) -> Result<Recorder, LogError> {
         let file = LogFile::open(self.path, self.rotation).map_err(LogError::unwritable)?;
         let shared = Arc::new(Shared {
@@ -250,7 +255,7 @@ impl Shared {
     }
 }
 
-/// What runs on the thread.
+/// The state of the writer's thread.
 struct Writer {
     shared: Arc<Shared>,
     file: LogFile,
@@ -265,7 +270,7 @@ impl Writer {
         shared.queue.end();
     }
 
-    /// Writes what waits. Says whether there may be more.
+    /// Writes the entries that wait. Returns whether more may follow.
     fn write_batch(&mut self) -> bool {
         let Some(Batch { waiting, unsaid }) = self.shared.queue.take() else {
             return false;
@@ -279,14 +284,14 @@ impl Writer {
         if unsaid > 0 {
             let line = Mark::Dropped(unsaid).to_line() + "\n";
             if !self.write(line.as_bytes()) {
-                return false; // and what was dropped is said nowhere
+                return false; // the dropped deliveries are then mentioned nowhere
             }
             self.shared.queue.said(unsaid);
         }
         true
     }
 
-    /// Writes a line, however long it takes, unless the recorder is closing: then it tries once.
+    /// Writes a line, with as many tries as it needs. When the recorder is closing, it tries once.
     fn write(&mut self, line: &[u8]) -> bool {
         loop {
             match self.file.append(line) {

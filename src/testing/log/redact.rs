@@ -1,4 +1,4 @@
-//! What is taken out before an entry is kept.
+//! Removes values from an entry before it is kept.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,11 @@ use super::entry::LoggedDelivery;
 use super::scan::{Scanned, without};
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 
-/// Stands where a text was.
+/// Replaces a text that was removed.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// Words in the names of headers, and of parameters in a query, that carry credentials for whatever stands before the receiver.
+/// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
+/// receiver.
 const CREDENTIALS: [&str; 11] = [
     "apikey",
     "api-key",
@@ -27,10 +28,10 @@ const CREDENTIALS: [&str; 11] = [
     "token",
 ];
 
-/// Names of parameters that are credentials as a whole.
+/// Full names of parameters that are credentials.
 const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
 
-/// Outcomes whose reason is in the words of the handler, of the service before it, or of a hook.
+/// Outcomes whose reason was written by the handler, by the service before it, or by a hook.
 const OF_THE_APP: [&str; 4] = [
     "handler_status",
     "service_error",
@@ -38,15 +39,16 @@ const OF_THE_APP: [&str; 4] = [
     "dead_letter_failed",
 ];
 
-/// What is to be taken out of deliveries before they are written: values of the body by path or by name, and further headers.
+/// The values to remove from deliveries before they are written: values of the body by path or by name, and further headers.
 ///
-/// Whole bytes stay as they came but for the values that are taken out: order, white space, the text of numbers, escapes. A text becomes
-/// `"[redacted]"`, a number `0`, a boolean `false`; of an object or array, whatever is in it. So the body still fits the types
-/// that it fitted before, and can be signed again and replayed. Nothing of a value's length is left.
+/// Except for the removed values, all bytes stay as they were received: order, white space, the text of numbers, escapes. A
+/// text becomes `"[redacted]"`, a number `0`, a boolean `false`; in an object or array, every value inside it. So the body
+/// still fits the types that it fitted before, and can be signed again and replayed. The length of a removed value is not
+/// visible either.
 ///
-/// A delivery of which something was taken out is marked as [unverifiable](LoggedDelivery::unverifiable): its signature is that of
-/// other bytes. One of which nothing was taken stays as it is. A body that is no JSON, in which nothing could be found, is left
-/// out as a whole.
+/// A delivery with a removed value is marked as [unverifiable](LoggedDelivery::unverifiable): its signature is for other
+/// bytes. A delivery without a removed value stays unchanged. A body that is no JSON can't be searched, so the whole body is
+/// left out.
 ///
 /// ```
 /// use hookgate::UnixSeconds;
@@ -65,10 +67,11 @@ const OF_THE_APP: [&str; 4] = [
 /// ```
 ///
 /// # Security
-/// It takes out what it is told to, and knows nothing of what a customer writes into a note. Property names differ from model to
-/// model, and who renames a property renames what is logged of it: where it has to be sure, use
-/// [`everything`](Self::everything), or log nothing. What your handler says of a failure is written as it says it, customers' names
-/// included, unless [`reasons`](Self::reasons) are taken out; reasons of this crate hold nothing of a body's values.
+/// A redaction removes only the values that it names, and does not know the text that a customer writes into a note. Property
+/// names differ from model to model, and a user who renames a property changes whether its value is logged. Where this must
+/// be safe, use [`everything`](Self::everything), or log nothing. The reason that your handler gives for a failure is written
+/// unchanged, with any customers' names in it, unless [`reasons`](Self::reasons) are removed. Reasons of this crate hold no
+/// value of a body.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Redaction {
@@ -79,12 +82,12 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Takes nothing out.
+    /// Removes nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes out names and e-mail addresses of those who created, updated or deleted a row.
+    /// Removes the names and e-mail addresses of the people who created, updated or deleted a row.
     pub fn people() -> Self {
         let mut redaction = Self::new();
         for actor in ["createdBy", "updatedBy", "deletedBy"] {
@@ -95,43 +98,43 @@ impl Redaction {
         redaction
     }
 
-    /// Takes out everything in `data`, and [`reasons`](Self::reasons). The shape of `data` stays, and so do the names of properties.
+    /// Removes every value in `data`, and [`reasons`](Self::reasons). The shape of `data` and the names of properties stay.
     pub fn everything() -> Self {
         Self::new().field("data").reasons()
     }
 
-    /// Takes out what stands at this path: names with dots between them from the root on, `*` for any name. Case makes no
-    /// difference. Arrays are no step of a path: it leads into each of their elements.
+    /// Removes the value at this path: names with dots between them from the root on, `*` for any name. Case makes no
+    /// difference. Arrays are no step of a path: the path continues in each of their elements.
     ///
-    /// A changed property stands elsewhere than a new one: `data.properties.Phone`, and `data.changes.Phone` with both values. A name
-    /// with a dot in it is one for [`key`](Self::key).
+    /// The path of a changed property differs from that of a new one: `data.properties.Phone`, and `data.changes.Phone` with
+    /// both values. For a name with a dot in it use [`key`](Self::key).
     pub fn field(mut self, path: &str) -> Self {
         self.fields
             .push(path.split('.').map(str::to_owned).collect());
         self
     }
 
-    /// Takes out what has this name anywhere. Case makes no difference.
+    /// Removes every value with this name, at any depth. Case makes no difference.
     pub fn key(mut self, name: &str) -> Self {
         self.keys.push(name.to_owned());
         self
     }
 
-    /// Takes out the values of this header too. Those of headers that carry credentials never get here: see
+    /// Removes the values of this header too. The values of headers that carry credentials are always removed before: see
     /// [`testing::log`](super).
     pub fn header(mut self, name: &str) -> Self {
         self.headers.push(name.to_ascii_lowercase());
         self
     }
 
-    /// Takes out the reasons of failures that are in your app's own words: those of the handler, of the service before it and of the
+    /// Removes the reasons of failures that your app wrote: those of the handler, of the service before it and of the
     /// dead-letter hook. The entry stays verifiable.
     pub fn reasons(mut self) -> Self {
         self.reasons = true;
         self
     }
 
-    /// Whether a value is taken out, by the names that lead to it. Takes no longer for a long path than for a short one.
+    /// Returns whether a value is removed, from the names that lead to it. A long path takes no longer than a short one.
     pub(super) fn takes(&self, path: &[Cow<'_, str>]) -> bool {
         let Some(last) = path.last() else {
             return false;
@@ -150,7 +153,7 @@ impl Redaction {
 }
 
 impl LoggedDelivery {
-    /// The delivery without what is to be taken out.
+    /// Returns the delivery without the values to remove.
     #[must_use]
     pub fn redacted(mut self, redaction: &Redaction) -> Self {
         for (name, value) in &mut self.headers {
@@ -183,20 +186,21 @@ impl LoggedDelivery {
     }
 }
 
-/// Whether two names are the same but for case, which languages other than English have too.
+/// Returns whether two names are equal when case is ignored, also for letters outside ASCII.
 fn same_but_for_case(one: &str, other: &str) -> bool {
-    // Upper case first: some letters have one that is of two, or that goes with another lower case.
+    // Upper case first: for some letters upper case is two letters, or has another lower case.
     let folded = |name: &str| name.to_uppercase().to_lowercase();
     one.eq_ignore_ascii_case(other)
         || ((!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other))
 }
 
-/// Whether a header of this name, in lower case, carries what lets somebody in elsewhere. None that is signed or checked does.
+/// Returns whether a header of this name, in lower case, carries credentials for another system. No signed or checked header
+/// does.
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|word| name.contains(word))
 }
 
-/// A header as it is logged, whatever is set.
+/// Returns a header as it is logged with any setting.
 pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
     let value = if value.is_sensitive() || is_credential(name.as_str()) {
         Bytes::from_static(REDACTED.as_bytes())
@@ -206,7 +210,7 @@ pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (Strin
     (name.as_str().to_owned(), value)
 }
 
-/// What a name in a query means to whatever reads it: `%74oken` is `token`.
+/// Returns the decoded name of a query parameter: `%74oken` is `token`.
 fn percent_decoded(name: &str) -> Cow<'_, str> {
     if !name.contains('%') {
         return name.into();
@@ -226,7 +230,7 @@ fn percent_decoded(name: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&decoded).into_owned().into()
 }
 
-/// A request's target as it is logged, whatever is set.
+/// Returns a request's target as it is logged with any setting.
 pub(crate) fn target_as_logged(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();

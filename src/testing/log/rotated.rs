@@ -1,21 +1,21 @@
-//! The names of files that were moved aside, and all of them as one.
+//! The names of rotated files, and a reader over all of them.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Beyond this a number is somebody else's: a date, for instance.
+/// A higher number is not from this crate: it may be a date, for example.
 pub(super) const MOST: u64 = 999;
 
-/// `path.1` is the newest of those that were moved aside.
+/// Returns the path of a rotated file. `path.1` is the newest.
 pub(super) fn numbered(path: &Path, number: u64) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(format!(".{number}"));
     name.into()
 }
 
-/// The numbers that are taken, in no order.
+/// Returns the numbers of the rotated files, unsorted.
 pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -31,7 +31,7 @@ pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
         let number = number.and_then(|rest| rest.strip_prefix(b"."));
         let digits = number.and_then(|digits| std::str::from_utf8(digits).ok());
         let number = digits.and_then(|digits| digits.parse::<u64>().ok());
-        // `path.01` and `path.+1` are none of ours.
+        // `path.01` and `path.+1` are not from this crate.
         let ours = |number: &u64| {
             (1..=MOST).contains(number) && digits == Some(number.to_string().as_str())
         };
@@ -40,7 +40,7 @@ pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The file and those that were moved aside, the oldest first.
+/// Reads the file and its rotated files, the oldest first.
 pub(super) fn reader(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let mut aside = numbers(path)?;
     aside.sort_unstable();
@@ -50,7 +50,7 @@ pub(super) fn reader(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     }
     match File::open(path) {
         Ok(file) => files.push(file),
-        // Between two names, or moved aside by the last entry.
+        // The file is missing in the middle of a rotation, or was renamed for the last entry.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !files.is_empty() => {}
         Err(error) => return Err(error),
     }

@@ -1,4 +1,4 @@
-//! One pass over a body's JSON that replaces some of its values and keeps every other byte.
+//! One pass over a body's JSON that replaces some of its values and keeps all other bytes.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use serde_json::value::RawValue;
 
 use super::redact::{REDACTED, Redaction};
 
-/// What became of a body.
+/// The result of a redaction of a body.
 pub(super) enum Scanned {
-    /// In which nothing can be found.
+    /// The body is no JSON, so no value can be found in it.
     NotJson,
-    /// Nothing had to be taken out.
+    /// No value had to be removed.
     Untouched,
     Redacted(Vec<u8>),
 }
 
-/// The body without what is to be taken out.
+/// Returns the body without the values to remove.
 pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
     let scanned = std::str::from_utf8(body).ok().and_then(|text| {
-        // Checked as a whole at first, so that the pass below meets nothing but JSON.
+        // The whole text is checked first, so that the pass below reads only valid JSON.
         let _: &RawValue = serde_json::from_str(text).ok()?;
         Scanner::new(text, redaction).run()
     });
@@ -32,7 +32,7 @@ pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
     }
 }
 
-/// An object or array that is open.
+/// An object or array that is not closed yet.
 #[derive(PartialEq)]
 enum Open {
     Object { awaits_key: bool },
@@ -44,9 +44,9 @@ struct Scanner<'t, 'r> {
     redaction: &'r Redaction,
     at: usize,
     open: Vec<Open>,
-    /// Of each open object, the name that its value stands under.
+    /// The current name in each open object.
     names: Vec<Cow<'t, str>>,
-    /// How many were open around the object or array whose values are all taken out.
+    /// The number of open objects and arrays around the one whose values are all removed.
     all_within: Option<usize>,
     kept: Kept,
 }
@@ -72,7 +72,8 @@ impl<'t, 'r> Scanner<'t, 'r> {
         }
     }
 
-    /// `None` where a name can't be read, as with half of a surrogate pair: it might be one that is looked for.
+    /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair: it might be a name to
+    /// remove.
     fn run(mut self) -> Option<Kept> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
@@ -145,14 +146,14 @@ impl<'t, 'r> Scanner<'t, 'r> {
         self.at += rest.find(ends).unwrap_or(rest.len());
         if self.is_taken() {
             match rest.as_bytes()[0] {
-                b'n' => {} // nothing is there to be taken
+                b'n' => {} // `null` holds no value to remove
                 b't' | b'f' => self.replace(start, "false"),
                 _ => self.replace(start, "0"),
             }
         }
     }
 
-    /// Whether the value that begins here is to be taken out.
+    /// Returns whether the value that begins here is removed.
     fn is_taken(&self) -> bool {
         self.all_within.is_some() || self.redaction.takes(&self.names)
     }
@@ -276,7 +277,7 @@ mod tests {
             assert_eq!(left(body, &redaction), None, "{body}");
         }
         assert!(matches!(without(b"\"\xff\"", &redaction), Scanned::NotJson));
-        // Deep enough to end whatever calls itself.
+        // So deep that a recursive function would overflow the stack.
         let deep = "[".repeat(200_000) + &"]".repeat(200_000);
         assert_eq!(left(&deep, &redaction).unwrap(), "untouched");
     }

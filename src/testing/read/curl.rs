@@ -1,4 +1,4 @@
-//! A curl command: what it would send.
+//! Reads the delivery that a curl command would send.
 
 use std::io;
 
@@ -12,9 +12,9 @@ use crate::clock::UnixSeconds;
 use crate::error::{ReadError, ReadErrorKind as Kind};
 use crate::testing::log::LoggedDelivery;
 
-/// Short options with a value, besides those that say something here.
+/// Short options with a value, besides those that this reader interprets.
 const SHORT: &str = "bcCDeEhKmoPQrtuUwxyYz";
-/// Long ones. An option that is in no list is taken for one without a value.
+/// Long options with a value. An option that is in no list is treated as one without a value.
 const LONG: [&str; 34] = [
     "cacert",
     "capath",
@@ -52,13 +52,13 @@ const LONG: [&str; 34] = [
     "write-out",
 ];
 
-/// Reads a curl command, as a browser copies it or a document shows it, and makes of it the delivery that it would send.
+/// Reads a curl command, as a browser copies it or a document shows it, and returns the delivery that it would send.
 ///
-/// Understands bash's quoting, `$'…'` and continued lines; `-H`, `-X`, `-A`, `-d` with all its kin, `--json`, `-T`. Other options are passed over.
-/// As curl does, `-d @file` leaves out line breaks, and several `-d` are joined by `&`.
+/// It understands bash's quoting, `$'…'` and continued lines, and the options `-H`, `-X`, `-A`, `-d` with all its variants,
+/// `--json`, `-T`. It ignores other options. As in curl, `-d @file` leaves out line breaks, and several `-d` are joined by `&`.
 ///
-/// `file` gets the names of files that stand behind `@` and gives their bytes: answer with an error where no file may be read. `-` stands
-/// for standard input.
+/// `file` gets the names of files that stand after `@` and returns their bytes: return an error where no file may be read. `-`
+/// means standard input.
 ///
 /// # Errors
 /// `NotCurl`, `BadQuoting`, `Variable`, `MissingValue`, `Unreadable`, `Multipart`, `BadHeader`.
@@ -104,8 +104,8 @@ pub fn curl(
     request.into_delivery(received_at)
 }
 
-/// What `printf %s … | base64 -d |` gives to curl, which is how [`LoggedDelivery::to_curl`] writes a body that is no text; and the command
-/// behind it.
+/// Returns the body that `printf %s … | base64 -d |` gives to curl, and the command after it. [`LoggedDelivery::to_curl`] writes
+/// a body that is no text in this form.
 fn behind_printf(command: &str) -> Result<(&str, Option<Vec<u8>>), ReadError> {
     let (words, decoder) = piped(command)?;
     let [printf, form, encoded] = &words[..] else {
@@ -132,7 +132,7 @@ struct Request {
     method: Option<String>,
     url: Option<String>,
     headers: Vec<(String, Bytes)>,
-    /// Names that are given without a value, which takes away what curl would send by itself.
+    /// Names that are given without a value: curl then does not send its own header of that name.
     unset: Vec<String>,
     body: Option<Vec<u8>>,
     in_query: bool,
@@ -167,7 +167,7 @@ impl Request {
         }
     }
 
-    /// `-sSd body`: flags, up to the one that takes the rest or the next word.
+    /// `-sSd body`: flags, up to the option that takes the rest or the next word as its value.
     fn cluster(
         &mut self,
         word: &[u8],
@@ -272,7 +272,7 @@ impl Request {
         let (sign, value) = value.split_first().ok_or_else(bad)?;
         let value = value.trim_ascii();
         match (sign, value) {
-            // `Name:` takes a header away, `Name;` sends it empty.
+            // `Name:` removes a header, `Name;` sends it empty.
             (b':', b"") => self.unset.push(lower),
             (b':', value) => self.headers.push((lower, Bytes::copy_from_slice(value))),
             (_, b"") => self.headers.push((lower, Bytes::new())),
@@ -324,7 +324,7 @@ impl Request {
     }
 }
 
-/// Path and query of an address.
+/// Returns the path and query of an address.
 fn target(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = rest.find(['/', '?']).and_then(|at| rest.get(at..));

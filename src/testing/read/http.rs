@@ -8,9 +8,9 @@ use crate::testing::log::LoggedDelivery;
 
 /// Reads a raw HTTP request, or lines of `Name: value`.
 ///
-/// A request line may stand in front, the pseudo-headers of HTTP/2, or the `> ` of `curl -v`. What follows the empty line is the body: as much as
-/// Content-Length says, where there is more; out of its chunks, where it is chunked. Without an empty line there is no body.
-/// Lines end with LF or CRLF.
+/// A request line, the pseudo-headers of HTTP/2, or the `> ` of `curl -v` may stand before the headers. The body follows the
+/// empty line. Its length is that of Content-Length where the text is longer. A chunked body is put together from its chunks.
+/// Without an empty line there is no body. Lines end with LF or CRLF.
 ///
 /// # Errors
 /// `BadHeader` with the line, `NoHeaders`, `BadChunk`.
@@ -47,7 +47,7 @@ pub fn http(text: impl AsRef<[u8]>, received_at: UnixSeconds) -> Result<LoggedDe
     Ok(delivery)
 }
 
-/// The next line without its end, and what is behind it. `None` at the end of the text.
+/// Returns the next line without its end, and the text after it. `None` at the end of the text.
 fn first_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.is_empty() {
         return None;
@@ -69,7 +69,7 @@ struct Head {
 impl Head {
     fn take(&mut self, line: &[u8], number: usize) -> Result<(), ReadError> {
         let line = line.strip_prefix(b"> ").unwrap_or(line);
-        // As `curl -v` shows an empty line.
+        // `curl -v` shows an empty line in this form.
         if line == b">" {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl Head {
         Ok(())
     }
 
-    /// `POST /webhooks HTTP/1.1`.
+    /// A line such as `POST /webhooks HTTP/1.1`.
     fn request_line(&mut self, line: &[u8]) -> bool {
         let text = String::from_utf8_lossy(line);
         let mut words = text.split(' ');

@@ -1,4 +1,4 @@
-//! Deliveries from where people keep them: a raw HTTP request, lines of headers, a curl command.
+//! Reads deliveries from common text forms: a raw HTTP request, lines of headers, a curl command.
 //!
 //! ```
 //! use hookgate::UnixSeconds;

@@ -1,13 +1,13 @@
-//! The words of a shell command, as bash takes them apart.
+//! The words of a shell command, split as bash splits them.
 
 use crate::error::{ReadError, ReadErrorKind as Kind};
 
-/// Takes a command apart, up to what ends it: `;`, `|`, `&` and the like, standing alone.
+/// Splits a command into words, up to the operator that ends it: `;`, `|`, `&` and the like, standing alone.
 pub(super) fn words(command: &str) -> Result<Vec<Vec<u8>>, ReadError> {
     piped(command).map(|(words, _)| words)
 }
 
-/// The same, with what a pipe leads to.
+/// Does the same, and also returns the command after a pipe.
 pub(super) fn piped(command: &str) -> Result<(Vec<Vec<u8>>, Option<&str>), ReadError> {
     let mut after = None;
     let mut reader = Reader {
@@ -47,7 +47,7 @@ pub(super) fn piped(command: &str) -> Result<(Vec<Vec<u8>>, Option<&str>), ReadE
 
 struct Reader<'c> {
     rest: &'c str,
-    /// The word that has begun; an empty one too, where it is quoted.
+    /// The word that has begun. It may be empty, where it is quoted.
     word: Option<Vec<u8>>,
     words: Vec<Vec<u8>>,
 }
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A dollar that stands for nothing but itself.
+    /// A dollar sign without a special meaning.
     fn dollar(&mut self) -> Result<(), ReadError> {
         let names = |char: char| char.is_ascii_alphanumeric() || "_({@*#?$!-".contains(char);
         if self.rest.starts_with(names) {
@@ -113,7 +113,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `$'…'`, as browsers write what holds a quote, a line break or a character beyond ASCII.
+    /// `$'…'`: browsers write text in this form when it holds a quote, a line break or a character beyond ASCII.
     fn ansi_c(&mut self) -> Result<(), ReadError> {
         self.word.get_or_insert_default();
         loop {
@@ -125,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    #[allow(clippy::cast_possible_truncation)] // as bash does: a byte of a longer number
+    #[allow(clippy::cast_possible_truncation)] // as bash does: the lowest byte of a longer number
     fn escape(&mut self) -> Result<(), ReadError> {
         let byte = match self.quoted()? {
             'a' => 0x07,
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What digits follow, up to so many.
+    /// Reads the digits that follow, up to this number of them.
     fn number(&mut self, begun: u32, most: usize, radix: u32) -> u32 {
         let mut number = begun;
         for _ in 0..most {

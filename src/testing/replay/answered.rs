@@ -1,4 +1,4 @@
-//! What was answered to a replay through a transport.
+//! The answers to a replay through a transport.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// What was answered, delivery by delivery; as JSON, what `hookgate replay --json` prints. An answer is no commit: whether a receiver did what it says can only be seen
-/// [in process](super::Replay::against).
+/// The answers, delivery by delivery. `hookgate replay --json` prints this as JSON. An answer is no commit: only a replay
+/// [in process](super::Replay::against) can see whether a receiver really did the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AnsweredReport {
-    /// The deliveries whose answer was heard or waited for in vain, in the order in which that ended.
+    /// The deliveries that were answered, or that failed without an answer, in the order in which they ended.
     pub answers: Vec<Answered>,
-    /// How many deliveries were to be sent.
+    /// The number of deliveries to send.
     pub planned: usize,
-    /// Whether it was ended before all of them were answered.
+    /// Whether the replay was ended before all of them were answered.
     pub interrupted: bool,
-    /// Microseconds that it took.
+    /// The duration of the replay in microseconds.
     pub elapsed_us: u64,
 }
 
@@ -29,54 +29,55 @@ pub struct AnsweredReport {
 pub struct Answered {
     /// Its line in the log, from 1.
     pub line: usize,
-    /// 0 for the delivery itself, then its copies.
+    /// 0 for the delivery itself, from 1 for its copies.
     pub copy: u32,
-    /// The event's id, from the signed body, or else as the unsigned header says.
+    /// The event's id, from the signed body, or else from the unsigned header.
     pub event_id: Option<String>,
-    /// The event's type, likewise.
+    /// The event's type, from the same source.
     pub event_type: Option<String>,
-    /// Whether it was signed again, or went out as it came.
+    /// Whether it was signed again, or sent as recorded.
     pub resigned: bool,
-    /// The status, where an answer was heard.
+    /// The status, where there was an answer.
     pub status: Option<u16>,
     /// Whether the answer said that the event was done before.
     pub replayed: bool,
-    /// Why no answer was heard.
+    /// The reason why there was no answer.
     pub failure: Option<String>,
-    /// Microseconds until the answer, or until it was no longer waited for.
+    /// Microseconds until the answer, or until the end of the wait for it.
     pub elapsed_us: u64,
-    /// The status that the log says was answered.
+    /// The status of the answer in the log.
     pub logged_status: Option<u16>,
 }
 
-/// The answers, counted.
+/// The numbers of answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Summary {
-    /// How many were to be sent.
+    /// The number of deliveries to send.
     pub planned: usize,
-    /// How many were sent, and answered or not.
+    /// The number of deliveries that were sent, answered or not.
     pub sent: usize,
-    /// Answered 2xx.
+    /// The number of deliveries that were answered 2xx.
     pub accepted: usize,
-    /// Among them, those whose event was done before.
+    /// The number of accepted deliveries whose event was done before.
     pub replayed: usize,
-    /// Answered anything else.
+    /// The number of deliveries that were answered with another status.
     pub refused: usize,
-    /// Not answered.
+    /// The number of deliveries without an answer.
     pub unanswered: usize,
-    /// Sent as they came, since the log says that they were refused as not authentic, or since nothing is signed again.
+    /// The number of deliveries that were sent as recorded: the log says that they were refused as not authentic, or nothing is
+    /// signed again.
     pub as_they_came: usize,
-    /// How many answers had which status.
+    /// The number of answers by status.
     pub by_status: BTreeMap<u16, usize>,
-    /// How many were not answered, by the reason.
+    /// The number of unanswered deliveries by reason.
     pub by_failure: BTreeMap<String, usize>,
-    /// Time until the answer, of those that were answered.
+    /// The time until the answer, over the answered deliveries.
     pub latency: Option<Latency>,
-    /// Whether it was ended before all of them were answered.
+    /// Whether the replay was ended before all of them were answered.
     pub interrupted: bool,
-    /// Microseconds that all of it took.
+    /// The duration of the whole replay in microseconds.
     pub elapsed_us: u64,
 }
 
@@ -102,7 +103,7 @@ impl AnsweredReport {
         self.answers.len() == self.planned && self.answers.iter().all(Answered::is_accepted)
     }
 
-    /// The answers, counted.
+    /// Returns the numbers of answers.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let count =
@@ -140,7 +141,7 @@ impl AnsweredReport {
         let mut times: Vec<_> = answered.map(|it| it.elapsed_us).collect();
         times.sort_unstable();
         let max_us = *times.last()?;
-        // The nearest rank: the smallest time that so many per cent did not exceed.
+        // The nearest rank: the smallest time that this percentage of the answers did not exceed.
         let rank = |percent: usize| {
             let rank = (times.len() * percent).div_ceil(100);
             times[rank.saturating_sub(1)]
@@ -163,7 +164,7 @@ impl Answered {
     }
 }
 
-/// What was answered, and how long that took; never that anything was committed.
+/// The answers and their duration; it never says that a commit was made.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,4 +1,4 @@
-//! One attempt: a request that is sent, and what is heard of it.
+//! One attempt: a request that is sent, and its answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::report::AttemptReport;
 use crate::layer::Answer;
 use crate::testing::transport::{Transport, TransportError};
 
-/// What was heard: an answer, the reason why there is none, or nothing, as the app panicked.
+/// The result of an attempt: an answer, the reason why there is none, or `Err(None)` where the app panicked.
 pub(super) type Heard = Result<Response<Bytes>, Option<Unanswered>>;
 
 /// Why no answer was heard.

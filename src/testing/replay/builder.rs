@@ -1,4 +1,4 @@
-//! What a replay is told, and how it begins.
+//! The settings of a replay, and its beginning.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::verify::{Keys, Secret};
 #[must_use]
 pub struct Replay<M = AsRecorded> {
     pub(super) log: DeliveryLog,
-    /// The indices of those that are to be replayed.
+    /// The indices of the deliveries that are to be replayed.
     pub(super) chosen: Vec<usize>,
     pub(super) secrets: Secrets,
     pub(super) mode: M,
@@ -44,7 +44,7 @@ pub struct Replay<M = AsRecorded> {
 }
 
 impl Replay {
-    /// At the recorded time, with the recorded signatures, and no faults.
+    /// Replays at the recorded time, with the recorded signatures, and without faults.
     pub fn of(log: DeliveryLog) -> Self {
         let first = log.deliveries().iter().map(|logged| logged.received_at);
         let first = first.min().unwrap_or(UnixSeconds::new(0));
@@ -61,22 +61,22 @@ impl Replay {
         }
     }
 
-    /// Signs redacted deliveries again, for the time at which they were received; all others keep their recorded signature. Without it
-    /// a log with redacted deliveries is an error that names them.
+    /// Signs redacted deliveries again, for the time at which they were received. All others keep their recorded signature.
+    /// Without this setting, a log with redacted deliveries is an error that names them.
     pub fn resign_unverifiable(mut self) -> Self {
         self.mode.redacted_too = true;
         self
     }
 
-    /// Signs every delivery again that was authentic, for the moment at which it goes out.
+    /// Signs every delivery again that was authentic, for the moment at which it is sent.
     ///
-    /// One that was not is sent as it came: no replay makes a forged delivery authentic.
+    /// A delivery that was not authentic is sent as recorded: no replay makes a forged delivery authentic.
     pub fn resigned(self) -> Replay<Resigned> {
         self.in_mode(Resigned)
     }
 
-    /// Sends every delivery as it came, at another time: what somebody would do who has copied the log. In process the receiver's clock
-    /// begins at the machine's time, or at [`at`](Replay::at).
+    /// Sends every delivery as recorded, at another time, as an attacker would do who has copied the log. In process the
+    /// receiver's clock begins at the machine's time, or at [`at`](Replay::at).
     ///
     /// The sender does not try these again.
     pub fn raw(self) -> Replay<Raw> {
@@ -85,7 +85,7 @@ impl Replay {
 }
 
 impl Replay<Raw> {
-    /// What the receiver's clock says when the first delivery comes, in process. The gaps between deliveries stay as they were.
+    /// Sets the receiver's clock at the first delivery, in process. The gaps between deliveries stay as recorded.
     pub fn at(mut self, time: UnixSeconds) -> Self {
         self.mode.at = Some(time);
         self
@@ -93,79 +93,82 @@ impl Replay<Raw> {
 }
 
 impl<M: Mode> Replay<M> {
-    /// A secret of the log. Up to four make a ring, as during a rotation; the first signs, or the one that had signed.
+    /// Adds a secret of the log. Up to four make a key ring, as during a rotation. The key that had signed a delivery signs it
+    /// again, or else the first.
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secrets.add(None, secret);
         self
     }
 
-    /// As [`secret`](Self::secret), with the key's name. What is signed again is signed by the key of the name that the log says.
+    /// Adds a secret as [`secret`](Self::secret) does, with the key's name. The key whose name the log holds signs the delivery
+    /// again.
     pub fn named_secret(mut self, name: &str, secret: Secret) -> Self {
         self.secrets.add(Some(name), secret);
         self
     }
 
-    /// The secret of a subscription, for a log of several: a delivery is verified and signed with that of its `X-Service-Webhook-Id`.
+    /// Adds the secret of a subscription, for a log of several. The `X-Service-Webhook-Id` of a delivery selects the secret that
+    /// verifies and signs it.
     pub fn subscription(mut self, id: &str, secret: Secret) -> Self {
         self.secrets.add_subscription(id, secret);
         self
     }
 
-    /// Verifies with these keys, in place of those that the secrets make: for rings with scopes or pinned workspaces. The secrets still
-    /// sign.
+    /// Verifies with these keys, in place of those that the secrets make: for key rings with scopes or pinned workspaces. The
+    /// secrets still sign.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.secrets.verify_with(keys);
         self
     }
 
-    /// What is to go wrong. Default: nothing.
+    /// Sets the faults of the replay. Default: none.
     pub fn with(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 
-    /// Replays only these deliveries of the log. Calls add up.
+    /// Replays only these deliveries of the log. Several calls combine: a delivery must pass all of them.
     pub fn only(mut self, mut wanted: impl FnMut(&LoggedDelivery) -> bool) -> Self {
         let deliveries = self.log.deliveries();
         self.chosen.retain(|index| wanted(&deliveries[*index]));
         self
     }
 
-    /// The waits of the sender between its attempts, and how long it waits for an answer. Default: the service's, in the longer of its
-    /// two readings: six attempts. `RetrySchedule::new([])` tries nothing again.
+    /// Sets the sender's waits between its attempts, and its time-out for an answer. Default: the schedule of the service, in
+    /// the longer of its two readings: six attempts. With `RetrySchedule::new([])` there is no retry.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// The sender's retries keep their first timestamp and signature. Default: each attempt is signed afresh.
+    /// Lets the sender's retries keep their first timestamp and signature. Default: each attempt gets a new signature.
     pub fn retries_keep_their_signature(mut self) -> Self {
         self.signs_retries = false;
         self
     }
 
-    /// Replays in real time, for apps that do real I/O. A wait longer than this is cut short, and the replay's clock is put forward by
-    /// what was cut; timers of the app, and whoever goes by another clock, see nothing of that.
+    /// Replays in real time, for apps that do real I/O. A wait longer than this is cut short, and the replay's clock is moved
+    /// forward by the rest of the wait. Timers of the app, and code that uses another clock, do not see this change.
     ///
-    /// Without it tokio's time must be paused.
+    /// Without this setting tokio's time must be paused.
     pub fn in_real_time(mut self, longest_wait: Duration) -> Self {
         self.longest_wait = Some(longest_wait);
         self
     }
 
-    /// The time of the replay, for a store that is made outside the closure, and so outlives the restarts of a plan.
+    /// Returns the clock of the replay, for a store that is made outside the closure, and so outlives the restarts of a plan.
     #[must_use]
     pub fn clock(&self) -> ReplayClock {
         self.clock.clone()
     }
 
-    /// Replays against an app in this process: a tower service, such as an axum `Router`. The closure makes it with what the harness
-    /// brings, and is called again for each restart.
+    /// Replays against an app in this process: a tower service, such as an axum `Router`. The closure makes the app with the
+    /// parts that the harness gives it, and is called again for each restart.
     ///
-    /// It returns once every delivery is answered, the sender's retries have succeeded or come to their end, and every run has ended.
+    /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
     /// # Errors
-    /// See [`ReplayErrorKind`](crate::ReplayErrorKind). What the deliveries came to is no error.
+    /// See [`ReplayErrorKind`](crate::ReplayErrorKind). The results of the deliveries are no error.
     pub async fn against<F, S, E, R>(self, mut make: F) -> Result<Report, ReplayError>
     where
         F: FnMut(Harness) -> Result<S, E>,
@@ -246,7 +249,7 @@ impl<M: Mode> Replay<M> {
     }
 }
 
-/// An error of the harness that the closure passes on is told as what it is.
+/// Where the closure passes on an error of the harness, that error is returned unchanged.
 fn failed(error: impl Into<TransportError>) -> ReplayError {
     match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,

@@ -1,10 +1,10 @@
-//! What a seed chooses.
+//! The choices of a seed.
 
 use fastrand::Rng;
 
 use super::faults::Faults;
 
-/// Choices that depend on the seed and on what is chosen, and on nothing that was chosen before.
+/// Choices that depend only on the seed and the purpose of the choice, and not on earlier choices.
 pub(super) struct Chance {
     seed: u64,
     share: f64,
@@ -33,7 +33,7 @@ impl Chance {
         Rng::with_seed(seed)
     }
 
-    /// So many of `count` as the share says, and one at least; in ascending order.
+    /// Chooses the share of `count`, and one at least; in ascending order.
     pub(super) fn chosen(&self, what: &str, count: usize) -> Vec<usize> {
         let all: Vec<_> = (0..count).collect();
         self.chosen_of(what, &all)

@@ -11,8 +11,9 @@ use crate::clock::{Clock, Monotonic, UnixSeconds};
 
 /// The clock of a replay, for the receiver and for the stores of your app. Clones share their time.
 ///
-/// It stands at the log's first delivery until the replay begins, and goes on by tokio's time from then. A store that measures leases
-/// and retention in this process should go by it: one that goes by the machine's clock sees a replayed day as a few milliseconds.
+/// It stands at the log's first delivery until the replay begins, and then advances with tokio's time. A store that measures
+/// leases and retention in this process should use this clock. A store that uses the machine's clock sees a replayed day as a
+/// few milliseconds.
 ///
 /// ```
 /// use hookgate::testing::{DeliveryLog, Replay};
@@ -41,7 +42,7 @@ impl ReplayClock {
         }))
     }
 
-    /// Begins to go, from this time.
+    /// Starts the clock at this time.
     pub(super) fn start(&self, wall: UnixSeconds) {
         self.0.wall.store(wall.as_i64(), Ordering::SeqCst);
         self.0.started.get_or_init(Instant::now);
@@ -56,7 +57,7 @@ impl ReplayClock {
         started.elapsed().saturating_add(skipped)
     }
 
-    /// As if so much more time had passed. For waits that nobody wants to wait for.
+    /// Moves the clock forward by this time, in place of a real wait.
     pub(super) fn skip(&self, wait: Duration) {
         let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         self.0.skipped.fetch_add(millis, Ordering::SeqCst);
@@ -82,7 +83,7 @@ impl fmt::Debug for ReplayClock {
     }
 }
 
-/// Whether tokio's time stands while the machine's goes on.
+/// Whether tokio's time stands still while the machine's time advances.
 pub(super) fn time_is_paused() -> bool {
     let before = Instant::now();
     std::thread::sleep(Duration::from_millis(1));

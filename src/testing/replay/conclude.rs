@@ -1,4 +1,4 @@
-//! From what was sent and what was seen to a report.
+//! Makes a report from the attempts and the observations.
 
 use std::collections::HashMap;
 

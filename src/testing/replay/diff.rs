@@ -1,4 +1,4 @@
-//! Two reports beside each other: before and after a change.
+//! Compares two reports: before and after a change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{EventReport, Report, Verdict};
 
-/// In what a report differs from an earlier one.
+/// The differences between a report and an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReportDiff {
-    /// Events that came to something else, or that only one of the reports has.
+    /// Events with different results, or that only one of the reports has.
     pub events: Vec<EventDiff>,
-    /// Lines whose delivery never was authentic, let in before.
+    /// Lines whose delivery was never authentic, but was let in before.
     pub let_in_before: Vec<usize>,
     /// The same, let in after.
     pub let_in_after: Vec<usize>,
-    /// Whether the faults were not the same, so that the reports tell of different things.
+    /// Whether the faults differ, so that the reports are not comparable.
     pub other_faults: bool,
 }
 
-/// An event that came to something else.
+/// An event with different results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -31,29 +31,30 @@ pub struct EventDiff {
     pub scope: String,
     /// Its id.
     pub id: String,
-    /// What it came to before; `None` where it was not there.
+    /// The result before; `None` where that report does not have the event.
     pub before: Option<Came>,
-    /// What it came to after.
+    /// The result after; `None` where that report does not have the event.
     pub after: Option<Came>,
 }
 
-/// What an event came to, in short.
+/// The result of an event, in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Came {
-    /// In a word.
+    /// The result in one word.
     pub verdict: Verdict,
-    /// Runs that began.
+    /// The number of runs that began.
     pub runs: usize,
-    /// Commits.
+    /// The number of commits.
     pub commits: usize,
-    /// What was answered, attempt by attempt: the status, where one was heard, and the outcome.
+    /// The answers, attempt by attempt: the status, where there was an answer, and the outcome.
     pub answers: Vec<(Option<u16>, String)>,
 }
 
 impl Report {
-    /// In what `after` differs from this report: the same log, replayed with the same faults, before and after a change of yours.
+    /// Returns the differences of `after` from this report: the same log with the same faults, before and after a change of
+    /// yours.
     ///
     /// ```
     /// # use hookgate::testing::replay::Report;
@@ -96,7 +97,7 @@ impl Report {
 }
 
 impl ReportDiff {
-    /// Whether everything came to the same, under the same faults.
+    /// Whether all results are the same, under the same faults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.let_in_before == self.let_in_after && !self.other_faults

@@ -1,4 +1,4 @@
-//! The report as text, for whoever reads a failed test.
+//! The report as text, for the reader of a failed test.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::report::{
     AttemptReport, EventReport, Origin, OtherReport, Report, RunEnd, RunReport, Verdict,
 };
 
-/// A line a thing that must not be, its attempts and runs below it.
+/// One line for each failure, with its attempts and runs below it.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempts = self.attempts().count();
@@ -61,7 +61,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What it came to, then its attempts and runs, a line each.
+/// The result, then the attempts and runs, one line each.
 impl fmt::Display for EventReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.verdict() {
@@ -69,7 +69,7 @@ impl fmt::Display for EventReport {
             Verdict::Never => "NEVER",
             Verdict::Twice => "TWICE",
         };
-        // Ids and types come from signed bodies, but a terminal obeys control characters whoever sent them.
+        // Ids and types come from signed bodies, but a terminal obeys control characters from any source.
         writeln!(
             f,
             "{word}: {} {} (scope {}, {})",
@@ -117,7 +117,7 @@ impl fmt::Display for EventReport {
 }
 
 impl EventReport {
-    /// What is worth a look.
+    /// Returns a hint for the operator, where there is one.
     fn hint(&self) -> Option<&'static str> {
         let last = self.attempts.last()?;
         if self.done_before {
@@ -149,7 +149,7 @@ impl fmt::Display for OtherReport {
     }
 }
 
-/// When, whence, and what was answered.
+/// The time, the origin and the answer.
 impl fmt::Display for AttemptReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} line {}", After(self.after_ms), self.line)?;

@@ -1,4 +1,4 @@
-//! Plays a plan: one loop that sends what is due, hears what was answered, tries again as the sender would, and lets processes end.
+//! Runs a plan: one loop that sends due deliveries, takes answers, tries again as the sender would, and ends processes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -26,23 +26,23 @@ use crate::error::ReplayError;
 use crate::testing::transport::{Transport, TransportError};
 use crate::verify::Window;
 
-/// What a process is made of.
+/// A process that runs, and the transport to its app.
 pub(super) struct Running<T> {
     pub(super) transport: T,
     pub(super) process: Arc<Process>,
 }
 
-/// What does not change while a plan is played.
+/// The values that do not change while a plan runs.
 pub(super) struct Stage<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) clock: ReplayClock,
     pub(super) begin: UnixSeconds,
     pub(super) window: Window,
     pub(super) schedule: RetrySchedule,
-    /// Retries are signed for the moment at which they go out.
+    /// Retries are signed for the moment at which they are sent.
     pub(super) signs_retries: bool,
     pub(super) retries: bool,
-    /// In real time: the longest wait that is waited for.
+    /// In real time: the longest wait that is not cut short.
     pub(super) longest_wait: Option<Duration>,
     pub(super) ledger: Arc<Ledger>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Drive<'a, T, F> {
     queued: usize,
 }
 
-/// What is due when. What is due at one moment comes in the order in which it was queued.
+/// A due action and its time. Actions that are due at one moment run in the order in which they were queued.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,
@@ -73,14 +73,14 @@ enum What {
     Restart,
 }
 
-/// A delivery that waits for its turn.
+/// A delivery that is not yet sent.
 struct Waiting {
     planned: Planned,
     /// 1 for the first attempt.
     attempt: u32,
 }
 
-/// A delivery that waits for its answer.
+/// A delivery that has no answer yet.
 struct Sent {
     planned: Planned,
     attempt: u32,
@@ -94,7 +94,7 @@ enum Next {
     Over,
 }
 
-/// What was played, and the process that was left.
+/// The attempts of the replay, and its last process.
 pub(super) struct Played {
     pub(super) attempts: Vec<AttemptReport>,
     pub(super) process: Arc<Process>,
@@ -162,7 +162,7 @@ where
         self.queue.push(Reverse(Due { at, order, what }));
     }
 
-    /// Waits for whatever comes first: an answer, or the moment at which something is due.
+    /// Waits for the first of these: an answer, or the moment at which an action is due.
     async fn next(&mut self) -> Next {
         let due = self.queue.peek().map(|Reverse(due)| due.at);
         let Some(due) = due else {
@@ -173,7 +173,7 @@ where
         };
         let left = due.saturating_sub(self.stage.clock.passed());
         if left.is_zero() {
-            // What has been answered by now was answered before.
+            // An answer that is here by now came before the due action.
             return match self.tasks.try_join_next_with_id() {
                 Some(ended) => Next::Ended(ended),
                 None => Next::Due,
@@ -208,7 +208,7 @@ where
             (true, true) if self.stage.signs_retries => Some(at(self.stage.begin, passed)),
             (true, _) => Some(at(self.stage.begin, planned.sent)),
         };
-        // What the plan does to a delivery, it does to its first attempt.
+        // The faults of the plan fall on a delivery's first attempt only.
         let (slow, patience) = if is_retry {
             (Duration::ZERO, None)
         } else {
@@ -254,7 +254,7 @@ where
         self.under_way.insert(task.id(), sent);
     }
 
-    /// Notes an answer, or that there was none, and tries again where the sender would.
+    /// Records an answer, or that there was none, and tries again where the sender would.
     fn hear(&mut self, sent: Sent, answer: Heard, waiting: &mut Vec<Waiting>) {
         let mut report = sent.report;
         report.takes(answer);
@@ -277,16 +277,16 @@ where
         }
     }
 
-    /// Ends the process, and begins another one.
+    /// Ends the process, and begins another.
     async fn restart(&mut self, waiting: &mut Vec<Waiting>) -> Result<(), ReplayError> {
         let old = Arc::clone(&self.running.process);
-        // First of all, so that what is dropped now moves nowhere where it could still do something.
+        // This comes first, so that a future that is dropped now can have no effect any more.
         old.life.end();
         self.tasks.abort_all();
         let mut cut = Vec::new();
         while let Some(ended) = self.tasks.join_next_with_id().await {
             match ended {
-                // Answered in this very moment.
+                // Answered at this very moment.
                 Ok((id, answer)) => cut.push((id, answer.map_err(Some))),
                 Err(error) if error.is_panic() => cut.push((error.id(), Err(None))),
                 Err(error) => {

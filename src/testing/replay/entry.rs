@@ -1,4 +1,4 @@
-//! A delivery of the log, looked at before it is replayed: what it names, and whether it ever was authentic.
+//! A delivery of the log, examined before it is replayed: its event, and whether it was ever authentic.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::verify::{DeliveryHeaders, Secret, Timestamp, Verified, Verifier, Wind
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";
 
-/// What says whether a delivery was authentic.
+/// The evidence that decides whether a delivery was authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Belief {
     /// Its signature, under the secrets of the log.
     Signature,
-    /// Its signature, or else what the log says was answered: for a receiver whose secret is another than the log's.
+    /// Its signature, or else the answer in the log: for a receiver whose secret differs from the log's.
     Log,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Entry {
     /// Its own timestamp, where it has a readable one.
     pub(super) timestamp: Option<UnixSeconds>,
     pub(super) standing: Standing,
-    /// What signs it again.
+    /// The secret that signs it again.
     pub(super) secret: Option<Secret>,
     /// Signed again from the first attempt on.
     pub(super) resigned: bool,
@@ -47,12 +47,12 @@ pub(super) struct Entry {
     pub(super) body: Bytes,
 }
 
-/// What a delivery is, by the secrets that were given.
+/// The kind of a delivery, under the secrets that were given.
 pub(super) enum Standing {
     Event(Named),
     /// Authentic, but no event that has a usable id and type.
     NoEvent,
-    /// Not authentic, and never was.
+    /// Not authentic, at any time.
     Forged,
 }
 
@@ -90,7 +90,7 @@ impl Entry {
         matches!(self.standing, Standing::Forged)
     }
 
-    /// The request, signed as of `at`, or with the recorded signature.
+    /// Returns the request, signed for `signed_at`, or with the recorded signature where that is `None`.
     pub(super) fn request(&self, signed_at: Option<UnixSeconds>) -> Request<Bytes> {
         let mut request = Request::new(self.body.clone());
         request.method_mut().clone_from(&self.method);
@@ -107,10 +107,9 @@ impl Entry {
     }
 }
 
-/// Looks at every delivery that is to be replayed, in the order in which they came.
+/// Examines every delivery that is to be replayed, and sorts them by the time at which they were received.
 ///
-/// A delivery is logged when it is answered, so that a slow one may stand behind one that came later: what is ordered by is the time
-/// at which each was received.
+/// A delivery is logged when it is answered, so a slow one may stand behind one that was received later.
 pub(super) fn examine<'l>(
     deliveries: impl Iterator<Item = (usize, &'l LoggedDelivery)>,
     secrets: &Secrets,
@@ -120,7 +119,7 @@ pub(super) fn examine<'l>(
     let any_age = Window::default()
         .with_past(Duration::MAX)
         .with_ahead(Duration::MAX);
-    // Where everything goes out as it came, nothing has to be known of it.
+    // In this case every delivery is sent as recorded, so nothing has to be known of it.
     let verifier = if belief == Belief::Log && !secrets.are_given() {
         None
     } else {
@@ -173,7 +172,7 @@ pub(super) fn examine<'l>(
     Ok(entries)
 }
 
-/// How deliveries are looked at.
+/// Examines the deliveries of the log.
 struct Examiner<'s> {
     verifier: Option<Verifier>,
     secrets: &'s Secrets,
@@ -197,7 +196,7 @@ impl Examiner<'_> {
             headers: headers(logged)?,
             body: logged.body.clone().unwrap_or_default(),
         };
-        // A time that no timestamp can be written for.
+        // Refuses a time that no timestamp can express.
         Timestamp::at(logged.received_at).ok()?;
         let head = logged.head().ok();
         entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
@@ -207,7 +206,7 @@ impl Examiner<'_> {
             entry.resigned = self.signing == Signing::Afresh && entry.secret.is_some();
             return Some(entry);
         }
-        // What can't be checked any more is believed to have been what the log says. A forged delivery is never signed.
+        // Where the signature can't be checked any more, the log decides. A forged delivery is never signed.
         let was_refused = answer.is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
         let believed = logged.unverifiable || self.belief == Belief::Log;
         if believed && !was_refused && self.signing != Signing::Raw {
@@ -226,7 +225,7 @@ impl Examiner<'_> {
         Some(Named::of(&verified).map_or(Standing::NoEvent, Standing::Event))
     }
 
-    /// What a delivery is once it is signed again.
+    /// Returns the kind of a delivery after it is signed again.
     fn signed_again(&self, logged: &LoggedDelivery, secret: &Secret, entry: &Entry) -> Standing {
         let stamped: Vec<_> = stamp(secret, entry.at, &entry.body).collect();
         let own = |name: &str| stamped.iter().any(|(stamped, _)| *stamped == name);

@@ -1,4 +1,4 @@
-//! The fault layer, between the gate and the handler: counts runs, and lets some of them go wrong.
+//! The fault layer, between the gate and the handler: counts runs, and makes some of them fail.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -24,7 +24,7 @@ use crate::layer::DeadLetter;
 /// Stands directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the receiver before it, and by
 /// [`Harness::faults`](super::Harness::faults).
 ///
-/// In the handler's place it answers with an empty body: that of its responses needs a `Default`, which axum's has.
+/// In the handler's place it answers with an empty body, so the response body needs a `Default`, which axum's body has.
 #[derive(Clone)]
 pub struct FaultLayer(pub(super) Arc<Process>);
 
@@ -63,7 +63,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The ready service goes into the future: see the receiver's own layer.
+        // The ready service moves into the future: see the receiver's own layer.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let begun = Begun::by(&request, &self.process);
@@ -85,7 +85,7 @@ where
                 }
                 Then::Panics => {
                     begun.ends(RunEnd::MadeToPanic);
-                    // As a panic, without the noise of the panic hook.
+                    // Panics, but without the output of the panic hook.
                     resume_unwind(Box::new("a panic that the replay's plan asks for"));
                 }
             }
@@ -104,13 +104,13 @@ where
             if let Some(answered) = life.within(run).await {
                 return answered;
             }
-            // The process has ended, and the handler with it, also where it would have been done in this very moment.
+            // The process has ended, and the handler with it, even if the handler would have finished at this very moment.
             pending().await
         })
     }
 }
 
-/// A run that has begun, and whose end is noticed whatever it is.
+/// A run that has begun. Its end is always recorded.
 struct Begun {
     process: Arc<Process>,
     run: Option<Run>,

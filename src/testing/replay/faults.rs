@@ -1,12 +1,13 @@
-//! What goes wrong, chosen by a seed.
+//! The faults of a replay, chosen by a seed.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What is to go wrong in a replay: kinds of faults, and a seed by which they fall on deliveries and events.
+/// The faults of a replay: kinds of faults, and a seed that decides on which deliveries and events they fall.
 ///
-/// The same seed, kinds and log give the same replay. What a seed chooses for one kind does not depend on the others, so that a failing
-/// plan can be made smaller by taking kinds away. Its `Display` is the expression that makes it, and stands in each report.
+/// The same seed, kinds and log give the same replay. The choices of a seed for one kind do not depend on the other kinds, so
+/// that you can make a failing plan smaller by removing kinds. Its `Display` is the expression that makes it, and stands in each
+/// report.
 ///
 /// ```
 /// use hookgate::testing::Faults;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// assert_eq!(faults.to_string(), "Faults::seeded(7).duplicate().handler_fails(2).restarts(1)");
 /// ```
 ///
-/// Each kind falls on half of the deliveries, or of the events where it is the handler's, and on one at least;
+/// Each kind falls on half of the deliveries, or of the events where it is a fault of the handler, and on one at least.
 /// [`share`](Self::share) changes that.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
@@ -33,12 +34,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// None at all.
+    /// No faults at all.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Kinds are added by the other methods; the seed says where they fall.
+    /// Sets the seed, which decides where the faults fall. The other methods add kinds.
     pub fn seeded(seed: u64) -> Self {
         Self {
             seed,
@@ -46,7 +47,8 @@ impl Faults {
         }
     }
 
-    /// On which share of the deliveries or events each kind falls, from 0 to 1. Default: 0.5. On one at least, however small.
+    /// Sets the share of the deliveries or events on which each kind falls, from 0 to 1. Default: 0.5. The number is always at
+    /// least one.
     pub fn share(mut self, share: f64) -> Self {
         self.share = Some(if share.is_finite() {
             share.clamp(0.0, 1.0)
@@ -56,26 +58,25 @@ impl Faults {
         self
     }
 
-    /// Deliveries come again: one to three copies each, at once, or one after the other within two minutes.
+    /// Sends one to three copies of a delivery, all at once, or one after the other within two minutes.
     pub fn duplicate(mut self) -> Self {
         self.duplicate = true;
         self
     }
 
-    /// Deliveries change places with later ones, where neither becomes too old or too far ahead by it.
+    /// Swaps deliveries with later ones, where neither becomes too old or too far ahead by it.
     pub fn reorder(mut self) -> Self {
         self.reorder = true;
         self
     }
 
-    /// Deliveries are under way for longer than the window allows, by up to ten minutes: they must be answered 401. The sender tries them
-    /// again.
+    /// Delays deliveries beyond the window, by up to ten minutes: they must be answered 401. The sender tries them again.
     pub fn delay_past_window(mut self) -> Self {
         self.delay = true;
         self
     }
 
-    /// The sender hangs up within 5 s while the handler is slow: the request's future is dropped, the run must go on.
+    /// The sender hangs up within 5 s while the handler is slow: the request's future is dropped, but the run must continue.
     pub fn sender_hangs_up(mut self) -> Self {
         self.hang_up = true;
         self
@@ -93,14 +94,15 @@ impl Faults {
         self
     }
 
-    /// The first `times` runs of an event take `by` longer. From 4.5 s on, the receiver's default budget, they outlive their request.
+    /// Makes the first `times` runs of an event last `by` longer. From 4.5 s on, the receiver's default budget, they outlive
+    /// their request.
     pub fn handler_is_slow(mut self, times: u32, by: Duration) -> Self {
         self.slow = (times > 0).then_some((times, by));
         self
     }
 
-    /// The process ends so many times, in the midst of a run or between deliveries, and another one begins with an app of its own: what
-    /// ran in it has not ended, and what only it remembered is forgotten.
+    /// Ends the process this many times, in the midst of a run or between deliveries. Another one begins with an app of its own.
+    /// The runs of the old process have not ended, and records that only its memory held are lost.
     pub fn restarts(mut self, times: u32) -> Self {
         self.restarts = times;
         self

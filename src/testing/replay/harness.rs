@@ -1,4 +1,4 @@
-//! What an app under replay is made with.
+//! The parts that a replay gives to the app.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use crate::layer::{WebhookLayer, WebhookService};
 use crate::receiver::{Receiver, ReceiverBuilder};
 use crate::verify::{Keys, Window};
 
-/// Brings the replay into your app: clock, keys, the probe that sees commits, and the faults. Each process of a replay, so each call of
-/// the closure, gets one of its own.
+/// Brings the replay into your app: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
+/// each call of the closure, gets its own harness.
 #[derive(Clone)]
 pub struct Harness(pub(super) Arc<Process>);
 
 /// A process of the replay.
 pub(super) struct Process {
-    /// 0 for the first.
+    /// The number of the process: 0 for the first.
     pub(super) number: u32,
     pub(super) clock: ReplayClock,
     pub(super) keys: Keys,
@@ -48,11 +48,11 @@ impl Harness {
         }))
     }
 
-    /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. In the place of
+    /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in the place of
     /// `receiver.layer()`.
     ///
-    /// Clock and keys are the replay's, whatever was set; the store is yours, behind the probe; everything else is as you set it, the
-    /// hooks included.
+    /// Clock and keys are those of the replay, even if the settings have others. The store is yours, behind the probe. All other
+    /// settings are as you set them, the hooks included.
     ///
     /// # Errors
     /// `NoDeduplication`, and `Settings` where the receiver can't be built so.
@@ -63,8 +63,9 @@ impl Harness {
         })
     }
 
-    /// The receiver alone, for an app that takes one and so is the very one that runs in production. Faults of the handler then need
-    /// [`faults`](Self::faults) before it; without them, runs that the store is never asked about go unseen.
+    /// Returns the receiver alone, for an app that takes a receiver and so can be the same app as in production. Faults of the
+    /// handler then need [`faults`](Self::faults) before it. Without them, runs for which the store is never called are not
+    /// seen.
     ///
     /// # Errors
     /// As [`layer`](Self::layer).
@@ -89,19 +90,19 @@ impl Harness {
         Ok(receiver)
     }
 
-    /// The layer of faults alone, to stand directly before the handler, inside the receiver's own.
+    /// Returns the layer of faults alone. It must stand directly before the handler, inside the receiver's own layer.
     #[must_use]
     pub fn faults(&self) -> FaultLayer {
         FaultLayer(Arc::clone(&self.0))
     }
 
-    /// The time of the replay, for the app's stores.
+    /// Returns the clock of the replay, for the app's stores.
     #[must_use]
     pub fn clock(&self) -> ReplayClock {
         self.0.clock.clone()
     }
 
-    /// Which process of the replay this is: 0 for the first, one more with each restart.
+    /// Returns the number of this process in the replay: 0 for the first, one more with each restart.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.0.number
@@ -113,7 +114,7 @@ impl Process {
         self.has_fault_layer.load(Ordering::SeqCst)
     }
 
-    /// The window of its receiver; `None` where the closure has asked for none.
+    /// Returns the window of its receiver; `None` where the closure has made no receiver.
     pub(super) fn window(&self) -> Option<Window> {
         self.receivers().first().map(Receiver::window)
     }
@@ -126,13 +127,13 @@ impl Process {
         }
     }
 
-    /// Ends as a process does that is killed: nothing of it reaches a store, a hook or the handler any more.
+    /// Ends like a killed process: none of its calls reaches a store, a hook or the handler any more.
     pub(super) async fn is_killed(&self) {
         self.life.end();
         let receivers = self.receivers().clone();
         for receiver in receivers {
-            // Runs that have left their requests are told to end, which drops the handler's future; what they then tell the store
-            // is not passed on.
+            // Runs that have left their requests get the signal to end, which drops the handler's future. Their later calls to
+            // the store are not passed on.
             receiver.drain(Duration::ZERO).await;
         }
     }

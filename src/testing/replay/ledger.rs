@@ -1,4 +1,4 @@
-//! What was seen inside: which runs began and how they ended, and what the store was told and said.
+//! Records the events inside the app: which runs began and how they ended, and the calls to the store with their answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,21 +9,21 @@ use super::plan::{Does, Plan};
 use super::report::{CommitReport, RunEnd, RunReport};
 use crate::dedupe::{ClaimToken, EventKey};
 
-/// Names an attempt inside the app. It is no more than a name: nothing in the receiver looks at it.
+/// Names an attempt inside the app. It is only a name: nothing in the receiver reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label(pub(super) usize);
 
-/// What one event came to, as it was seen from the inside.
+/// The observations of one event inside the app.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) named: Option<Named>,
     pub(super) runs: Vec<RunReport>,
     pub(super) commits: Vec<CommitReport>,
-    /// Commits to which the store said that the claim was lost.
+    /// The number of commits to which the store answered that the claim was lost.
     pub(super) lost: u32,
-    /// Commits that the store failed to answer.
+    /// The number of commits that the store failed to answer.
     pub(super) unanswered: u32,
-    /// The store said *done* of a claim that it had granted to nobody here.
+    /// The store answered *done* with a claim token that it granted to no claim of this replay.
     pub(super) done_before: bool,
     granted: HashSet<ClaimToken>,
     committed: HashSet<ClaimToken>,
@@ -38,7 +38,7 @@ pub(super) struct Ledger {
 #[derive(Default)]
 struct Pages {
     events: HashMap<EventKey, Seen>,
-    /// What the runs of an event do, and the runs that an attempt begins.
+    /// The behaviour of the runs of an event, and of the runs that an attempt begins.
     scripts: HashMap<EventKey, Vec<Does>>,
     slow: Vec<Duration>,
 }
@@ -55,7 +55,7 @@ impl Ledger {
         self.pages().scripts = std::mem::take(&mut plan.scripts);
     }
 
-    /// The next attempt: its label.
+    /// Adds an attempt and returns its label.
     pub(super) fn attempt(&self, slow: Duration) -> Label {
         let mut pages = self.pages();
         pages.slow.push(slow);
@@ -104,7 +104,7 @@ impl Ledger {
         pages.events.entry(*key).or_default().granted.insert(token);
     }
 
-    /// The store remembers an event as done. Where it never answered the commit, this tells that the commit took effect.
+    /// The store remembers an event as done. Where it never answered the commit, this proves that the commit took effect.
     pub(super) fn found_done(&self, key: &EventKey, by: ClaimToken, process: u32, after: Duration) {
         let mut pages = self.pages();
         let seen = pages.events.entry(*key).or_default();
@@ -138,7 +138,7 @@ impl Ledger {
         self.pages().events.entry(*key).or_default().unanswered += 1;
     }
 
-    /// Everything that was seen.
+    /// Returns all observations.
     pub(super) fn close(&self) -> HashMap<EventKey, Seen> {
         std::mem::take(&mut self.pages().events)
     }
@@ -149,7 +149,7 @@ impl Ledger {
 }
 
 impl Seen {
-    /// A commit may be repeated until its answer is heard: one token is one commit.
+    /// A commit may be repeated until its answer arrives: one claim token counts as one commit.
     fn commit(&mut self, token: ClaimToken, process: u32, after: Duration) {
         if self.committed.insert(token) {
             self.commits.push(CommitReport {

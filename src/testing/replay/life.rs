@@ -1,4 +1,4 @@
-//! The life of a process in a replay: once it has ended, nothing that belongs to it reaches the outside any more.
+//! The life of a process in a replay: after its end, no effect of it reaches the outside any more.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use tokio::sync::Notify;
 
-/// Shared by all that ends together.
+/// Shared by all parts that end together.
 #[derive(Clone, Default)]
 pub(super) struct Life(Arc<Inner>);
 
@@ -32,7 +32,7 @@ impl Life {
     pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut ends = pin!(self.0.ends.notified());
-        // Listening begins before the flag is read, so that the end can't slip in between.
+        // The task listens before it reads the flag, so that it can't miss the end between the two steps.
         ends.as_mut().enable();
         poll_fn(|context| {
             if self.is_over() || ends.as_mut().poll(context).is_ready() {

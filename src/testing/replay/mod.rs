@@ -1,7 +1,8 @@
 //! Replay: a log of deliveries becomes a test.
 //!
-//! A [delivery log](super::log) holds what came to a receiver, byte for byte. Replayed in a test, it answers what no unit test of a handler
-//! can: does this receiver, with this store, handle each of these events once, whatever goes wrong on the way?
+//! A [delivery log](super::log) holds the deliveries of a receiver, byte for byte. A replay of it in a test answers a question
+//! that no unit test of a handler can answer: does this receiver, with this store, handle each of these events once, whichever
+//! faults occur?
 //!
 //! ```
 //! use axum::{Router, http::StatusCode, routing::post};
@@ -53,17 +54,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is seen
+//! # Observations
 //!
-//! A status is what a receiver says of itself. The [report](Report) rests on three other witnesses: a **probe** before your store, which
-//! sees each claim and each commit; a **fault layer** directly before your handler, which counts its runs and how they ended; and the log,
-//! each of whose deliveries is verified before the replay begins, so that one that never was authentic must stay refused. An event is
-//! committed *once* when one run of the handler ended well and one commit was confirmed; *never* when either is missing, though the
-//! sender may have heard 2xx; *twice* when there was more than one of either.
+//! A status is only the receiver's own report. The [report](Report) uses three other sources. A **probe** before your store sees
+//! each claim and each commit. A **fault layer** directly before your handler counts its runs and records how they ended. Each
+//! delivery of the log is verified before the replay begins: one that was never authentic must stay refused. An event is
+//! committed *once* when one run of the handler ended well and one commit was confirmed; *never* when one of them is missing,
+//! even if the sender received 2xx; *twice* when there was more than one of either.
 //!
-//! A receiver [without deduplication](crate::ReceiverBuilder::without_deduplication) commits nothing that could be seen, and is an error.
+//! A receiver [without deduplication](crate::ReceiverBuilder::without_deduplication) makes no visible commit, and is an error.
 //!
-//! # At which time, with which signature
+//! # Time and signature
 //!
 //! | | clock of the receiver | signature | against an app | through a transport |
 //! |---|---|---|---|---|
@@ -71,44 +72,46 @@
 //! | [`resigned`](Replay::resigned) | the same | for the moment at which it goes out | yes | yes, by the machine's clock |
 //! | [`raw`](Replay::raw) | any other time | as recorded | yes | yes |
 //!
-//! The harness gives its clock to the receiver as it is built, and there is no other way to one: no header and no extension of a request
-//! can say what time it is, in a replay or anywhere else. So a log is replayed at its recorded time in process alone. What goes
-//! [through a transport](Replay::through), to a URL for instance, is signed again or refused for its age, and its report says what was
-//! *answered*.
+//! The harness gives its clock to the receiver when the receiver is built. There is no other way to set this clock: no header
+//! and no extension of a request can set the time, in a replay or elsewhere. So a log can be replayed at its recorded time only
+//! in process. A delivery that goes [through a transport](Replay::through), for example to a URL, is signed again or refused for
+//! its age, and that report says only the *answers*.
 //!
-//! [Redacted](super::log::Redaction) deliveries have lost the bytes that were signed. They are named in an error until you ask for
-//! [`resign_unverifiable`](Replay::resign_unverifiable). What never was authentic is never signed.
+//! [Redacted](super::log::Redaction) deliveries have lost the bytes that were signed. An error names them until you call
+//! [`resign_unverifiable`](Replay::resign_unverifiable). A delivery that was never authentic is never signed.
 //!
 //! # Time
 //!
-//! Tokio's time has to be paused, `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`). Recorded gaps and the sender's day
-//! of retries then pass in milliseconds, and timers, leases and ages stay true to each other. [`Harness::clock`] is that time for your
-//! stores; one that goes by the machine's clock sees leases that never end.
+//! Tokio's time has to be paused, `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`). Recorded gaps and the
+//! sender's day of retries then pass in milliseconds, and timers, leases and ages agree with each other. [`Harness::clock`]
+//! gives this time to your stores. A store that uses the machine's clock sees leases that never end.
 //!
-//! **The trap of paused time:** whenever every task waits, tokio puts its clock forward to the next timer. A task that waits for a socket,
-//! a thread or a database waits too, so its time-out strikes before the answer can come. An app that does real I/O is replayed with
-//! [`in_real_time`](Replay::in_real_time): recorded gaps then pass as they are, or as short as you say.
+//! **The trap of paused time:** when every task waits, tokio moves its clock forward to the next timer. A task that waits for a
+//! socket, a thread or a database also counts as waiting, so its time-out ends before the answer can arrive. Replay an app that
+//! does real I/O with [`in_real_time`](Replay::in_real_time): recorded gaps then last as long as recorded, up to a limit that
+//! you set.
 //!
-//! # What goes wrong
+//! # Faults
 //!
-//! [`Faults`] fall on deliveries and events by a seed, and everything is chosen before the first delivery goes out: the same seed is the
-//! same replay. The report ends with the expression that repeats it. Faults of the handler strike in its place, before it is called, so
-//! that a run that fails has done nothing.
+//! A seed decides on which deliveries and events the [`Faults`] fall. Everything is chosen before the first delivery is sent:
+//! the same seed gives the same replay. The report ends with the expression that repeats it. A fault of the handler takes the
+//! handler's place, before the handler is called, so that a failed run has done nothing.
 //!
-//! After a failed attempt the sender comes again, after the waits of its [schedule](Replay::schedule): only so can a test say that nothing
-//! was lost. A retry is signed afresh, since after 300 s the recorded signature is stale; with
-//! [`retries_keep_their_signature`](Replay::retries_keep_their_signature) it is not, and what is lost to that stands in the report. Where
-//! the log holds a later delivery of the event, that one is the retry. Copies and forged deliveries are not tried again. An event whose
-//! faults leave it no attempt is discarded, as the sender would discard it, and counts as *never*.
+//! After a failed attempt the sender sends a redelivery, after the waits of its [schedule](Replay::schedule). Only with
+//! redeliveries can a test prove that no event was lost. Each retry gets a new signature, because the recorded signature is
+//! stale after 300 s. With [`retries_keep_their_signature`](Replay::retries_keep_their_signature) it keeps the recorded one, and
+//! the report shows the events that are lost because of that. Where the log holds a later delivery of the event, that delivery
+//! is the retry. Copies and forged deliveries are not tried again. An event whose faults leave it no attempt is discarded, as
+//! the sender would discard it, and counts as *never*.
 //!
 //! # Processes
 //!
-//! With [`Faults::restarts`] the closure is called again for a new app. Everything that the old one had under way has ended as a killed
-//! process ends: handlers are dropped where they wait, nothing reaches a store or a hook any more, requests get no answer. What your
-//! handler has spawned by itself can't be reached, and lives on.
+//! With [`Faults::restarts`] the closure is called again for a new app. All work of the old app ends as in a killed process:
+//! handlers are dropped where they wait, no call reaches a store or a hook any more, requests get no answer. A task that your
+//! handler has spawned by itself can't be reached, and continues.
 //!
-//! A [`MemoryStore`](crate::MemoryStore) made in the closure forgets with its process, and the report then says *twice*, because that is
-//! what happens. A store that outlives processes is made outside, on [`Replay::clock`]:
+//! A [`MemoryStore`](crate::MemoryStore) made in the closure loses its records with its process. The report then says *twice*,
+//! because the event is really handled twice. Make a store that outlives processes outside the closure, on [`Replay::clock`]:
 //!
 //! ```
 //! use axum::{Router, http::StatusCode, routing::post};
@@ -140,8 +143,8 @@
 //!
 //! # Into an inbox
 //!
-//! An [`Acceptor`](crate::Acceptor) claims nothing and has no handler, so there is nothing for a probe or a fault layer to see. It is a tower
-//! service: a log goes [through](Replay::through) it, signed again, and the witness is what the sink holds afterwards.
+//! An [`Acceptor`](crate::Acceptor) claims nothing and has no handler, so a probe or a fault layer has nothing to see. It is a
+//! tower service: a log goes [through](Replay::through) it, signed again. The sink's entries after the replay are the proof.
 //!
 //! ```
 //! # #[cfg(feature = "inbox")] {
@@ -176,7 +179,7 @@
 //!
 //! # Before and after a change
 //!
-//! A report is also JSON. Keep one, and [`Report::diff`] says what your change has changed.
+//! A report is also JSON. Keep one, and [`Report::diff`] shows the differences that your change makes.
 //!
 //! # Security
 //! A report holds ids, types and statuses, and no body, signature or secret. The log itself is as confidential as the data.

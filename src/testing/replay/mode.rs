@@ -1,32 +1,32 @@
-//! With which signature, and at which time.
+//! The signature and the time of a replay.
 
 use crate::clock::UnixSeconds;
 
-/// With which signatures the deliveries go out.
+/// The signatures with which the deliveries are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signing {
-    /// With the recorded ones; redacted deliveries are signed again, where that is allowed.
+    /// The recorded signatures. Redacted deliveries are signed again, where that is allowed.
     Recorded {
-        /// Whether it is.
+        /// Whether redacted deliveries may be signed again.
         redacted_too: bool,
     },
-    /// Signed for the moment at which they go out.
+    /// Signed for the moment at which they are sent.
     Afresh,
-    /// With the recorded ones, at another time.
+    /// The recorded signatures, at another time.
     Raw,
 }
 
-/// At the recorded time with the recorded signature: the receiver's clock stands at each delivery's `received_at`.
+/// Replays at the recorded time with the recorded signature: the receiver's clock stands at each delivery's `received_at`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsRecorded {
     pub(super) redacted_too: bool,
 }
 
-/// Signed again, for the moment at which each delivery goes out.
+/// Signs again, for the moment at which each delivery is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Resigned;
 
-/// As recorded, but at another time: what somebody would send who has copied the log.
+/// Replays as recorded, but at another time, as an attacker would do who has copied the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw {
     pub(super) at: Option<UnixSeconds>,
@@ -35,7 +35,7 @@ pub struct Raw {
 /// A way to replay: [`AsRecorded`], [`Resigned`] or [`Raw`].
 pub trait Mode: sealed::Mode {}
 
-/// A way to replay that needs no hold of the receiver's clock, and so can go over a wire: [`Resigned`] or [`Raw`].
+/// A way to replay that does not control the receiver's clock, and so can go over a network: [`Resigned`] or [`Raw`].
 pub trait Portable: Mode {}
 
 impl<M: sealed::Mode> Mode for M {}
@@ -49,7 +49,7 @@ pub(super) mod sealed {
     pub trait Mode: Send + Sync + 'static {
         fn signing(&self) -> Signing;
 
-        /// What the receiver's clock says at the beginning, of a log whose first delivery came then.
+        /// Returns the time of the receiver's clock at the beginning; `first` is the time of receipt of the log's first delivery.
         fn begins_at(&self, first: UnixSeconds) -> UnixSeconds {
             first
         }

@@ -1,6 +1,6 @@
-//! What is delivered when, and what goes wrong: all of it chosen before the first delivery goes out.
+//! The deliveries, their times and their faults: all of it is chosen before the first delivery is sent.
 //!
-//! Nothing is drawn while the replay runs, so that no order of tasks can change a plan.
+//! Nothing is chosen at random while the replay runs, so that no order of tasks can change a plan.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::dedupe::EventKey;
 use crate::verify::Window;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A window that is wider than this has hardly an end that a delivery could be late for.
+/// The longest delay past the window. A delivery that would need a longer one, because the window is very wide, is not delayed.
 const LONGEST_DELAY: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The whole plan.
 pub(super) struct Plan {
     pub(super) deliveries: Vec<Planned>,
-    /// What the first runs of an event do.
+    /// The behaviour of the first runs of an event.
     pub(super) scripts: HashMap<EventKey, Vec<Does>>,
-    /// When the process ends, and another begins.
+    /// The times at which the process ends, and another begins.
     pub(super) restarts: Vec<Duration>,
 }
 
@@ -32,21 +32,21 @@ pub(super) struct Planned {
     pub(super) entry: usize,
     /// Its number among the copies of the entry; 0 is the entry itself.
     pub(super) copy: u32,
-    /// When it arrives, counted from the beginning.
+    /// The time of its arrival, counted from the beginning.
     pub(super) due: Duration,
-    /// When it was sent: it is signed as of then, where it is signed again.
+    /// The time at which it was sent. Where it is signed again, it is signed for this time.
     pub(super) sent: Duration,
-    /// When the sender hangs up, where that is earlier than it would.
+    /// The time after which the sender hangs up, where that is earlier than the sender's own time-out.
     pub(super) patience: Option<Duration>,
-    /// How long the handler waits in a run that this delivery begins.
+    /// The time that the handler waits in a run that this delivery begins.
     pub(super) slow: Duration,
-    /// What was done to it.
+    /// The faults of this delivery.
     pub(super) faults: Vec<&'static str>,
-    /// Whether the sender tries again where it fails: not where the log itself holds a later attempt.
+    /// Whether the sender tries again after a failure: not where the log itself holds a later attempt.
     pub(super) retried: bool,
 }
 
-/// What a run does.
+/// The behaviour of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Does {
     pub(super) slow: Duration,
@@ -62,7 +62,7 @@ pub(super) enum Then {
 }
 
 impl Plan {
-    /// For entries in the order in which they came, replayed from `begin` on.
+    /// Makes the plan for entries that are sorted by their time of receipt, replayed from `begin` on.
     pub(super) fn of(
         entries: &[Entry],
         faults: &Faults,
@@ -105,7 +105,7 @@ impl Plan {
                 let count = of_it.take_while(|other| other.at == entry.at).count();
                 same_second = index..index + count;
             }
-            // The log counts seconds: what came within one is spread over it, in its order.
+            // The log counts whole seconds: deliveries of one second are spread over it, in their order.
             let count = u32::try_from(same_second.len()).unwrap_or(u32::MAX);
             let place = u32::try_from(index - same_second.start).unwrap_or(u32::MAX);
             let since = first.and_then(|first| entry.at.since(first));
@@ -135,7 +135,7 @@ impl Plan {
         let mut rng = chance.rng("reorder");
         let keeps = |planned: &Planned, due: Duration| {
             let entry = &entries[planned.entry];
-            // Signed when it goes out, or of an age that is no more refused than it was before.
+            // Signed when it is sent, or at least not moved from inside the window to outside.
             entry.resigned
                 || entry.timestamp.is_none_or(|timestamp| {
                     let fresh = |due| window.check(timestamp, at(begin, due)).is_ok();
@@ -174,7 +174,7 @@ impl Plan {
                 (false, Some(timestamp)) => timestamp,
                 _ => at(begin, planned.sent),
             };
-            // From its own timestamp, which may lie on either side of its arrival.
+            // Counted from its own timestamp, which may lie before or after its arrival.
             let ends = signed.as_i64().saturating_add(seconds(window.past()));
             let left = UnixSeconds::new(ends).since(at(begin, planned.due));
             let left = left.unwrap_or_default();
@@ -191,7 +191,7 @@ impl Plan {
         let events = self.which(entries, |entry| entry.event().is_some());
         for index in chance.chosen_of("where to hang up", &events) {
             let planned = &mut self.deliveries[index];
-            // Within the budget: later, the answer is there.
+            // Within the receiver's budget: after it, the receiver has already answered.
             let patience = Duration::from_millis(rng.u64(1..4_400));
             planned.patience = Some(patience);
             planned.slow = patience + Duration::from_millis(rng.u64(100..15_000));
@@ -199,7 +199,7 @@ impl Plan {
         }
     }
 
-    /// In the midst of a run that is slow for it, or a little after a delivery.
+    /// The process ends in the midst of a run that is made slow for this, or a little after a delivery.
     fn restart(&mut self, entries: &[Entry], chance: &Chance, faults: &Faults) {
         let mut rng = chance.rng("restart");
         let events = self.which(entries, |entry| entry.event().is_some());
@@ -269,11 +269,11 @@ impl Plan {
             for index in chance.chosen(kind, keys.len()) {
                 let script = self.scripts.entry(keys[index]).or_default();
                 let (slow, then) = does;
-                // Slow runs succeed, so they come last: behind one of them there would be no more.
+                // Slow runs succeed, so they come last: after a success there would be no further run.
                 script.extend((0..times).map(|_| Does { slow, then }));
             }
         }
-        // Failures and panics in an order of their own; the sort by event makes it the same each time.
+        // Failures and panics are shuffled for each event. The index of the event makes the order the same each time.
         for (index, key) in keys.iter().enumerate() {
             let Some(script) = self.scripts.get_mut(key) else {
                 continue;
@@ -292,7 +292,7 @@ impl Plan {
     }
 }
 
-/// The point of the replay's wall clock so long after its beginning.
+/// Returns the time of the replay's wall clock at this duration after its beginning.
 pub(super) fn at(begin: UnixSeconds, passed: Duration) -> UnixSeconds {
     UnixSeconds::new(begin.as_i64().saturating_add(seconds(passed)))
 }

@@ -1,4 +1,4 @@
-//! The probe: a store before the user's own, that sees each claim and each commit.
+//! The probe: a store in front of the user's own store, which sees each claim and each commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::dedupe::{
 };
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Passes everything on for as long as its process lives. Afterwards nothing reaches the store, as from a process that is gone.
+/// Passes every call on while its process lives. After the end of the process, no call reaches the store.
 pub(super) struct ProbedStore {
     pub(super) inner: Arc<dyn DedupeStore>,
     pub(super) process: Arc<Process>,
@@ -21,7 +21,7 @@ impl ProbedStore {
         &'a self,
         call: impl FnOnce() -> StoreFuture<'a, T>,
     ) -> Result<T, StoreError> {
-        // A store may do its work as it is called, without a poll.
+        // A store may do its work when it is called, before the first poll.
         if self.process.life.is_over() {
             return Err(gone());
         }

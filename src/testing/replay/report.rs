@@ -1,28 +1,28 @@
-//! What a replay came to.
+//! The result of a replay.
 
 use serde::{Deserialize, Serialize};
 
-/// What a replay came to, event by event. Its `Display` is for reading in a failed test, and ends with how to repeat it; as JSON it can
-/// be kept, and [compared](Self::diff) with that of another day.
+/// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the expression that repeats the
+/// replay. As JSON it can be kept, and [compared](Self::diff) with a report of another replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Report {
     /// The faults, as the expression that makes them.
     pub faults: String,
-    /// What the receiver's clock said at the beginning, in seconds since 1970.
+    /// The time of the receiver's clock at the beginning, in seconds since 1970.
     pub began_at: i64,
-    /// The events, in the order in which they first came.
+    /// The events, in the order in which they first arrived.
     pub events: Vec<EventReport>,
-    /// Deliveries that name no event: those that never were authentic, and those without a usable id and type.
+    /// Deliveries that name no event: those that were never authentic, and those without a usable id and type.
     pub others: Vec<OtherReport>,
-    /// How many processes there were: one, and one more for each restart.
+    /// The number of processes: one, and one more for each restart.
     pub processes: u32,
-    /// Whether a layer of the harness stood before a handler, so that runs were seen and not only commits.
+    /// Whether a layer of the harness stood before a handler, so that the report knows the runs and not only the commits.
     pub runs_were_seen: bool,
 }
 
-/// What became of one event.
+/// The result of one event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -35,34 +35,35 @@ pub struct EventReport {
     pub event_type: String,
     /// Its lines in the log, from 1.
     pub lines: Vec<usize>,
-    /// Every delivery of it, in the order in which they went out.
+    /// Every delivery of it, in the order in which they were sent.
     pub attempts: Vec<AttemptReport>,
     /// The handler's runs, in the order in which they began.
     pub runs: Vec<RunReport>,
-    /// The commits that the store has confirmed.
+    /// The commits that the store confirmed.
     pub commits: Vec<CommitReport>,
-    /// How many commits the store answered with *lost*.
+    /// The number of commits that the store answered with *lost*.
     pub commits_lost: u32,
-    /// How many commits the store did not answer, or not while its process lived.
+    /// The number of commits that the store did not answer, or not before the end of the process.
     pub commits_unanswered: u32,
-    /// The store remembered it as done, by a claim that is none of this replay.
+    /// The store had it as done already, by a claim that was not made in this replay.
     pub done_before: bool,
     /// Whether a layer of the harness saw the runs.
     pub runs_were_seen: bool,
 }
 
-/// What became of a delivery that names no event.
+/// The result of a delivery that names no event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OtherReport {
     /// Its line in the log, from 1.
     pub line: usize,
-    /// Whether its signature is right: then it has no usable id and type. Otherwise it never was authentic, and must stay refused.
+    /// Whether its signature is right: then it has no usable id and type. Otherwise it was never authentic, and must stay
+    /// refused.
     pub authentic: bool,
     /// Every delivery of it.
     pub attempts: Vec<AttemptReport>,
-    /// How many runs it began.
+    /// The number of runs that it began.
     pub runs: usize,
 }
 
@@ -73,36 +74,36 @@ pub struct OtherReport {
 pub struct AttemptReport {
     /// Its number in the whole replay, from 0.
     pub number: usize,
-    /// The line of the log that it comes from.
+    /// Its line in the log.
     pub line: usize,
-    /// As logged, a copy, or a retry.
+    /// Its origin: as logged, a copy, or a retry.
     pub origin: Origin,
     /// When it arrived, in milliseconds from the beginning.
     pub after_ms: u64,
-    /// The process that it came to.
+    /// The process that received it.
     pub process: u32,
-    /// The status that was answered; `None` where no answer was heard.
+    /// The status of the answer; `None` where there was no answer.
     pub status: Option<u16>,
-    /// What became of it: the receiver's outcome by its name, or why no answer was heard.
+    /// The receiver's outcome by its name, or the reason why there was no answer.
     pub outcome: String,
-    /// What was done to it.
+    /// The faults that the plan applied to it.
     pub faults: Vec<String>,
     /// Its timestamp lay outside the receiver's window when it arrived.
     pub outside_window: bool,
-    /// The status that the log says was answered, where this is the delivery as it was logged.
+    /// The status of the answer in the log, where this is the delivery as it was logged.
     pub logged_status: Option<u16>,
-    /// The outcome that the log says.
+    /// The outcome in the log.
     pub logged_outcome: Option<String>,
 }
 
-/// Where a delivery comes from.
+/// The origin of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Origin {
     /// As it stands in the log.
     Logged,
-    /// A copy of it, by its number from 1.
+    /// A copy of the logged delivery, by its number from 1.
     Copy(u32),
     /// The sender's next attempt, by its number: 2 is the first retry.
     Retry(u32),
@@ -113,7 +114,7 @@ pub enum Origin {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunReport {
-    /// The attempt that began it, where that is known.
+    /// The attempt that began it, where the attempt is known.
     pub attempt: Option<usize>,
     /// The process that it ran in.
     pub process: u32,
@@ -130,17 +131,17 @@ pub enum RunEnd {
     Succeeded,
     /// The handler asked for a dead letter.
     DeadLettered,
-    /// The handler answered this status, which is none of 2xx.
+    /// The handler answered this status, which is not 2xx.
     Failed(u16),
     /// The handler panicked.
     Panicked,
-    /// The plan answered 500 in its place.
+    /// The plan answered 500 in the handler's place.
     MadeToFail,
-    /// The plan panicked in its place.
+    /// The plan panicked in the handler's place.
     MadeToPanic,
-    /// It was dropped before its end: its process ended, or it was aborted.
+    /// The run was dropped before its end: its process ended, or it was aborted.
     CutOff,
-    /// It had not ended when the replay did.
+    /// The run had not ended when the replay ended.
     Unended,
 }
 
@@ -151,11 +152,11 @@ pub enum RunEnd {
 pub struct CommitReport {
     /// The process that committed.
     pub process: u32,
-    /// When, in milliseconds from the beginning.
+    /// The time of the commit, in milliseconds from the beginning.
     pub after_ms: u64,
 }
 
-/// What an event came to, in a word.
+/// The result of an event, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -169,8 +170,8 @@ pub enum Verdict {
 }
 
 impl Report {
-    /// Whether each event was handled and committed once, and nothing that never was authentic was let in. False where there is no
-    /// event at all: a test that sees nothing proves nothing.
+    /// Whether each event was handled and committed once, and no delivery that was never authentic was let in. False where there
+    /// is no event at all: a test without events proves nothing.
     #[must_use]
     pub fn each_event_committed_once(&self) -> bool {
         let once = |event: &EventReport| event.verdict() == Verdict::Once;
@@ -186,7 +187,7 @@ impl Report {
         &self.events
     }
 
-    /// The event of this id, in whatever scope it comes first.
+    /// Returns the event of this id. Where several scopes have the id, the first of them.
     #[must_use]
     pub fn event(&self, id: &str) -> Option<&EventReport> {
         self.events.iter().find(|event| event.id == id)
@@ -207,13 +208,13 @@ impl Report {
         self.by(Verdict::Twice)
     }
 
-    /// Deliveries that never were authentic, and got a run or a 2xx all the same. There must be none.
+    /// The deliveries that were never authentic, but got a run or a 2xx. There must be none.
     pub fn let_in(&self) -> impl Iterator<Item = &OtherReport> {
         let other = self.others.iter();
         other.filter(|other| !other.authentic && other.was_let_in())
     }
 
-    /// Attempts whose timestamp lay outside the window, and that began a run all the same. There must be none.
+    /// The attempts whose timestamp lay outside the window, but that began a run. There must be none.
     pub fn let_in_outside_window(&self) -> impl Iterator<Item = &AttemptReport> {
         self.events.iter().flat_map(|event| {
             let began = |attempt: &AttemptReport| {
@@ -225,13 +226,13 @@ impl Report {
         })
     }
 
-    /// Deliveries as they were logged that are answered otherwise than the log says, and to which the plan did nothing.
+    /// The deliveries as logged, without a fault, whose status differs from the status in the log.
     pub fn answered_otherwise(&self) -> impl Iterator<Item = &AttemptReport> {
         self.attempts()
             .filter(|attempt| attempt.is_answered_otherwise())
     }
 
-    /// How many runs began in all.
+    /// The number of runs that began, in all.
     #[must_use]
     pub fn runs(&self) -> usize {
         let of_events: usize = self.events.iter().map(|event| event.runs.len()).sum();
@@ -252,7 +253,7 @@ impl Report {
 }
 
 impl EventReport {
-    /// What it came to.
+    /// Returns the result in one word.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let handled = self.handled();
@@ -265,16 +266,16 @@ impl EventReport {
         }
     }
 
-    /// How many runs ended well: the handler answered 2xx, or asked for a dead letter that was then committed.
+    /// The number of runs that ended well: the handler answered 2xx, or asked for a dead letter that was then committed.
     #[must_use]
     pub fn handled(&self) -> usize {
         let succeeded = self.ended(RunEnd::Succeeded);
-        // A letter that its hook has not taken is a failure, and is released.
+        // A dead letter that its hook has not taken is a failure, and its claim is released.
         let letters = self.ended(RunEnd::DeadLettered);
         succeeded + letters.min(self.commits.len().saturating_sub(succeeded))
     }
 
-    /// Whether the sender has given it up: no attempt was answered 2xx.
+    /// Whether the sender discarded the event: no attempt was answered 2xx.
     #[must_use]
     pub fn discarded(&self) -> bool {
         !self.attempts.iter().any(AttemptReport::is_success)

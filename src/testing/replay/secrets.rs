@@ -1,4 +1,4 @@
-//! The secrets of a log: what it is verified with, and signed again.
+//! The secrets of a log: they verify it, and sign its deliveries again.
 
 use crate::clock::UnixSeconds;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
@@ -6,7 +6,7 @@ use crate::testing::log::LoggedDelivery;
 use crate::testing::signer::Signer;
 use crate::verify::{KeyRing, Keys, SIGNATURE, Secret, TIMESTAMP, WEBHOOK_ID};
 
-/// What was given, as it was given.
+/// The secrets and keys, as the caller gave them.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
     ring: Vec<(String, Secret)>,
@@ -66,13 +66,14 @@ impl Secrets {
         Keys::by_subscription(rings).map_err(unusable)
     }
 
-    /// The secret that signs this delivery again: that of its subscription, or the ring's key that had signed it, else its first.
+    /// Returns the secret that signs this delivery again: that of its subscription, or the key of the ring that had signed it,
+    /// else the first.
     pub(super) fn signing(&self, logged: &LoggedDelivery) -> Option<&Secret> {
         let named = |list: &'_ [(String, Secret)], name: &[u8]| {
             list.iter().position(|(other, _)| other.as_bytes() == name)
         };
         if !self.by_subscription.is_empty() {
-            // A map of one takes whatever comes.
+            // With a single subscription, its secret also serves deliveries without a subscription id.
             let index = match logged.header(WEBHOOK_ID) {
                 Some(id) => named(&self.by_subscription, id)?,
                 None if self.by_subscription.len() == 1 => 0,
@@ -89,7 +90,7 @@ impl Secrets {
     }
 }
 
-/// The headers of timestamp and signature, as of this time.
+/// Returns the headers of timestamp and signature, for this time.
 pub(super) fn stamp(
     secret: &Secret,
     at: UnixSeconds,

@@ -1,4 +1,4 @@
-//! A log sent to wherever a transport leads, such as a URL.
+//! Sends a log through a transport, for example to a URL.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,10 +21,11 @@ use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::testing::transport::{Transport, TransportError};
 use crate::verify::{EVENT_ID, EVENT_TYPE};
 
-/// No rate is lower than one delivery in this time: far beyond any use, and far from where a point of time would overflow.
+/// The longest gap between two deliveries: the lowest rate is one delivery in this time. It prevents an overflow of a point of
+/// time.
 const LONGEST_GAP: Duration = Duration::from_secs(24 * 3_600);
 
-/// A replay through a transport; made by [`Replay::through`]. Nothing happens before [`run`](Self::run).
+/// A replay through a transport; made by [`Replay::through`]. Nothing is sent before [`run`](Self::run).
 #[must_use = "nothing is sent before `run`"]
 pub struct Through<'t, M, T> {
     replay: Replay<M>,
@@ -43,11 +44,12 @@ struct Settings {
 }
 
 impl<M: Portable> Replay<M> {
-    /// Replays through a transport, to a receiver whose clock and store are out of reach. What it did can't be seen, so the report says
-    /// what was *answered*, and never what was committed. Faults and waits between deliveries are those of [`Through`] alone.
+    /// Replays through a transport, to a receiver whose clock and store are out of reach. The receiver's work can't be seen, so
+    /// the report says only the *answers*, and never the commits. Faults and waits between deliveries are those of [`Through`]
+    /// alone.
     ///
-    /// A delivery is signed again where its signature is right under the secrets, or where the log does not say that it was refused as not
-    /// authentic: the receiver's secret may well be another than the log's.
+    /// A delivery is signed again where its signature is right under the secrets, or where the log does not say that it was
+    /// refused as not authentic: the receiver's secret may differ from the log's.
     pub fn through<'t, T: Transport>(self, transport: T) -> Through<'t, M, T> {
         Through {
             replay: self,
@@ -66,50 +68,51 @@ impl<M: Portable> Replay<M> {
 }
 
 impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
-    /// Sends so many copies of each delivery behind it. Default: 0.
+    /// Sends this number of copies after each delivery. Default: 0.
     pub fn duplicated(mut self, copies: u32) -> Self {
         self.settings.copies = copies;
         self
     }
 
-    /// Sends the deliveries in an order that this seed gives, in place of the log's.
+    /// Sends the deliveries in an order that this seed gives, in place of the log's order.
     pub fn shuffled(mut self, seed: u64) -> Self {
         self.settings.shuffled_by = Some(seed);
         self
     }
 
-    /// So many deliveries wait for their answers at a time, at least one. Default: 1, one after the other.
+    /// Sets how many deliveries may wait for their answers at a time, at least one. Default: 1, one after the other.
     pub fn concurrency(mut self, deliveries: usize) -> Self {
         self.settings.concurrency = deliveries.max(1);
         self
     }
 
-    /// Sends no more than so many deliveries a second. Default: as many as are answered. One a day is the least, whatever is set.
+    /// Sets the highest number of deliveries a second. Default: no limit besides the answers. The lowest rate is one a day, even
+    /// if a lower one is set.
     pub fn per_second(mut self, deliveries: f64) -> Self {
         let gap = Duration::try_from_secs_f64(1.0 / deliveries);
         self.settings.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
         self
     }
 
-    /// How long an answer is waited for. Default: 5 s, as the service does.
+    /// Sets the longest wait for an answer. Default: 5 s, as the service does.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience;
         self
     }
 
-    /// Calls this with each answer, as it comes.
+    /// Calls this function with each answer, as it arrives.
     pub fn on_answer(mut self, told: impl FnMut(&Answered) + Send + 't) -> Self {
         self.told = Box::new(told);
         self
     }
 
-    /// Sends nothing more once this has ended. The report then tells of what was answered until then.
+    /// Sends no further delivery once this future has ended. The report then holds the answers until that time.
     pub fn until(mut self, ends: impl Future<Output = ()> + Send + 't) -> Self {
         self.ends = Box::pin(ends);
         self
     }
 
-    /// How many deliveries will be sent, copies included.
+    /// The number of deliveries that will be sent, copies included.
     #[must_use]
     pub fn planned(&self) -> usize {
         let copies = usize::try_from(self.settings.copies).unwrap_or(usize::MAX);
@@ -117,10 +120,11 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         self.replay.chosen.len().saturating_mul(each)
     }
 
-    /// Sends everything.
+    /// Sends all deliveries.
     ///
     /// # Errors
-    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is no error: the report says so of each delivery.
+    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is no error: the report says so for each
+    /// delivery.
     pub async fn run(mut self) -> Result<AnsweredReport, ReplayError> {
         let portable = self.replay.entries(Belief::Log)?;
         if portable.is_empty() {
@@ -160,7 +164,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
             match step.await {
                 Step::Ends => break true,
                 Step::Sends => {
-                    // No burst for what was late: the rate is an upper limit.
+                    // No burst after a delay: the rate is an upper limit.
                     next_at = next_at.max(Instant::now()) + self.settings.gap;
                     if let Some((entry, copy)) = order.pop_front() {
                         let transport = self.transport.clone();
@@ -172,7 +176,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
                     (self.told)(&answered);
                     answers.push(answered);
                 }
-                // A transport that panics has no answer to tell.
+                // A transport that panics has no answer to report.
                 Step::Answered(Err(_)) => {}
             }
         };
@@ -191,7 +195,7 @@ fn send<T: Transport>(
     entry: &Entry,
     copy: u32,
 ) -> impl Future<Output = Answered> + Send + use<T> {
-    // Each copy in a second of its own: as the service signs each attempt.
+    // Each copy is signed at its own time, as the service signs each attempt.
     let signed_at = entry.resigned.then(|| SystemClock.now());
     let request = entry.request(signed_at);
     let hint = |name: &str| {
@@ -243,7 +247,7 @@ impl Answered {
     }
 }
 
-/// An error and what lies below it.
+/// An error, followed by its sources.
 fn chain(error: &TransportError) -> String {
     let mut text = error.to_string();
     let mut below = error.source();

@@ -1,4 +1,4 @@
-//! One attempt: a request over a network that may fail, within the sender's patience.
+//! One attempt: a request over a network that may fail, within the sender's timeout.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -14,7 +14,7 @@ use super::report::AttemptEnd;
 use super::subscription::Subscription;
 use crate::caught::caught;
 
-/// How it ended.
+/// The end of an attempt.
 pub(super) struct Ended {
     pub(super) end: AttemptEnd,
     pub(super) at: Instant,
@@ -22,7 +22,7 @@ pub(super) struct Ended {
     pub(super) copy: Option<AttemptEnd>,
 }
 
-/// Delivers once, or twice where the network does that, and hangs up when the patience is over.
+/// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout is over.
 pub(super) async fn attempt(
     subscription: &Subscription,
     request: Request<Bytes>,
@@ -68,7 +68,7 @@ async fn deliver(
     within(patience, carried(subscription, request)).await
 }
 
-/// Dropping what is delivered is how a sender hangs up.
+/// The sender hangs up by dropping the future of the request.
 async fn within(
     patience: Duration,
     answer: impl Future<Output = Result<Response<Bytes>, String>>,
@@ -85,7 +85,8 @@ async fn within(
     }
 }
 
-/// Carries the request there. A receiver in this process that panics is, over a wire, a connection that breaks off.
+/// Sends the request. Where a receiver in this process panics, the attempt fails, as over a network, where the connection
+/// would break off.
 async fn carried(
     subscription: &Subscription,
     request: Request<Bytes>,
@@ -126,7 +127,7 @@ fn ended(end: AttemptEnd) -> Ended {
     }
 }
 
-/// Both futures, until the later one is done.
+/// Runs both futures until both are done.
 async fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> (T, T) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);

@@ -1,4 +1,4 @@
-//! The delivery engine: every event its own course of attempts and waits.
+//! The delivery engine: each event has its own attempts and waits, called its course.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::testing::factory::EventFactory;
 
 /// The service's delivery engine. See the [module docs](super).
 ///
-/// Dropping it ends every course where it stands. Needs a tokio runtime with time.
+/// Dropping it stops all courses. It needs a tokio runtime with time.
 #[must_use]
 pub struct Sender {
     engine: Arc<Engine>,
@@ -30,7 +30,7 @@ pub struct Sender {
     test_events: EventFactory,
 }
 
-/// What all courses share.
+/// The state that all courses share.
 pub(super) struct Engine {
     settings: SenderBuilder,
     clock: Arc<dyn Clock>,
@@ -43,11 +43,11 @@ struct State {
     recent: VecDeque<RecentDelivery>,
 }
 
-/// One event on its way to one subscription.
+/// The course of one event for one subscription: its attempts and waits.
 struct Course {
     engine: Arc<Engine>,
     subscription: Subscription,
-    /// Where it stands among the engine's events.
+    /// The index of this event in the engine's list.
     place: usize,
     id: String,
     event_type: String,
@@ -57,7 +57,7 @@ struct Course {
 }
 
 impl Sender {
-    /// Settings as the service's, without a subscription yet.
+    /// Returns the service's settings, without a subscription yet.
     pub fn builder() -> SenderBuilder {
         SenderBuilder::new()
     }
@@ -73,16 +73,17 @@ impl Sender {
         }
     }
 
-    /// An event occurred: it goes to every subscription that takes it. Returns how many do.
+    /// Sends an event to every subscription that takes it. Returns the number of these subscriptions.
     ///
-    /// Nothing waits here; the courses run while something else is awaited, [`settle`](Self::settle) at last.
+    /// This method does not wait. The courses run while other futures are awaited, at the latest [`settle`](Self::settle).
     ///
     /// # Errors
-    /// The body has no usable id and type at its head: the service sends no such events. What lies behind the head may be anything.
+    /// The body has no usable id and type at its head: the service sends no such events. The part behind the head is not
+    /// checked.
     pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, EventError> {
         let body = body.into();
         let delivery = crate::testing::delivery(&body)?;
-        // Only what is about a row names a data model.
+        // Only an event about a row names a data model.
         let model = model_id(delivery.verified()).ok();
         let takes = |subscription: &&Subscription| {
             subscription.takes(delivery.event_type(), model.as_deref())
@@ -96,10 +97,11 @@ impl Sender {
         Ok(takers.len())
     }
 
-    /// What the button in the service's settings does: sends this subscription an event, whatever its filters.
+    /// Sends this subscription a test event, like the button in the service's settings. The subscription's filters are not
+    /// applied.
     ///
-    /// The specification shows neither its payload nor whether it is retried. Here its type is `test`, its `data` is empty, and it is
-    /// tried once, since somebody looks on.
+    /// The specification shows neither its payload nor whether it is retried. Here its type is `test`, its `data` is empty,
+    /// and it has one attempt, because a user waits for the result.
     ///
     /// # Errors
     /// `UnknownSubscription`.
@@ -114,12 +116,12 @@ impl Sender {
         Ok(())
     }
 
-    /// Waits until every event is delivered or discarded, and says what became of each.
+    /// Waits until every event is delivered or discarded, and reports the result of each.
     ///
-    /// Dropping the future stops nothing.
+    /// Dropping this future does not stop the courses.
     ///
     /// # Panics
-    /// Where a hook panicked, with the same panic.
+    /// Where a hook panicked, this panics with the same payload.
     pub async fn settle(&mut self) -> SenderReport {
         while let Some(ended) = self.courses.join_next().await {
             pass_panic_on(ended);
@@ -127,7 +129,7 @@ impl Sender {
         self.report()
     }
 
-    /// What has become of every event so far.
+    /// Reports the current result of every event.
     pub fn report(&self) -> SenderReport {
         SenderReport {
             seed: self
@@ -140,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// The log of recent deliveries, the oldest first.
+    /// Returns the log of recent deliveries, the oldest first.
     #[must_use]
     pub fn recent(&self) -> Vec<RecentDelivery> {
         self.engine.state().recent.iter().cloned().collect()
@@ -177,7 +179,7 @@ impl Sender {
             attempts,
             emitted: Instant::now(),
         };
-        // Those that are over would be kept until somebody asks.
+        // Removes the finished tasks now: otherwise they would be kept until `settle`.
         while let Some(ended) = self.courses.try_join_next() {
             pass_panic_on(ended);
         }
@@ -212,7 +214,7 @@ impl Engine {
         events.len() - 1
     }
 
-    /// Notes an attempt, and tells who wants to know.
+    /// Records an attempt, and calls the hooks.
     fn note(
         &self,
         place: usize,
@@ -262,7 +264,7 @@ impl Course {
         }
     }
 
-    /// One attempt. Returns when it failed, and nothing where it did not.
+    /// Makes one attempt. Returns the time of its end where it failed, and `None` where it was delivered.
     async fn attempt(
         &self,
         number: u32,
@@ -270,7 +272,7 @@ impl Course {
         wait: Option<Duration>,
     ) -> Option<Instant> {
         let engine = &*self.engine;
-        // A semaphore that is never closed always gives a place.
+        // A semaphore that is never closed always gives a permit.
         let place = self.subscription.places.acquire().await.ok();
         let (started, at) = (Instant::now(), engine.clock.now());
         let timestamp = match engine.settings.timestamps {

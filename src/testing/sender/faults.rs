@@ -1,13 +1,13 @@
-//! What goes wrong between sender and receiver, by a seed.
+//! Faults of the network between sender and receiver, drawn by a seed.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Faults of the network between sender and receiver: each attempt meets at most one, drawn by the seed.
+/// Faults of the network between sender and receiver: each attempt has at most one, drawn by the seed.
 ///
-/// What an attempt meets depends on the seed, the subscription, the event's id and the attempt's number alone: not on the order in
-/// which things happen, so a change of your handler leaves it as it was. Shares are parts of all attempts, from 0 to 1; where they sum
-/// up to more than 1, the later ones get what is left.
+/// The fault of an attempt depends only on the seed, the subscription, the event's id and the attempt's number. It does not
+/// depend on the order of attempts, so a change of your handler does not change it. Shares are parts of all attempts, from 0
+/// to 1. Where their sum is more than 1, the later ones get the rest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,21 +31,21 @@ pub struct NetworkFaults {
     slowest: Duration,
 }
 
-/// What an attempt met on its way.
+/// The fault of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NetworkFault {
-    /// Nobody took the connection: nothing has arrived.
+    /// The connection was refused: the delivery has not arrived.
     Refused,
-    /// The delivery arrived and was answered, and the answer did not come back.
+    /// The delivery arrived and was answered, but the answer was lost.
     AnswerLost,
-    /// The delivery arrived twice, at once or one behind the other.
+    /// The delivery arrived twice, in parallel or in sequence.
     Duplicated,
-    /// The delivery, its answer or both took long. Beyond the sender's patience it has hung up meanwhile.
+    /// The delivery, its answer or both took long. Where that is longer than the sender's timeout, the sender has hung up.
     Slow,
 }
 
-/// What becomes of one attempt.
+/// The way of one attempt through the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
     Sound,
@@ -56,7 +56,7 @@ pub(super) enum Way {
 }
 
 impl NetworkFaults {
-    /// None yet, to be drawn by this seed.
+    /// Returns settings without faults, with this seed for the draws.
     pub fn seeded(seed: u64) -> Self {
         Self {
             seed,
@@ -68,25 +68,25 @@ impl NetworkFaults {
         }
     }
 
-    /// This share of attempts finds nobody who takes the connection.
+    /// Sets the share of attempts whose connection is refused.
     pub fn refused(mut self, share: f64) -> Self {
         self.refused = share;
         self
     }
 
-    /// This share of answers gets lost.
+    /// Sets the share of answers that are lost.
     pub fn answers_lost(mut self, share: f64) -> Self {
         self.answers_lost = share;
         self
     }
 
-    /// This share of deliveries arrives twice.
+    /// Sets the share of deliveries that arrive twice.
     pub fn duplicated(mut self, share: f64) -> Self {
         self.duplicated = share;
         self
     }
 
-    /// This share of deliveries and their answers takes up to so long, each way.
+    /// Sets the share of slow deliveries, and the maximum delay of the delivery and of its answer.
     pub fn slow(mut self, share: f64, slowest: Duration) -> Self {
         self.slow = share;
         self.slowest = slowest;
@@ -101,7 +101,7 @@ impl NetworkFaults {
 
     pub(super) fn draw(&self, subscription: &str, event_id: &str, attempt: u32) -> Way {
         let mut draws = fastrand::Rng::with_seed(self.seed ^ hash(subscription, event_id, attempt));
-        // The first number of a generator follows its seed closely.
+        // The first number of a generator depends closely on its seed, so it is skipped.
         draws.u64(..);
         let mut drawn = draws.f64();
         let mut is_in = |share: f64| {
@@ -150,7 +150,7 @@ impl fmt::Display for NetworkFault {
     }
 }
 
-/// FNV-1a, the same in every process and version of Rust, as a seed that a report prints has to be.
+/// FNV-1a: the same in every process and in every version of Rust, so that the seed in a report can be used again.
 fn hash(subscription: &str, event_id: &str, attempt: u32) -> u64 {
     let bytes = subscription.bytes().chain([0]).chain(event_id.bytes());
     let bytes = bytes.chain(attempt.to_be_bytes());

@@ -1,8 +1,8 @@
-//! What an answer says about the delivery.
+//! The meaning of an answer's status.
 
-/// What a status means that a receiver of this crate answers with, in one line: the outcomes table, read backwards.
+/// Returns the meaning of a status, in one line, where a receiver of this crate answers it: the table of outcomes in reverse.
 ///
-/// A receiver built on something else may mean something else by it.
+/// Another receiver may use the status with another meaning.
 ///
 /// ```
 /// use hookgate::testing::sender::meaning;

@@ -1,23 +1,23 @@
-//! What the service does to receivers: its delivery engine, in a test or at a URL.
+//! The service's delivery engine, for tests and for real URLs.
 //!
-//! A [`Sender`] delivers as the service's specification has it (*Events*, *Delivery and retry*), and says what became of each event.
-//! In tokio's paused time the 26 hours of a retry schedule pass in milliseconds, so that a test can ask the question that matters: **what
-//! does my receiver do with an event over all its attempts?**
+//! A [`Sender`] delivers as the service's specification says (*Events*, *Delivery and retry*), and reports the result of each
+//! event. In tokio's paused time the 26 hours of a retry schedule pass in milliseconds. So a test can answer the important
+//! question: **how does my receiver treat an event over all its attempts?**
 //!
-//! | | the service | setting |
+//! | rule | the service | setting |
 //! |---|---|---|
-//! | who is sent what | event types, one data model if any | [`Subscription`] |
-//! | an attempt fails | no answer within 5 s, no connection, any status but 2xx; redirects are not followed | [`SenderBuilder::schedule`] |
+//! | deliveries per subscription | event types, one data model if any | [`Subscription`] |
+//! | a failed attempt | no answer within 5 s, no connection, any status but 2xx; redirects are not followed | [`SenderBuilder::schedule`] |
 //! | waits, each from the failure on | 1 min, 5 min, 30 min, 2 h, 24 h | [`SenderBuilder::schedule`] |
 //! | attempts | "5 in total", yet five waits: both readings | [`Reading`] |
-//! | then | the event is discarded | [`Fate::Discarded`] |
-//! | the timestamp of a retry | not specified: its own, or the first one's | [`RetryTimestamps`] |
-//! | copies | "may be delivered more than once" | [`NetworkFaults::duplicated`] |
+//! | after the last attempt | the event is discarded | [`Fate::Discarded`] |
+//! | the timestamp of a retry | not specified: the time of the retry, or that of the first attempt | [`RetryTimestamps`] |
+//! | duplicates | "may be delivered more than once" | [`NetworkFaults::duplicated`] |
 //! | log of recent deliveries | id, type, time, status, retry count, payload | [`Sender::recent`] |
 //! | test event | a button | [`Sender::send_test_event`] |
 //!
 //! # A handler that fails at random
-//! Every event is handled once, or discarded after the last attempt, and the test can name which:
+//! Every event is handled once, or discarded after the last attempt. The test can name the discarded events:
 //!
 #![cfg_attr(feature = "axum", doc = "```")]
 #![cfg_attr(not(feature = "axum"), doc = "```ignore")]
@@ -87,18 +87,20 @@
 //! ```
 //!
 //! # Order and repetition
-//! Each event runs its own course: events overtake each other, as the service promises no order. On tokio's current-thread runtime with
-//! paused time a run is the same each time, and [`NetworkFaults`] are drawn by their seed alone; a report prints it.
+//! Each event has its own attempts and waits, so events can overtake each other: the service promises no order. On tokio's
+//! current-thread runtime with paused time every test run is the same, and [`NetworkFaults`] depend on their seed only. A
+//! report prints the seed.
 //!
 //! # Real time
-//! Over a [`Transport`](crate::testing::Transport) to a real server, time is real. [`SenderBuilder::speed`] then divides the **waits, and
-//! nothing else**: the patience of 5 s stays, timestamps are those of the clock, and the receiver's own times (its budget of 4.5 s, leases
-//! of 30 s, its window of 300 s) know nothing of it. So at any speed:
+//! Over a [`Transport`](crate::testing::Transport) to a real server, time is real. [`SenderBuilder::speed`] then divides
+//! **only the waits**. The sender's timeout of 5 s stays, timestamps come from the clock, and the receiver's own times do not
+//! change (its budget of 4.5 s, leases of 30 s, its window of 300 s). So at any speed:
 //!
-//! - Retries whose attempts overlap with a run that still goes on meet `503` more often than in truth, where a minute lies between.
-//! - A receiver that is killed amid a run frees the event when its lease ends, 30 s later by default. In truth the first retry comes after
-//!   that; above a speed of 2 it comes before, and the sender may discard what it would have delivered. Don't kill receivers at higher speeds,
-//!   or shorten their leases by as much.
+//! - Retries that overlap with a run that is not finished get `503` more often than in production, where a minute lies
+//!   between two attempts.
+//! - A receiver that is killed during a run frees the event when its lease ends, 30 s later by default. In production the
+//!   first retry comes after that. Above a speed of 2 it comes before, and the sender may discard an event that it would have
+//!   delivered. Don't kill receivers at higher speeds, or shorten their leases by the same factor.
 //! - [`RetryTimestamps::First`] makes retries stale only where they come 300 real seconds later.
 
 mod attempt;

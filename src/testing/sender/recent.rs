@@ -11,7 +11,7 @@ use crate::testing::iso8601;
 
 /// A line of the log of recent deliveries that the service's settings show: one for each attempt. `Debug` shows no payload.
 ///
-/// It knows no signature and no headers: what is replayed from it has to be signed anew.
+/// It has no signature and no headers: a delivery that is replayed from it has to be signed again.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RecentDelivery {
@@ -19,11 +19,11 @@ pub struct RecentDelivery {
     pub event_id: String,
     /// The event's type.
     pub event_type: String,
-    /// When the request was made.
+    /// The time of the request.
     pub request_time: UnixSeconds,
-    /// The answer's status; `None` where there was none.
+    /// The answer's status; `None` where there was no answer.
     pub response_status: Option<u16>,
-    /// How many attempts went before.
+    /// The number of earlier attempts.
     pub retry_count: u32,
     /// The body.
     pub payload: Bytes,
@@ -40,7 +40,7 @@ struct Line<'a> {
     payload: Payload<'a>,
 }
 
-/// As JSON where it is JSON on one line, which keeps its text; as a string otherwise.
+/// JSON where the payload is JSON on one line, whose text is kept; a string otherwise.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Payload<'a> {
@@ -57,7 +57,7 @@ impl RecentDelivery {
         let one_line = text.filter(|text| !text.contains(['\n', '\r']));
         let json = one_line.and_then(|text| {
             let json: &RawValue = serde_json::from_str(text).ok()?;
-            // White space around it would not be kept.
+            // White space around the JSON would be lost.
             (json.get() == text).then_some(json)
         });
         let line = Line {
@@ -71,7 +71,7 @@ impl RecentDelivery {
                 None => Payload::Text(String::from_utf8_lossy(&self.payload)),
             },
         };
-        // Texts and numbers alone: nothing of it can fail.
+        // This holds texts and numbers only, so serialization can't fail.
         serde_json::to_string(&line).unwrap_or_default()
     }
 }

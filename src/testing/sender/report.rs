@@ -1,4 +1,4 @@
-//! What became of what was sent.
+//! The report of a sender: the result of each event.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::faults::NetworkFault;
 use crate::clock::UnixSeconds;
 
-/// One event on its way to one subscription.
+/// One event for one subscription.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SentEvent {
@@ -16,67 +16,67 @@ pub struct SentEvent {
     pub id: String,
     /// The event's type.
     pub event_type: String,
-    /// When the event occurred, by the sender's clock.
+    /// The time of the event, by the sender's clock.
     pub emitted_at: UnixSeconds,
-    /// What became of it.
+    /// The result.
     pub fate: Fate,
-    /// Every attempt so far.
+    /// All attempts so far.
     pub attempts: Vec<SentAttempt>,
-    /// How long the sender waits after the last attempt until it tries again, where it does. Divided by the sender's speed already.
+    /// The wait after the last attempt until the next one, where there is one. Already divided by the sender's speed.
     pub next_wait: Option<Duration>,
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fate {
-    /// Not decided yet.
+    /// Not finished: an attempt runs, or the sender waits for the next one.
     UnderWay,
     /// Answered 2xx.
     Delivered,
-    /// No attempt was answered 2xx, and the last one is over.
+    /// No attempt was answered 2xx, and there are no more attempts.
     Discarded,
 }
 
-/// One attempt to deliver.
+/// One attempt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SentAttempt {
-    /// Counted from 1.
+    /// The number of the attempt, counted from 1.
     pub number: u32,
-    /// When it began, by the sender's clock.
+    /// The time of its start, by the sender's clock.
     pub at: UnixSeconds,
-    /// When it began, since the event occurred.
+    /// The time from the event to the start of the attempt.
     pub since_emitted: Duration,
-    /// The time that it was signed with.
+    /// The time that the delivery was signed with.
     pub timestamp: UnixSeconds,
-    /// How it ended.
+    /// The end of the attempt.
     pub end: AttemptEnd,
-    /// How long it took.
+    /// The duration of the attempt.
     pub elapsed: Duration,
-    /// Whether the receiver said that the event was handled before: `Idempotent-Replayed`.
+    /// Whether the receiver answered that the event was handled before: `Idempotent-Replayed`.
     pub replayed: bool,
-    /// What it met on its way.
+    /// The fault of the network.
     pub fault: Option<NetworkFault>,
-    /// How the second copy ended, where the network made one.
+    /// The end of the second copy, where the network made one.
     pub copy: Option<AttemptEnd>,
 }
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttemptEnd {
-    /// With this status.
+    /// The receiver answered with this status.
     Answered(u16),
-    /// The sender's patience was over, and it hung up.
+    /// The sender's timeout was over, and it hung up.
     TimedOut,
     /// There was no answer, for this reason.
     Failed(String),
 }
 
-/// What became of everything that was sent so far.
+/// The results of all events that were sent so far.
 ///
-/// Printed, it counts, names every event that was discarded with all its attempts, and says the seed of the faults: enough for the
+/// `Display` prints the counts, every discarded event with all its attempts, and the seed of the faults: enough for the
 /// message of a failed assertion.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -86,7 +86,7 @@ pub struct SenderReport {
 }
 
 impl AttemptEnd {
-    /// Whether the service counts the event as delivered: 2xx, and nothing else.
+    /// Returns whether the service counts the event as delivered: only 2xx.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Answered(200..=299))
@@ -103,34 +103,34 @@ impl AttemptEnd {
 }
 
 impl SenderReport {
-    /// Every event for every subscription that takes it, in the order of their occurrence.
+    /// All events of all subscriptions that take them, in the order of `emit`.
     #[must_use]
     pub fn events(&self) -> &[SentEvent] {
         &self.events
     }
 
-    /// Those that were answered 2xx.
+    /// The events that were answered 2xx.
     pub fn delivered(&self) -> impl Iterator<Item = &SentEvent> {
         self.of(Fate::Delivered)
     }
 
-    /// Those that the sender has given up: lost, unless the receiver has handled them all the same.
+    /// The events that the sender has discarded: lost, unless the receiver has handled them although it did not answer 2xx.
     pub fn discarded(&self) -> impl Iterator<Item = &SentEvent> {
         self.of(Fate::Discarded)
     }
 
-    /// Those that are not decided yet.
+    /// The events that are not finished.
     pub fn under_way(&self) -> impl Iterator<Item = &SentEvent> {
         self.of(Fate::UnderWay)
     }
 
-    /// How many attempts there were.
+    /// The number of all attempts.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.events.iter().map(|event| event.attempts.len()).sum()
     }
 
-    /// The seed of the network's faults, where there are some.
+    /// The seed of the network's faults, where faults are set.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.seed

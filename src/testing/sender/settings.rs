@@ -1,4 +1,4 @@
-//! How a sender delivers.
+//! The settings of a sender.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::clock::{Clock, SystemClock};
 use crate::dedupe::RetrySchedule;
 use crate::testing::TokioClock;
 
-/// How many lines of the log of recent deliveries are kept, unless set.
+/// The default number of lines of the log of recent deliveries.
 const RECENT: usize = 1_000;
 
-/// Which of the specification's two statements about the end counts.
+/// Selects one of the specification's two statements about the last attempt.
 ///
 /// It lists five waits, each after a failed attempt, and counts five attempts in total: the two can't both be true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,21 +28,22 @@ pub enum Reading {
     EveryWait,
 }
 
-/// With which time retries are signed. The specification does not say.
+/// The time that retries are signed with. The specification does not say which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryTimestamps {
-    /// Each is signed anew, with its own time.
+    /// Each attempt is signed anew, with its own time.
     #[default]
     Fresh,
-    /// Each carries the timestamp and signature of the first attempt: from the third on, 6 minutes later, receivers find them stale.
+    /// Each attempt carries the timestamp and signature of the first attempt: from the third attempt on, 6 minutes later,
+    /// receivers refuse them as stale.
     First,
 }
 
 pub(super) type OnAttempt = Arc<dyn Fn(&SentEvent) + Send + Sync>;
 pub(super) type OnRecent = Arc<dyn Fn(&RecentDelivery) + Send + Sync>;
 
-/// Settings of a [`Sender`]. Those that are not set are the service's.
+/// Settings of a [`Sender`]. The defaults are those of the service.
 #[derive(Clone)]
 #[must_use]
 pub struct SenderBuilder {
@@ -74,69 +75,70 @@ impl SenderBuilder {
         }
     }
 
-    /// Delivers to this one too.
+    /// Adds a subscription.
     pub fn subscription(mut self, subscription: Subscription) -> Self {
         self.subscriptions.push(subscription);
         self
     }
 
-    /// The wall clock that deliveries are signed by: give the receiver the same. Otherwise it is the system's time as the sender is
-    /// built, and goes on as tokio's does.
+    /// Sets the wall clock that deliveries are signed with: give the receiver the same clock. Default: the system's time when
+    /// the sender is built, continued with tokio's time.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Another sender's waits and patience.
+    /// Sets other waits and another timeout, for another sender.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// After which attempt an event is discarded.
+    /// Sets the number of attempts before an event is discarded.
     pub fn reading(mut self, reading: Reading) -> Self {
         self.reading = reading;
         self
     }
 
-    /// With which time retries are signed.
+    /// Sets the time that retries are signed with.
     pub fn retry_timestamps(mut self, timestamps: RetryTimestamps) -> Self {
         self.timestamps = timestamps;
         self
     }
 
-    /// Divides the waits, where time is real; 0 counts as 1. Nothing else goes faster: see [what can't be scaled](super#real-time).
+    /// Divides the waits, where time is real; 0 counts as 1. Nothing else becomes faster: see [the section on real
+    /// time](super#real-time).
     pub fn speed(mut self, times: u32) -> Self {
         self.speed = times.max(1);
         self
     }
 
-    /// What goes wrong on the way.
+    /// Sets the faults of the network.
     pub fn faults(mut self, faults: NetworkFaults) -> Self {
         self.faults = Some(faults);
         self
     }
 
-    /// How many lines of its log of recent deliveries the sender keeps. The default is 1,000.
+    /// Sets the number of lines that the log of recent deliveries keeps. The default is 1,000.
     pub fn keep_recent(mut self, lines: usize) -> Self {
         self.recent = lines;
         self
     }
 
-    /// Tells of each attempt when it is over: the event, whose last attempt it is. Called in the sender's own task, so it must be
-    /// quick; a panic in it comes out of [`Sender::settle`].
+    /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook runs in the sender's own
+    /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`].
     pub fn on_attempt(mut self, call: impl Fn(&SentEvent) + Send + Sync + 'static) -> Self {
         self.on_attempt = Some(Arc::new(call));
         self
     }
 
-    /// Tells of each line of the log of recent deliveries. As [`on_attempt`](Self::on_attempt).
+    /// Calls the hook for each line of the log of recent deliveries, as [`on_attempt`](Self::on_attempt).
     pub fn on_recent(mut self, call: impl Fn(&RecentDelivery) + Send + Sync + 'static) -> Self {
         self.on_recent = Some(Arc::new(call));
         self
     }
 
-    /// Sends nothing yet.
+    /// Builds the sender. No event is sent yet.
     pub fn build(mut self) -> Sender {
         let clock = self.clock.take();
         let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::starting_at(SystemClock.now())));

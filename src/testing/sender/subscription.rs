@@ -1,4 +1,4 @@
-//! To whom, and which events.
+//! A subscription: its URL, its secret, and the events that it takes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,10 +15,10 @@ use crate::error::{SenderError, SenderErrorKind};
 use crate::testing::{Signer, Transport, TransportError};
 use crate::verify::{EVENT_ID, EVENT_TYPE, Secret};
 
-/// How many requests of one subscription are under way at once, unless set.
+/// The default number of requests of one subscription at the same time.
 const AT_ONCE: usize = 16;
 
-/// A subscription as the service's settings have it: where to, which events, of which data model, signed with which secret.
+/// A subscription as in the service's settings: its URL, its event types, its data model and its secret.
 ///
 /// ```
 /// use hookgate::testing::InProcess;
@@ -50,10 +50,11 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// To this URL over this transport: every event, at most 16 requests at once. The service's ids begin with `wh_`.
+    /// A subscription for this URL over this transport: it takes every event, and has at most 16 requests at once. The
+    /// service's ids begin with `wh_`.
     ///
     /// # Errors
-    /// `BadUrl`, or `BadSubscriptionId` for an id that fits no header.
+    /// `BadUrl`, or `BadSubscriptionId` for an id that can't be a header's value.
     pub fn new(
         id: &str,
         url: &str,
@@ -76,32 +77,32 @@ impl Subscription {
         })
     }
 
-    /// Events of these types only.
+    /// Limits the subscription to events of these types.
     pub fn events<'a>(mut self, types: impl IntoIterator<Item = &'a str>) -> Self {
         self.types = Some(types.into_iter().map(str::to_owned).collect());
         self
     }
 
-    /// Events of this data model's rows only. Events that are about no row, such as `page.created`, name no data model and are not sent;
-    /// the specification does not say so.
+    /// Limits the subscription to events of this data model's rows. Events that are about no row, such as `page.created`,
+    /// name no data model and are not sent. The specification does not define this case.
     pub fn data_model(mut self, id: &str) -> Self {
         self.model = Some(id.to_owned());
         self
     }
 
-    /// At most so many requests at once; 0 counts as 1. Whoever waits for a retry takes no place.
+    /// Sets the maximum number of requests at once; 0 counts as 1. An event that waits for its next attempt does not count.
     pub fn at_once(mut self, requests: usize) -> Self {
         self.places = Arc::new(Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)));
         self
     }
 
-    /// Its id.
+    /// The subscription's id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether it is sent events of this type, about rows of this data model.
+    /// Returns whether the subscription takes events of this type, about rows of this data model.
     #[must_use]
     pub fn takes(&self, event_type: &str, data_model: Option<&str>) -> bool {
         let of_type = |types: &BTreeSet<String>| types.contains(event_type);
@@ -109,7 +110,7 @@ impl Subscription {
             && (self.model.is_none() || self.model.as_deref() == data_model)
     }
 
-    /// The delivery of an event, signed at this time. The service writes no time before 1970, so none is signed.
+    /// Makes the delivery of an event, signed at this time. The service sends no time before 1970, so the time is at least 1.
     pub(super) fn request(
         &self,
         at: UnixSeconds,
@@ -119,7 +120,7 @@ impl Subscription {
         let signer = self.signer.clone().at(at.max(UnixSeconds::new(1)));
         let mut request = signer.request("/", body.clone());
         *request.uri_mut() = self.url.clone();
-        // The signer reads them from the whole body, which need not be well-formed behind its head.
+        // The signer reads both from the whole body, which may be malformed behind its head. So they are set here.
         for (name, value) in [(EVENT_ID, event.0), (EVENT_TYPE, event.1)] {
             if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                 request.headers_mut().insert(name, value);
@@ -146,7 +147,7 @@ impl fmt::Debug for Subscription {
 pub(super) type Carried<'a> =
     Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send + 'a>>;
 
-/// A transport whose type is forgotten, so that subscriptions of one sender can differ in it.
+/// A transport behind a trait object, so that the subscriptions of one sender can have different transports.
 trait Carry: Send + Sync {
     fn carry(&self, request: Request<Bytes>) -> Carried<'_>;
 }

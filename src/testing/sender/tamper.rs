@@ -1,14 +1,14 @@
-//! Deliveries that were changed behind their signing.
+//! Deliveries that were changed after they were signed.
 
 use bytes::Bytes;
 use http::{HeaderValue, Request};
 
 use crate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP};
 
-/// What somebody changes between sender and receiver.
+/// A change that an attacker makes between sender and receiver.
 ///
-/// A receiver of this crate answers 401 to each but the last, and 400 to that: the header is not signed, so it can lie, and is compared
-/// with the body.
+/// A receiver of this crate answers 401 to each of the first three, and 400 to the last: that header is not signed, so it may
+/// be wrong, and is compared with the body.
 ///
 /// ```
 /// use hookgate::testing::sender::Tamper;
@@ -23,18 +23,18 @@ use crate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tamper {
-    /// A space more in the body: the same JSON, and other bytes.
+    /// One more space in the body: the same JSON, but other bytes.
     Body,
     /// Another last digit of the signature.
     Signature,
-    /// The timestamp a second later than the one that was signed.
+    /// A timestamp one second later than the signed one.
     Timestamp,
     /// `X-Service-Event-Id` names another event than the body.
     EventId,
 }
 
 impl Tamper {
-    /// Changes a delivery. One that lacks what would be changed stays as it is.
+    /// Changes a delivery. A delivery without the part to change stays as it is.
     #[must_use]
     pub fn apply(self, mut request: Request<Bytes>) -> Request<Bytes> {
         match self {

@@ -29,9 +29,9 @@ async fn all_done(probe: &Probe, events: &[(EventKey, ClaimToken)], when: &str) 
     Ok(())
 }
 
-/// Fills the store in two halves, goes on by half of it, reads the older half of what is left so many times, and goes on by half again. The
-/// two halves committed last must be remembered. Time passes between halves, since a store may take what ends at the same time in any
-/// order.
+/// Fills the store in two halves and reads both `reads` times. Adds a third half, reads the second half `reads` times, and adds
+/// a fourth half. The two halves that were committed last must be remembered. Time passes between halves, since a store may
+/// evict records that end at the same time in any order.
 pub(super) async fn newest_remembered<H: StoreUnderTest>(
     harness: &H,
     probe: &Probe,
@@ -98,7 +98,7 @@ pub(super) async fn refuse_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe
     .await?;
     all_done(probe, &done, "while the store is full").await?;
 
-    // What was taken goes on: a repeated claim, a commit, a release that makes room for one.
+    // The claims that the store took still work: a repeated claim, a commit, a release that makes room for a new one.
     let [first, second, third, lapsing @ ..] = &running[..] else {
         return Err("too few records to check".into());
     };

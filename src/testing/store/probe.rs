@@ -1,4 +1,4 @@
-//! A store with its answers compared: what the rules are written in.
+//! A store whose answers are compared with the expected ones. The rules use it.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
 use crate::testing::StoreUnderTest;
 
-/// Whether a rule is kept, and if not, in which way.
+/// Whether a rule is kept, and if not, how it is broken.
 pub(super) type Kept = Result<(), String>;
 
 pub(super) struct Probe {
@@ -15,7 +15,7 @@ pub(super) struct Probe {
     unit: Duration,
 }
 
-/// A claim's answer, as far as a rule foresees it.
+/// The answer to a claim, as far as a rule can predict it.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Fresh,
@@ -32,7 +32,7 @@ impl Probe {
         self.unit.saturating_mul(units)
     }
 
-    /// For rules in which no time passes.
+    /// A duration for rules in which no time passes.
     pub(super) fn long(&self) -> Duration {
         self.units(1000)
     }
@@ -53,7 +53,7 @@ impl Probe {
         same("claim", answer, expected, when)
     }
 
-    /// Another copy of the event asks for it, with a token of its own and a long lease.
+    /// Claims the event for another delivery of it, with a claim token of its own and a long lease.
     pub(super) async fn copy_claims(&self, key: &EventKey, expected: Answer, when: &str) -> Kept {
         self.claim(key, token(), self.long(), expected, when).await
     }

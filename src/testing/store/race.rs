@@ -8,8 +8,8 @@ use super::probe::{Answer, Kept, Probe, answered, key, token};
 use crate::dedupe::{Claimed, Ownership};
 
 const RACERS: usize = 64;
-/// How many events the racers run through between two barriers: each barrier brings them to one line again, and the run keeps
-/// them abreast without one.
+/// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
+/// each other without one.
 const HEAT: usize = 8;
 
 pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
@@ -28,7 +28,7 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
             );
             tokio::spawn(async move {
                 let mut won = Vec::new();
-                // Failures wait until the end: a racer that left early would leave the others at the line.
+                // Failures are reported at the end: a racer that left early would make the others wait at the barrier for ever.
                 let mut failure = None;
                 for (start, heat) in keys.chunks(HEAT).enumerate() {
                     line.wait().await;

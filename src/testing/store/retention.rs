@@ -1,4 +1,4 @@
-//! The rules about how long a finished event is remembered.
+//! The rules about the retention of a finished event.
 
 use super::probe::{Answer, Kept, Probe, key, pass, token};
 use crate::dedupe::Ownership::Held;
@@ -6,7 +6,7 @@ use crate::testing::StoreUnderTest;
 
 pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (key, next) = (key("retention"), token());
-    // The lease is longer than the retention: it ends with the commit.
+    // The lease is longer than the retention here: the lease must end with the commit.
     let by = probe.finish(&key, probe.units(4)).await?;
     pass(harness, probe, 3).await;
     probe
@@ -41,7 +41,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
         .copy_claims(&key, Answer::DoneBy(next), "of an event that came again")
         .await?;
 
-    // And the retention is longer than the lease: it begins with the commit.
+    // Here the retention is longer than the lease: the retention begins with the commit.
     let (key, holder) = (self::key("retention-long"), token());
     probe
         .claim(
@@ -105,7 +105,7 @@ pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
     for (key, units) in keys.iter().zip([6, 2, 4, 1000]) {
         done.push((key, probe.finish(key, probe.units(units)).await?));
     }
-    // After 3 and 5 units: which of them are still remembered.
+    // After 3 and 5 units: which of the records are still remembered.
     for remembered in [[true, false, true, true], [true, false, false, true]] {
         pass(harness, probe, if remembered[2] { 3 } else { 2 }).await;
         for ((key, by), remembered) in done.iter().zip(remembered) {

@@ -1,4 +1,4 @@
-//! The rules about one event: its lease, its token, its copies.
+//! The rules about one event: its lease, its claim token, its duplicates.
 
 use super::probe::{Answer, Kept, Probe, answered, key, pass, token};
 use crate::dedupe::Ownership::{Held, Lost};

@@ -5,7 +5,7 @@ use crate::dedupe::Ownership::{Held, Lost};
 use crate::dedupe::{ClaimToken, EventKey};
 use crate::testing::StoreUnderTest;
 
-/// How a record came to be what a call finds. The first four are all absent.
+/// The state in which a call finds a record, with its history. The first four states are all "absent".
 #[derive(Clone, Copy, Debug)]
 enum Found {
     Never,
@@ -34,7 +34,7 @@ const FOUND: [Found; 6] = [
 ];
 const CALLS: [Call; 4] = [Call::Claim, Call::Renew, Call::Commit, Call::Release];
 
-/// One event for each cell, all prepared before time passes once and all asked after it.
+/// Uses one event for each cell. All are prepared before time passes once, and all are checked after it.
 pub(super) async fn every_cell<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let mut cells = Vec::new();
     for found in FOUND {
@@ -88,7 +88,7 @@ async fn prepare(probe: &Probe, found: Found, key: &EventKey) -> Result<ClaimTok
     Ok(holder)
 }
 
-/// Asks, then claims once more: the answer says what the call has made of the record.
+/// Makes the call, then claims once more: the second answer shows the effect of the call on the record.
 async fn ask(
     probe: &Probe,
     found: Found,

@@ -1,6 +1,6 @@
-//! Mistakes to plant: how each changes what is configured, what is signed, what arrives, and how the headers are written.
+//! Mistakes to plant: how each changes the configuration, the signed bytes, the received bytes, and the form of the headers.
 //!
-//! The signatures are ring's, so that nothing here shares code with what is tested.
+//! The signatures are ring's, so that nothing here shares code with the tested library.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ pub(super) const BODY: &str = r#"{"id":"evt_1","type":"row.created","createdAt":
 
 type Kinds = &'static [&'static str];
 
-/// What is configured, and what is signed with.
+/// A difference between the configured secret and the one that signs.
 pub(super) struct SecretMistake {
     pub(super) name: &'static str,
     kinds: Kinds,
@@ -30,7 +30,7 @@ pub(super) struct SecretMistake {
     key: Vec<u8>,
 }
 
-/// What was signed, and what arrived.
+/// A difference between the signed body and the received one.
 pub(super) struct BodyMistake {
     pub(super) name: &'static str,
     kinds: Kinds,
@@ -53,7 +53,7 @@ pub(super) struct HeaderMistake {
     headers: fn(&[u8]) -> Vec<(String, String)>,
 }
 
-/// What is wrong with a delivery: at most one thing of each group.
+/// The mistakes in a delivery: at most one of each group.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) secret: Option<&'static SecretMistake>,
@@ -161,8 +161,8 @@ impl Case {
             .explain(&self.delivery())
     }
 
-    /// What would make this delivery pass, or one that is made of it: MACs over every body that it has, under every key, as hex and in
-    /// base64, in lower case and without padding.
+    /// The MACs that would make this delivery pass, or one derived from it: over every body that it has, under every key, as hex
+    /// and in base64, in lower case and without padding.
     pub(super) fn right_macs(&self) -> Vec<String> {
         let mut macs = Vec::new();
         let strings = [
@@ -200,7 +200,7 @@ impl Case {
     }
 }
 
-/// Pairs of mistakes that sign the very bytes that others sign, which no one could tell apart.
+/// Pairs of mistakes that sign the same bytes as other pairs, so that they can't be distinguished.
 const SAME: [(&str, Kinds); 2] = [
     // The body, a line break, the timestamp.
     (
@@ -373,7 +373,7 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
     ]
 });
 
-/// What python3, PHP, Go and others make of `BODY`, written by hand here.
+/// The output of python3, PHP, Go and others for `BODY`, written by hand here.
 const SPACED: &str = r#"{"id": "evt_1", "type": "row.created", "createdAt": "2025-11-21T01:53:20Z", "data": {"rowId": "r/1", "properties": {"Größe": "5 < 6 é", "n": 1.50, "a": [1, {"b": 2}]}, "createdBy": {"id": "u", "name": "Zoë"}}}"#;
 const SORTED: &str = r#"{"createdAt":"2025-11-21T01:53:20Z","data":{"createdBy":{"id":"u","name":"Zoë"},"properties":{"Größe":"5 < 6 é","a":[1,{"b":2}],"n":1.50},"rowId":"r/1"},"id":"evt_1","type":"row.created"}"#;
 /// The keys of the service's own in another order; those of the properties as they are, which no one could put back.

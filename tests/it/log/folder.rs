@@ -23,7 +23,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// The names of what is in it.
+    /// The names of the folder's files.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries

@@ -116,7 +116,7 @@ fn a_bad_line_is_named_and_nothing_of_it_is_repeated() {
             std::error::Error::source(&error).unwrap()
         );
         assert!(!told.contains("made_up"), "{told}");
-        // Who reads line by line may go on.
+        // A reader that reads line by line may go on.
         let mut lines = DeliveryLog::lines(file.as_bytes());
         assert!(lines.next().unwrap().is_ok());
         assert_eq!(lines.next().unwrap().unwrap_err().line(), Some(3));
@@ -138,7 +138,7 @@ fn fields_that_are_not_known_yet_are_passed_over() {
 fn lines_have_any_length_and_a_log_need_not_fit_into_memory() {
     let large = delivery_of(vec![b'x'; 5 << 20]).to_line() + "\n";
     let many = std::iter::repeat_n(&*large, 40);
-    // 200 MiB, of which one line is there at a time.
+    // 200 MiB, of which one line is in memory at a time.
     let mut reader: Box<dyn std::io::Read> = Box::new(std::io::empty());
     for text in many {
         reader = Box::new(std::io::Read::chain(reader, text.as_bytes()));

@@ -1,4 +1,4 @@
-//! What the layer tells a recorder.
+//! The deliveries that the layer gives to a recorder.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,7 +25,7 @@ use crate::harness::{Harness, SECRET, Sent, pass, stalled_body};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
-/// Keeps what it is told.
+/// Keeps the deliveries that it gets.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<LoggedDelivery>>>);
 
@@ -102,7 +102,7 @@ async fn an_authentic_delivery_is_recorded_as_it_came_with_its_answer() {
     assert_eq!(answer.elapsed, Duration::from_millis(120));
     assert_eq!(answer.scope.as_deref(), Some("default"));
     assert!(answer.key.is_some());
-    // What was logged verifies at the time that was logged.
+    // The logged delivery verifies at the logged time.
     let verifier = Verifier::new(Secret::new(SECRET).unwrap());
     let head = delivery.head().unwrap();
     assert!(
@@ -141,7 +141,7 @@ async fn each_way_to_be_answered_is_recorded_once() {
     );
     assert_eq!(send(&harness, request("evt_2")).await, 500);
     assert_eq!(told.answer(), (500, "panicked".into()));
-    // One that runs on is recorded with what was answered, and not again at its end.
+    // A delivery whose run goes on is recorded with its answer, and not again at the run's end.
     assert_eq!(send(&harness, request("evt_2")).await, 503);
     assert_eq!(told.answer(), (503, "runs_on".into()));
     pass(4_000).await;
@@ -229,7 +229,7 @@ impl futures_core::Stream for BreaksOff {
 async fn a_body_that_was_not_read_or_not_to_its_end_is_none() {
     let (harness, told) = recording(|_, _| async { OK });
     let get = Request::get("/webhooks").body(stalled_body()).unwrap();
-    // A method router would refuse it further out.
+    // A method router would refuse it before the layer.
     let guarded = tower::ServiceBuilder::new()
         .layer(harness.receiver.layer())
         .service(tower::service_fn(async |_| {
@@ -289,7 +289,7 @@ async fn a_hang_up_is_recorded_without_an_answer() {
         LoggedDelivery::from_line(delivery.to_line()).unwrap(),
         delivery
     );
-    // The run went on, and its end is none of an answer's.
+    // The run went on, and its end is not the end of an answer.
     pass(1_000).await;
     assert_eq!(harness.told.settled().len(), 1);
     assert!(told.all().is_empty());
@@ -324,7 +324,7 @@ impl Clock for Ticking {
 async fn the_time_is_the_very_reading_that_the_age_was_judged_by() {
     let secret = Secret::new(SECRET).unwrap();
     let mut stale = 0;
-    // At one of these ages, each reading of the clock but the one that judges says otherwise.
+    // At one of these ages each reading of the clock differs, except the one that judges.
     for age_at_first in 290..306 {
         let told = Told::default();
         let receiver = Receiver::builder()

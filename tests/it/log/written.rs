@@ -27,7 +27,7 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
     for round in 0..3 {
-        // Opened again, it goes on where it ended.
+        // Opened again, it goes on at the end of the file.
         let recorder = Recorder::to(&path).open().unwrap();
         let clone = recorder.clone();
         for number in 0..200 {
@@ -42,7 +42,7 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
     assert_eq!((log.dropped(), log.torn(), log.ended_torn()), (0, 0, false));
 }
 
-/// A pipe that nobody reads holds 64 KiB, and then blocks who writes.
+/// A pipe without a reader holds 64 KiB, and then blocks the writer.
 #[cfg(unix)]
 #[test]
 fn a_writer_that_hangs_slows_nobody_and_what_is_dropped_is_counted_and_said() {
@@ -67,7 +67,7 @@ fn a_writer_that_hangs_slows_nobody_and_what_is_dropped_is_counted_and_said() {
     for number in 0..100_000 {
         recorder.record(delivery(&format!("evt_{number}")));
     }
-    // A disk that writes so many takes longer than this; a lock that is not held for long does not.
+    // A disk needs longer than this for so many lines; a lock that is held briefly does not.
     assert!(
         began.elapsed() < Duration::from_secs(10),
         "{:?}",
@@ -118,7 +118,7 @@ fn rotation_keeps_so_many_files_and_no_entry_is_torn_or_lost() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
     let line = delivery("evt_100").to_line().len() as u64 + 1;
-    // One that is somebody else's stays.
+    // A file of another program stays.
     fs::write(folder.path("log.jsonl.20251121"), "somebody's").unwrap();
     let recorder = Recorder::to(&path)
         .max_bytes(4 * line)
@@ -208,7 +208,7 @@ fn nobody_but_its_owner_may_read_it() {
             .mode()
             & 0o777
     };
-    // What is there already, and others may read.
+    // Files that exist already, and that others may read.
     for name in ["log.jsonl", "log.jsonl.1"] {
         fs::write(folder.path(name), "").unwrap();
         fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o644)).unwrap();
@@ -438,7 +438,7 @@ fn nothing_that_was_taken_out_is_in_the_file() {
         .replace("Ada", "[redacted]")
         .replace("ada@example.com", "[redacted]");
     assert_eq!(personal.body.as_deref(), Some(expected.as_bytes()));
-    // Signed again, what is left is as good as any.
+    // Signed again, the redacted delivery is as valid as any.
     let signer = Signer::new(Secret::new(SECRET).unwrap());
     assert!(!personal.is_verifiable());
     assert!(personal.resigned(&signer).unwrap().is_verifiable());
@@ -486,7 +486,7 @@ async fn credentials_and_secrets_never_reach_the_file() {
     assert_eq!(delivery.target, "/webhooks?token=[redacted]&x=1");
     assert_eq!(delivery.header("cookie").unwrap(), "[redacted]");
     assert!(delivery.is_verifiable());
-    // What is dropped and what is shown of it say nothing of it either.
+    // `Debug` of the recorder and of the redacted delivery shows none of the event's data either.
     assert!(!format!("{recorder:?} {delivery:?}").contains("evt_1"));
 }
 
@@ -512,7 +512,7 @@ fn two_recorders_on_one_file_do_not_mix_their_lines() {
 
 #[test]
 fn a_torn_write_is_marked_and_the_line_written_again() {
-    // What a recorder leaves on a disk that was full for a while: half a line, half a mark, the mark, and the line.
+    // The file that a recorder leaves after the disk was full for a while: half a line, half a mark, the mark, and the line.
     let line = delivery("evt_0").to_line();
     let mut file = Vec::new();
     write!(

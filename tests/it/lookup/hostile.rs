@@ -1,4 +1,4 @@
-//! Look-ups amid wakers, errors and senders that mean harm, and in every order that chance comes upon.
+//! Look-ups with hostile wakers, errors and senders, and in every order that chance finds.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -32,7 +32,7 @@ fn head(sent: &support::Sent) -> RequestHead<'_> {
     )
 }
 
-/// Answers when it is told to, and wakes nobody for it.
+/// Answers on demand, without waking the task for it.
 fn told(answer: impl Fn() -> Found + Send + Sync + 'static) -> (Provider, Arc<AtomicBool>) {
     let told = Arc::new(AtomicBool::new(false));
     let (is_told, answer) = (Arc::clone(&told), Arc::new(answer));
@@ -49,7 +49,7 @@ fn told(answer: impl Fn() -> Found + Send + Sync + 'static) -> (Provider, Arc<At
     (provider, told)
 }
 
-// What tells a known subscription from another.
+// Ways to find out whether a subscription is known.
 
 /// Breaks off, or never comes.
 struct Faulty {
@@ -260,7 +260,7 @@ async fn a_look_up_that_begins_late_does_not_outlast_the_budget() {
     let answer = harness
         .receiver
         .handle(request, async |_: Delivery| StatusCode::OK);
-    sleep(Duration::from_millis(4_400)).await; // nobody polls it meanwhile
+    sleep(Duration::from_millis(4_400)).await; // no poll meanwhile
     assert_eq!(answer.await.status(), 503);
     assert_eq!(began.elapsed().as_millis(), 4_500);
 }
@@ -277,14 +277,14 @@ async fn a_forgotten_look_up_that_nobody_waits_for_takes_no_place() {
         }
         assert_eq!(running(), 1);
         assert_eq!(answer.await.unwrap().status(), 503);
-        // What will be remembered goes on for the retry; the other would go on for nobody.
+        // A look-up whose result will be remembered goes on for the retry; the other one would have no use.
         assert_eq!(running(), usize::from(!forgotten));
         pass(6_000).await;
         assert_eq!(running(), 0);
     }
 }
 
-// Code of others.
+// Foreign code.
 
 struct Counts(AtomicUsize);
 
@@ -529,8 +529,8 @@ fn building_a_map_takes_linear_time() {
         assert!(Keys::by_subscription(rings).is_ok());
         began.elapsed()
     };
-    // The best of several, in turns, and both longer than a machine's slice of time: what else it does must not count, and where it
-    // does, it counts for both.
+    // The best of several, in turns, and both longer than a machine's time slice: other work of the machine must not count, and
+    // where it does, it counts for both.
     let (mut few, mut many) = (Duration::MAX, Duration::MAX);
     for _ in 0..4 {
         few = few.min(build(1_600));

@@ -1,4 +1,4 @@
-//! A provider that a test writes as a script, and that counts what it is asked.
+//! A provider that a test writes as a script, and that counts the queries.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ struct Inner {
     most: AtomicUsize,
 }
 
-/// Counts a look-up for as long as it is under way.
+/// Counts a look-up while it is under way.
 struct Running(Arc<Inner>);
 
 impl Drop for Running {

@@ -1,10 +1,10 @@
-//! The reference: what a store must say of one event, by the table of `DedupeStore`, and what follows from it.
+//! The reference: the answers that a store must give for one event, by the table of `DedupeStore`, and the rules that follow.
 
 use std::time::Duration;
 
 use hookgate::{ClaimToken, Claimed, Ownership};
 
-/// What is remembered of an event. Times are readings of the store's clock.
+/// The record of an event. Times are readings of the store's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Record {
     #[default]

@@ -1,4 +1,4 @@
-//! What may happen: a few events, their sender, their handler, the faults of the store and the clocks.
+//! The parts of a plan: a few events, their sender, their handler, the faults of the store and the clocks.
 
 use std::ops::Range;
 
@@ -33,12 +33,12 @@ pub(super) struct EventPlan {
     pub(super) first_attempt: u64,
     /// Beside the sender's own attempts: when, and after how long it hangs up.
     pub(super) copies: Vec<(u64, u64)>,
-    /// What each run does; the last goes for all that follow.
+    /// The action of each run; the last one holds for all later runs.
     pub(super) runs: Vec<Does>,
     pub(super) faults: Vec<StoreFault>,
 }
 
-/// What a run of the handler does, after so many milliseconds.
+/// The action of one run of the handler, after so many milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Does {
     Succeeds(u64),
@@ -48,7 +48,7 @@ pub(super) enum Does {
     GivesUp(u64, Letter),
 }
 
-/// What the dead-letter hook does.
+/// The action of the dead-letter hook.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Letter {
     IsKept,
@@ -135,7 +135,7 @@ fn event() -> impl Strategy<Value = EventPlan> {
         })
 }
 
-/// Nothing, more often than not: what holds without faults is more than what holds with them.
+/// An empty list, more often than not: the rules without faults are stricter than those with faults.
 fn rarely<T: Clone + std::fmt::Debug>(
     list: impl Strategy<Value = Vec<T>>,
 ) -> impl Strategy<Value = Vec<T>> {

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::plan::{Call, Fault};
 use super::world::World;
 
-/// How long a call is listened to when nobody waits for its delivery any more.
+/// How long the layer waits for a call's answer after its delivery has ended.
 const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl DedupeStore for WatchedStore {
     }
 }
 
-/// A claim that is asked for. Who stops listening before the call's time is up can't give back what he was granted.
+/// A pending claim. A caller that stops waiting before the call's time is up can't release a claim that was granted.
 struct Asking<'a> {
     world: &'a World,
     since: Instant,

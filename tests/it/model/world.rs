@@ -1,4 +1,4 @@
-//! Everything that is known of a plan under way, and the rules that are checked where things happen.
+//! The whole state of a plan under way, and the rules that are checked where things happen.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -32,11 +32,11 @@ pub(super) struct World {
     names: HashMap<EventKey, usize>,
     events: Mutex<Vec<EventState>>,
     violations: Mutex<Vec<String>>,
-    /// What the hook was told, and what the requests heard.
+    /// The outcomes that the hook got, and those that the requests got.
     told: Mutex<Vec<Outcome>>,
     heard: Mutex<Vec<Outcome>>,
     notes: Mutex<Vec<&'static str>>,
-    /// Claims that were granted, or may have been, and that nobody has asked to commit or release.
+    /// Claims that were granted, or may have been, and whose commit or release was not yet requested.
     owed: Mutex<HashSet<ClaimToken>>,
     grants: Mutex<HashMap<ClaimToken, Grant>>,
 }
@@ -52,11 +52,11 @@ pub(super) struct EventState {
     /// Requests that are waiting for their answer.
     in_flight: usize,
     pub heard_2xx: bool,
-    /// The claim that the receiver was last told to be its own: that of the run that begins next, in the same breath.
+    /// The claim that the receiver last got as its own: that of the run that begins next, without a wait in between.
     handed_over: Option<ClaimToken>,
 }
 
-/// What was so when a claim was granted.
+/// The state when a claim was granted.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     /// The ledger's losses, its own among them.
@@ -65,7 +65,7 @@ struct Grant {
     jumps: usize,
 }
 
-/// What was known when a request came in.
+/// The known facts when a request arrived.
 pub(super) struct Arrival {
     event: usize,
     at: Instant,
@@ -131,7 +131,7 @@ impl World {
         self.notes.lock().unwrap().push(what);
     }
 
-    /// What happened, for a test of the plans.
+    /// The events that happened, for a test of the plans.
     pub(super) fn happened(&self) -> Vec<String> {
         let mut happened: Vec<_> = self
             .notes
@@ -187,12 +187,12 @@ impl World {
         Some(planned.fault)
     }
 
-    /// Someone was told that the claim may be his.
+    /// A caller got the answer that it may hold the claim.
     pub(super) fn owes(&self, token: ClaimToken) {
         self.owed.lock().unwrap().insert(token);
     }
 
-    /// He asks to commit or release it.
+    /// The caller requests a commit or release of it.
     pub(super) fn pays(&self, token: ClaimToken) {
         self.owed.lock().unwrap().remove(&token);
     }
@@ -204,7 +204,7 @@ impl World {
         self.grants.lock().unwrap().insert(token, grant);
     }
 
-    /// The receiver is told that the claim is its own.
+    /// The receiver gets the answer that the claim is its own.
     pub(super) fn hands_over(&self, event: usize, token: ClaimToken) {
         self.lock()[event].handed_over = Some(token);
     }
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// Whether nothing but the handler and the sender could do harm to this event.
+    /// Whether only the handler and the sender could harm this event.
     pub(super) fn undisturbed(&self, event: &EventState) -> bool {
         event.faults_met == 0 && self.jumps.load(Ordering::SeqCst) == 0
     }
@@ -286,7 +286,7 @@ impl World {
         });
     }
 
-    /// A run settles: told as it ended, committed or given up.
+    /// A run settles: with the outcome by which it ended, was committed or was given up.
     pub(super) fn settled(&self, settled: &Settled) {
         let Some(event) = self.event_of(settled.delivery.key()) else {
             return;
@@ -404,7 +404,7 @@ impl World {
             _ => {}
         }
 
-        // From here on: what must be, where nothing but the handler stood in the way.
+        // From here on: rules that hold where only the handler can fail.
         let disturbed =
             state.faults_met + self.jumps.load(Ordering::SeqCst) != arrival.disturbances;
         if disturbed || !arrival.fresh {
@@ -435,7 +435,7 @@ impl World {
         }
     }
 
-    /// What must be true in the end.
+    /// Checks the rules for the end.
     pub(super) fn check_the_end(&self) {
         for (event, state) in self.lock().iter().enumerate() {
             let ends: Vec<_> = state.runs.iter().filter_map(|run| run.end).collect();
@@ -475,7 +475,8 @@ impl World {
                     state.ledger.losses
                 )
             });
-            // What succeeded is known to someone: the sender, who stops, or the store, which says so to the next copy.
+            // A success is known on one side at least: to the sender, which stops, or to the store, which reports it to the next
+            // copy.
             let known = state.heard_2xx || commits > 0;
             self.check(
                 ended(true) == 0 || known || !self.undisturbed(state),

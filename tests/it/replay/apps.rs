@@ -1,4 +1,4 @@
-//! Apps under replay: good ones, and what they count.
+//! Apps under replay: correct ones, and their counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use hookgate::testing::replay::ReplayClock;
 use hookgate::{Delivery, LocalStore, Receiver, ReplayError};
 use http::StatusCode;
 
-/// What handlers did, by event, across processes.
+/// The effects of handlers, by event, across processes.
 #[derive(Clone, Default)]
 pub struct Effects(Arc<Mutex<BTreeMap<String, usize>>>);
 

@@ -1,4 +1,4 @@
-//! Each fault does what its name says, alone, and a good receiver stands it.
+//! Each fault does exactly as named, and a correct receiver withstands it.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn deliveries_change_places_within_the_window() {
         assert!(report.attempts().all(|it| !it.outside_window), "{report}");
     }
     assert!(moved >= 10, "{moved}");
-    // Hours lie between these: whatever changed places would be refused for its age.
+    // Hours lie between these: a delivery that changed its place would be refused for its age.
     let apart = log([
         logged("evt_1", 0),
         logged("evt_2", 7_200),
@@ -96,7 +96,7 @@ async fn what_comes_too_late_is_refused_and_tried_again() {
             assert!(!retry.outside_window, "signed afresh: {retry}");
         }
     }
-    // Retries with their first timestamp are as late as the first attempt, and the report says what was lost to it.
+    // Retries with their first timestamp are as late as the first attempt, and the report lists the events that were lost to it.
     let effects = Effects::default();
     let report = Replay::of(log([logged("evt_1", 0)]))
         .secret(secret())
@@ -163,7 +163,7 @@ async fn a_handler_that_fails_or_panics_is_asked_again() {
             assert!(waited >= 360_000, "{report}");
         }
     }
-    // Six attempts and no more: who fails each of them is told as lost.
+    // Six attempts and no more: an event that fails in each of them is reported as lost.
     let effects = Effects::default();
     let report = Replay::of(small_log())
         .secret(secret())
@@ -252,7 +252,7 @@ async fn the_seed_decides_and_nothing_else() {
             .ends_with(&format!("repeat it with {expression}")),
         "{first}"
     );
-    // What falls on which delivery does not depend on the other kinds.
+    // The choice of deliveries for one kind of fault does not depend on the other kinds.
     let alone = replayed(Faults::seeded(5).sender_hangs_up()).await;
     let lines = |report: &Report| -> Vec<_> {
         let mut lines: Vec<_> = faulted(report, "sender hangs up")

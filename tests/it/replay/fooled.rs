@@ -1,4 +1,4 @@
-//! What the report can't be fooled by: stores, handlers and receivers that lie.
+//! Stores, handlers and receivers that give false reports, none of which deceives the replay's report.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,7 +21,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use super::*;
 
-/// Which promise a store breaks.
+/// The promise that a store breaks.
 #[derive(Clone, Copy, Debug)]
 enum Breach {
     /// Every claim is fresh, and every commit held.
@@ -32,9 +32,9 @@ enum Breach {
     LosesCommits,
     /// Fails to answer a commit, which it has not done.
     FailsCommits,
-    /// Does what it is told, and the reply is lost.
+    /// Does the call, and the reply is lost.
     LosesReplies,
-    /// Knows everything already.
+    /// Reports every event as done.
     KnowsAll,
 }
 
@@ -131,7 +131,7 @@ async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
     }
 }
 
-/// Every status says that all is well.
+/// Every status reports success.
 #[tokio::test(start_paused = true)]
 async fn a_2xx_whose_commit_is_lost_is_no_commit() {
     for breach in [Breach::LosesCommits, Breach::FailsCommits] {
@@ -160,7 +160,7 @@ async fn a_2xx_whose_commit_is_lost_is_no_commit() {
     }
 }
 
-/// A commit that took effect is one, even if its reply was lost; a copy tells.
+/// A commit that took effect is one, even if its reply was lost; a copy shows it.
 #[tokio::test(start_paused = true)]
 async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
     let report = with_store(
@@ -193,7 +193,7 @@ async fn done_is_no_commit_where_nothing_ran() {
     );
 }
 
-/// What a receiver does that was changed for the worse. It stands between the gate and the faults, and works on the walk from there.
+/// A receiver with a planted bug. It stands between the gate and the faults, and acts on each request that passes there.
 #[derive(Clone)]
 struct Mutant<S> {
     how: How,
@@ -269,7 +269,7 @@ async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
             .await
             .unwrap();
         for event in report.events() {
-            // One commit each, and 200 to the sender: only the runs tell.
+            // One commit each, and 200 to the sender: only the number of runs shows the bug.
             assert_eq!(
                 (event.commits.len(), event.attempts[0].status),
                 (1, Some(200)),
@@ -281,13 +281,13 @@ async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
     }
 }
 
-/// A receiver that knows another secret as well lets in what was refused when the log was made.
+/// A receiver that knows another secret as well accepts deliveries that were refused when the log was made.
 #[tokio::test(start_paused = true)]
 async fn what_never_was_authentic_must_stay_refused() {
     let report = Replay::of(small_log())
         .secret(secret())
         .against(|harness| {
-            // The gate is gone: every request reaches the handler, as a delivery that somebody made up.
+            // The gate is gone: every request reaches the handler, a forged delivery too.
             let store = LocalStore::default().with_clock(harness.clock());
             harness.receiver(Receiver::builder().store(store))?;
             let handler = async || StatusCode::NO_CONTENT;
@@ -308,7 +308,7 @@ async fn what_never_was_authentic_must_stay_refused() {
     assert_eq!(report.never().count(), 5, "{report}");
 }
 
-/// A log without an event proves nothing, however well all of it was refused.
+/// A log without an event proves nothing, even if all of it was refused correctly.
 #[tokio::test(start_paused = true)]
 async fn a_report_without_events_is_no_success() {
     let report = Replay::of(log([forged("evt_1", 0), forged("evt_2", 1)]))
@@ -320,7 +320,7 @@ async fn a_report_without_events_is_no_success() {
     assert!(!report.each_event_committed_once());
 }
 
-/// The window is the user's own: what it lets in was not outside of it.
+/// The window is the user's own: a delivery inside of it is not outside of the window.
 #[tokio::test(start_paused = true)]
 async fn the_receivers_own_settings_hold() {
     let window = Window::default().with_past(Duration::from_secs(3_600));
@@ -345,7 +345,7 @@ async fn the_receivers_own_settings_hold() {
     }
 }
 
-/// A letter that its hook takes is handled; one that it does not take is tried again.
+/// A dead letter that its hook takes is handled; one that it does not take is tried again.
 #[tokio::test(start_paused = true)]
 async fn dead_letters_count_once_they_are_committed() {
     for (taken, verdict) in [(true, Verdict::Once), (false, Verdict::Never)] {

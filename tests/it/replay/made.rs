@@ -42,7 +42,7 @@ pub(super) fn answer(status: u16, outcome: &str) -> LoggedAnswer {
     answer
 }
 
-/// Signed by somebody else, and refused.
+/// Signed with another secret, and refused.
 pub(super) fn forged(id: &str, after: i64) -> LoggedDelivery {
     let mut logged = logged(id, after);
     let other = Secret::new("whsec_made_up_by_somebody_else").unwrap();

@@ -1,4 +1,4 @@
-//! At the recorded time, signed again, or raw; and what can't be replayed, said before a delivery goes out.
+//! At the recorded time, signed again, or raw; and logs that can't be replayed, which fail before a delivery goes out.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -120,7 +120,7 @@ async fn nothing_in_a_request_sets_the_time() {
     extensions.insert(logged("evt_1", 0));
     let answer = app.clone().oneshot(request.map(axum::body::Body::from));
     assert_eq!(answer.await.unwrap().status(), 401);
-    // It is the age alone that was wrong with it.
+    // Only its age was wrong.
     clock.set_wall(UnixSeconds::new(NOW + 300));
     let answer = app.oneshot(stale().map(axum::body::Body::from)).await;
     assert_eq!(answer.unwrap().status(), 204);
@@ -150,7 +150,7 @@ async fn an_old_log_can_be_signed_again() {
         .await
         .unwrap();
     assert!(report.each_event_committed_once(), "{report}");
-    // The forged one is as forged as it was.
+    // The forged one is still forged.
     assert_eq!((report.events().len(), report.others[0].runs), (1, 0));
     assert_eq!(report.others[0].attempts[0].status, Some(401));
 }
@@ -176,7 +176,7 @@ async fn whoever_copied_a_log_gets_nothing_in() {
             assert!(clock.now() >= UnixSeconds::new(SystemClock.now().as_i64() - 60));
         }
     }
-    // Within the window it is what it was.
+    // Within the window the result is as recorded.
     let report = Replay::of(small_log())
         .secret(secret())
         .raw()
@@ -224,7 +224,7 @@ async fn redacted_deliveries_are_named_or_signed_again() {
         .unwrap();
     for report in [signed_again, all] {
         assert!(report.each_event_committed_once(), "{report}");
-        // What was refused as not authentic can't be checked any more, and is not signed.
+        // A delivery that was refused as not authentic can't be checked any more, and is not signed.
         assert_eq!((report.events().len(), report.others.len()), (3, 1));
         assert_eq!(report.others[0].attempts[0].status, Some(401));
     }
@@ -265,7 +265,7 @@ async fn each_subscription_is_signed_with_its_own_secret() {
         assert_eq!(scopes, ["wh_1", "wh_2"]);
         assert_eq!((report.others.len(), report.others[0].runs), (1, 0));
     }
-    // Keys of one's own verify, the secrets sign.
+    // A key ring of the user verifies, the secrets sign.
     let scoped = KeyRing::new(secret()).with_scope("orders").unwrap();
     let report = Replay::of(log([logged("evt_1", 0)]))
         .secret(secret())

@@ -9,7 +9,7 @@ use hookgate::testing::{Faults, Replay};
 use super::apps::{Effects, app, durable};
 use super::*;
 
-/// What the `receiver` example says it has made up.
+/// The secret that the `receiver` example prints as made up.
 const RECORDED_WITH: &str = "whsec_made_up_for_local_tries";
 
 /// Adds a kind of fault.
@@ -37,7 +37,8 @@ async fn the_recorded_log_is_replayed_at_its_recorded_time() {
     assert!(report.each_event_committed_once(), "{report}");
     assert!(effects.each_once(report.events().len()), "{report}");
     assert!(report.events().len() >= 3);
-    // What was refused is refused, what was handled is: only a failure of the recorded handler is none of this one's.
+    // A refused delivery is refused again, a handled one is handled: only a failure of the recorded handler does not occur with
+    // this one.
     for other in report.answered_otherwise() {
         let failed = other.logged_status.is_some_and(|status| status >= 500);
         assert!(

@@ -95,7 +95,7 @@ async fn before_and_after_a_change_are_told_apart() {
     assert!(diff.to_string().contains("  + not there"), "{diff}");
 }
 
-/// A log says what was answered, and a replay what is answered now.
+/// A log holds the recorded answers, and a replay the answers of now.
 #[tokio::test(start_paused = true)]
 async fn another_answer_than_the_logs_is_named() {
     let mut failed = logged("evt_1", 0);

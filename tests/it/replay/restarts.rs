@@ -1,4 +1,4 @@
-//! A process ends, and another begins: nothing of the first goes on, and what only it remembered is forgotten.
+//! A process ends, and another begins: no work of the first goes on, and the memory that only it had is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ async fn a_durable_store_outlives_processes_and_a_forgetful_one_does_not() {
             .await
             .unwrap();
         for event in report.events() {
-            // What the report says is what happened.
+            // The report agrees with the effects.
             assert_eq!(effects.of(&event.id), event.handled(), "{report}");
             assert_eq!(event.commits.len(), event.handled(), "{report}");
         }
@@ -53,7 +53,7 @@ async fn a_durable_store_outlives_processes_and_a_forgetful_one_does_not() {
     assert!(twice >= 5, "{twice} events twice");
 }
 
-/// Neither the handler, nor a commit, nor a hook of the first process is heard of again.
+/// Neither the handler, nor a commit, nor a hook of the first process takes effect again.
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_process_that_has_ended_goes_on() {
     for seed in 0..20 {
@@ -81,7 +81,7 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
                 let [settled, failed] = [Arc::clone(&told), Arc::clone(&told)];
                 let settings = Receiver::builder()
                     .store(store.clone())
-                    // A killed process drains nothing, and tells nobody.
+                    // A killed process drains nothing, and reports nothing.
                     .on_settled(move |run| settled.lock().unwrap().push(run.outcome.name()))
                     .on_failed(move |failure| failed.lock().unwrap().push(failure.outcome.name()));
                 let guard = harness.layer(settings)?;

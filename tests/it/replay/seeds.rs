@@ -1,4 +1,4 @@
-//! Under whatever plan, a good receiver runs nothing twice, loses nothing, and lets nothing in.
+//! Under every plan, a correct receiver runs nothing twice, loses nothing, and accepts no forged delivery.
 
 use std::time::Duration;
 

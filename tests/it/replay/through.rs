@@ -1,4 +1,4 @@
-//! Through a transport: what was answered, and never what was committed.
+//! Through a transport: the report has the answers, and never the commits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// Says the same to each, after a while, and notes what came.
+/// Gives each request the same answer, after a while, and notes the requests.
 #[derive(Clone, Default)]
 struct Says {
     status: u16,
@@ -105,7 +105,7 @@ async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
     assert_eq!(raw.summary().by_status, BTreeMap::from([(401, 7)]));
 }
 
-/// The receiver's secret is another than the log's: what the log says was authentic is signed with the one that is given.
+/// The receiver's secret differs from the log's: deliveries that were authentic by the log are signed with the given secret.
 #[tokio::test]
 async fn another_receivers_secret_signs_what_was_authentic() {
     let theirs = || Secret::new("whsec_made_up_for_a_test_machine").unwrap();
@@ -179,7 +179,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
     }
     assert!(came[9].0 - came[0].0 < Duration::from_millis(2_400));
 
-    // Rates that are none are the least.
+    // Invalid rates become the smallest one.
     for rate in [0.0, -1.0, 1e-300, f64::NAN] {
         let (says, began) = (Says::new(200, 1), Instant::now());
         through(&says, events(2))
@@ -291,7 +291,7 @@ async fn what_can_not_be_sent_is_an_error() {
     assert_eq!(kind(log([bad]), Some(secret())).await, Kind::Unsendable);
 }
 
-/// Nothing claims and nothing runs before the answer, so the inbox is the witness: each authentic event is in it once.
+/// Nothing claims and nothing runs before the answer, so the inbox shows the result: each authentic event is in it once.
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn a_log_goes_into_an_inbox_and_is_handled_from_there() {

@@ -66,8 +66,8 @@ async fn over_http_and_faults_no_event_is_both_unhandled_and_not_discarded_and_n
         .answers_lost(0.15)
         .duplicated(0.25)
         .slow(0.1, Duration::from_secs(6));
-    // Nobody is killed here, so no lease has to end, and retries may come as fast as a test wants them: after 50 ms, 0.25 s, 1.5 s
-    // and 6 s. The receiver's budget of 4.5 s and the sender's patience of 5 s are real.
+    // No process is killed here, so no lease has to end, and retries may follow as fast as a test needs them: after 50 ms, 0.25
+    // s, 1.5 s and 6 s. The receiver's budget of 4.5 s and the sender's time limit of 5 s are real.
     let mut sender = Sender::builder()
         .subscription(subscription.at_once(32))
         .clock(SystemClock)
@@ -118,7 +118,7 @@ async fn over_http_and_faults_no_event_is_both_unhandled_and_not_discarded_and_n
         let odd: Vec<_> = event.attempts.iter().filter_map(odd).collect();
         assert!(odd.is_empty(), "{odd:?}: {event}");
     }
-    // Every course was there: at once, after failures, and never.
+    // Every case occurred: success at once, success after failures, and none.
     assert!(found.contains(&(Fate::Delivered, 1, false)), "{found:?}");
     assert!(found.contains(&(Fate::Delivered, 1, true)), "{found:?}");
     assert!(found.contains(&(Fate::Discarded, 0, true)), "{found:?}");

@@ -1,4 +1,4 @@
-//! Stores that are broken on purpose, one for each way in which real ones have failed: how we know that the suite can fail.
+//! Stores that are broken on purpose, one for each way in which real ones have failed. They prove that the suite can fail.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,7 +26,7 @@ enum Fault {
     LeaseNeverEnds,
     /// A late holder may still commit.
     LateCommitCounts,
-    /// Whoever releases, releases.
+    /// Any caller can release, the holder or not.
     UnfencedRelease,
     /// Releasing keeps the record until its lease ends.
     ReleaseWaits,
@@ -36,11 +36,11 @@ enum Fault {
     RepeatedCommitLost,
     /// A repeated commit begins the retention anew.
     RepeatedCommitExtends,
-    /// A claim repeated after its reply was lost meets itself.
+    /// A claim repeated after its reply was lost finds its own record and waits for it.
     RepeatedClaimRuns,
     /// A duplicate's look-up extends the retention.
     DuplicateExtends,
-    /// Retention is what is left of the lease.
+    /// The retention is the rest of the lease.
     RetentionIsLease,
     /// One retention for all: the first.
     OneRetention,
@@ -48,11 +48,11 @@ enum Fault {
     WholeLease,
     /// A full store forgets anything, running claims first.
     EvictsRunning,
-    /// Was told to refuse, and goes on.
+    /// Was set to refuse when full, and does not.
     NeverRefuses,
     /// Counts done records only: too many claims are taken.
     RefusesTooLate,
-    /// Counts what has ended.
+    /// Counts records that have ended.
     RefusesForEver,
 }
 
@@ -300,7 +300,7 @@ async fn each_fault_breaks_the_rule_that_names_it() {
     }
 }
 
-/// Done records under one constant key: two events that can't be told apart.
+/// Done records under one constant key: two events that can't be distinguished.
 #[derive(Debug)]
 struct IdsOnly(Arc<dyn DedupeStore>);
 

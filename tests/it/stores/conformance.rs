@@ -39,7 +39,7 @@ where
 
 struct InRealTime(Open);
 
-/// What leases and retentions are multiples of, in real time.
+/// The unit of leases and retentions, in real time.
 const UNIT: Duration = Duration::from_millis(150);
 
 impl StoreUnderTest for InRealTime {
@@ -62,7 +62,7 @@ impl StoreUnderTest for InRealTime {
 async fn keeps_the_contract(open: Open) {
     let manual = StoreConformance::new(InManualTime(open, super::clock()));
     manual.run().await.assert_kept();
-    // Where the machine stalls for as long as half a lease of the suite, leases end behind its back: then it is no judge.
+    // Where the machine stalls for half a lease of the suite, leases end early: then the result does not count.
     for attempt in 1.. {
         let stalls = Stalls::watch();
         let report = StoreConformance::new(InRealTime(open)).run().await;

@@ -1,4 +1,4 @@
-//! What is particular to the store over moka: which records it keeps, to the last one, and what it counts.
+//! The properties of the store over moka alone: which records it keeps, to the last one, and its counts.
 #![cfg(feature = "moka")]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{LEASE, RETAIN, clock, finish, key, now, remembers, token};
 
 const RECORDS: usize = 1000;
 
-/// Asks for what is done, which leaves no trace in a store that keeps the contract.
+/// Claims events that are done, which leaves no trace in a store that keeps the contract.
 fn read(store: &MemoryStore, events: std::ops::Range<usize>) {
     for n in events {
         let claimed = now(store.claim(&key(n), token(), LEASE)).unwrap();
@@ -46,7 +46,7 @@ fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
             .filter(|n| !remembers(&store, &key(*n)))
             .count();
         assert_eq!(forgotten, RECORDS);
-        // Asking for the forgotten ones has taken nothing from the others.
+        // Claims of the forgotten ones have evicted none of the others.
         read(&store, RECORDS..RECORDS * 2);
         let stats = store.stats();
         assert_eq!(
@@ -71,7 +71,7 @@ fn the_youngest_record_forgotten_is_reported_with_its_age() {
     assert_eq!(stats.youngest_evicted, Some(Duration::from_secs(15)));
     assert_eq!(stats.last_evicted, Some(Duration::from_secs(15)));
     assert_eq!(stats.capacity, Some(2));
-    // Event 3 goes after 45 s: the memory reaches further again, and what was worst stays so.
+    // Event 3 is evicted after 45 s: the memory reaches further again, and the lowest value stays.
     finish(&store, &key(5), RETAIN);
     let stats = store.observe().expect("a store in memory knows itself");
     assert_eq!(stats.youngest_evicted, Some(Duration::from_secs(15)));

@@ -11,7 +11,7 @@ use super::{LEASE, RETAIN, key, now, remembers, token};
 const THREADS: usize = 8;
 const EVENTS: usize = 20_000;
 
-/// Two thirds of the events are committed by whoever wins, one third is released each time.
+/// Two thirds of the events are committed by the winner, one third is released each time.
 fn race(store: &dyn DedupeStore) {
     let in_run: Vec<_> = (0..EVENTS).map(|_| AtomicBool::new(false)).collect();
     let runs: Vec<_> = (0..EVENTS).map(|_| AtomicUsize::new(0)).collect();

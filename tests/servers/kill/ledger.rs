@@ -1,22 +1,22 @@
-//! What was done and by which process, in a file that all processes add lines to and that no kill takes back.
+//! The steps of each run and their processes, in a file that all processes add lines to and that no kill takes back.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What a line says.
+/// The step that a line records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// A handler was called.
     Begun,
     /// It had its effect, and is about to say so.
     Ended,
-    /// The store was told of its success, and held the claim or lease until then.
+    /// The store got its success, and it held the claim or lease until then.
     Committed,
     /// It failed, and the event may run again.
     Failed,
-    /// Its claim or lease was somebody else's at its end, or the store could not be told.
+    /// Another run held its claim or lease at its end, or the store could not be reached.
     Lost,
     /// The handler found by itself that another run had had the effect.
     Found,
@@ -136,7 +136,7 @@ pub struct Account {
     /// Those that their process took along when it was killed.
     pub cut_off: usize,
     pub ended: HashSet<String>,
-    /// What must not be: an event that was committed twice, or a run of a living process that came to no end.
+    /// Violations: an event that was committed twice, or a run of a living process that came to no end.
     pub wrong: Vec<String>,
 }
 

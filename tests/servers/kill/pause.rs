@@ -1,5 +1,5 @@
-//! A receiver that stands still for longer than its lease, in the middle of a run. A successor takes the event, and what the first one
-//! does when it goes on changes nothing.
+//! A receiver that stands still for longer than its lease, in the middle of a run. A successor takes the event, and the first
+//! one's late end changes nothing.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::role::{behind, claims, serve};
 use super::sender::{self, SECRET};
 use crate::support::{Child, Folder, PostgresServer, RedisServer, client_at, free_port, given};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -81,7 +81,7 @@ async fn after_the_successor(first: &Receiving, second: &Receiving, event: &str)
     first.let_end(event);
     first.child.signal("CONT");
     first.step(stale_end(event), event, 1).await;
-    // What it did to the store is done.
+    // Time for its calls to the store to end.
     sleep(Duration::from_millis(300)).await;
     assert_eq!(first.record().await, before, "{event}");
     for receiving in [first, second] {
@@ -100,7 +100,7 @@ async fn beside_the_successor(first: &Receiving, second: &Receiving, event: &str
     first.let_end(event);
     first.child.signal("CONT");
     first.step(stale_end(event), event, 1).await;
-    // Neither committed nor free: copies are told to come again, by both.
+    // Neither committed nor free: both answer copies with a 503.
     for receiving in [first, second] {
         assert_eq!(receiving.send(event).await, Some(503), "{event}");
     }
@@ -114,7 +114,8 @@ async fn beside_the_successor(first: &Receiving, second: &Receiving, event: &str
     taken.abort();
 }
 
-/// How a run ends whose claim another process has taken. One that fails has nothing to say of its claim.
+/// The end of a run whose claim another process has taken. A run that fails is recorded as failed, whatever the state of its
+/// claim.
 fn stale_end(event: &str) -> Step {
     if event.ends_with("fails") {
         Step::Failed
@@ -123,7 +124,7 @@ fn stale_end(event: &str) -> Step {
     }
 }
 
-/// What a receiver is told, and its test knows of it.
+/// The settings of a receiver, as its test knows them too.
 #[derive(Clone)]
 struct Stage {
     name: &'static str,
@@ -149,7 +150,7 @@ fn gate(folder: &Path, name: &str, event: &str) -> PathBuf {
     folder.join(format!("{name}-{event}"))
 }
 
-/// The child: its handler waits until it is let go. The first one fails where it is asked to.
+/// The child: its handler waits until it is released. The first one fails where the test sets it so.
 async fn receive(given: &str) {
     let [name, folder, address, store] = given.lines().collect::<Vec<_>>()[..] else {
         panic!("{given:?}")
@@ -235,7 +236,7 @@ impl Receiving {
         sending
     }
 
-    /// Sends until it is answered so. Anything else must be a 503, or no answer.
+    /// Sends until it gets this status. Anything else must be a 503, or no answer.
     async fn succeeds(&self, event: &str, with: u16) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -249,7 +250,7 @@ impl Receiving {
         }
     }
 
-    /// All that the store keeps of claims, to the last bit.
+    /// All data that the store keeps of claims, byte by byte.
     async fn record(&self) -> Vec<String> {
         let store = &self.stage.store;
         if store.starts_with("host=") {

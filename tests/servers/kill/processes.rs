@@ -35,7 +35,7 @@ impl Process {
         self.child = Some(Child::start_under(&[], &variables, self.test, &task));
     }
 
-    /// SIGKILL. What it has done is in the ledger, and so is, behind it, that it is gone.
+    /// Sends SIGKILL. The ledger then holds its steps, and behind them the line that the process is gone.
     pub fn kill(&mut self, ledger: &Ledger) {
         if let Some(mut child) = self.child.take() {
             child.kill();

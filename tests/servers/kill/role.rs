@@ -1,4 +1,4 @@
-//! What a process of the loops is: a receiver, workers, or both, until it is killed.
+//! The roles of a process in the loops: a receiver, workers, or both, until it is killed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// So that kills alone make no dead letter of an event that can be handled.
 pub const TRIES: u32 = 20;
 
-/// What a process does.
+/// The work of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Takes deliveries into the inbox.
@@ -39,7 +39,7 @@ pub enum Role {
     /// Works the inbox off.
     Works,
     AcceptsAndWorks,
-    /// Takes deliveries into the inbox some time after it has answered them: what the loops must find out.
+    /// Takes deliveries into the inbox some time after it has answered them: a bug that the loops must find.
     AcceptsTooEarly,
     /// Has the layer before the handler.
     Handles,
@@ -56,7 +56,7 @@ const ROLES: [Role; 6] = [
     Role::HandlesInTransaction,
 ];
 
-/// All that a process is told.
+/// All parameters of a process.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub role: Role,
@@ -78,7 +78,7 @@ impl Task {
         format!("{role}\n{folder}\n{store}\n{address}\n{seed}\n{parent}")
     }
 
-    /// In the process that was told: does it until it is killed.
+    /// Runs in the started process: does the task until it is killed.
     pub fn perform(given: &str) {
         let [role, folder, store, address, seed, parent] = given.lines().collect::<Vec<_>>()[..]
         else {
@@ -95,7 +95,7 @@ impl Task {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             task.begin().await;
-            // Where the test was killed, nobody is left to kill this process.
+            // Where the test itself was killed, no other process would kill this one.
             while std::os::unix::process::parent_id() == parent {
                 sleep(Duration::from_millis(500)).await;
             }
@@ -174,7 +174,7 @@ pub fn claims(store: &str) -> Arc<dyn DedupeStore> {
     }
 }
 
-/// The layer, which tells the ledger how each run was settled.
+/// The layer, which reports to the ledger how each run was settled.
 pub fn behind(store: Arc<dyn DedupeStore>, ledger: Ledger) -> WebhookLayer {
     let settled = receiver().store(store).on_settled(move |settled| {
         let step = match settled.outcome {
@@ -291,7 +291,7 @@ impl Handler {
                 StatusCode::NO_CONTENT.into_response()
             }
             Ok(Err(answer)) => answer,
-            // Rolled back, or its commit's reply was lost: the claim tells when the event comes again.
+            // Rolled back, or its commit's reply was lost: the claim shows it when the event arrives again.
             Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         }
     }
@@ -329,7 +329,7 @@ pub fn is_never_handled(event: &str) -> bool {
     event.ends_with("49") || event.ends_with("99")
 }
 
-/// A sink that says yes before it is durable.
+/// A sink that answers before the delivery is durable.
 #[derive(Debug)]
 struct TooEarly(Inbox);
 

@@ -19,9 +19,9 @@ use super::role::{Role, TRIES, Task};
 use super::sender::Sender;
 use crate::support::{Folder, PostgresServer, RedisServer, Skew, client_at, free_port, given};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Of load and kills, where no number of kills is asked for.
+/// The time of load and kills, where no number of kills is set.
 const LOAD: Duration = Duration::from_secs(7);
 
 pub struct Topology {
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// As a crash would, if it is a server: whether it is.
+    /// Ends it as a crash would, if it is a server; returns whether it is one.
     fn crash(&mut self) -> bool {
         match self {
             Self::File(_) => return false,
@@ -77,7 +77,7 @@ impl Server {
     }
 }
 
-/// What came of a loop.
+/// The result of a loop.
 #[derive(Default)]
 pub struct Report {
     topology: &'static str,
@@ -98,7 +98,7 @@ pub struct Report {
     dead: BTreeMap<String, usize>,
     jumps: u32,
     elapsed: Duration,
-    /// What must not be. Empty, where all is as promised.
+    /// Violations of the guarantees. Empty where there are none.
     pub wrong: Vec<String>,
 }
 
@@ -158,7 +158,8 @@ impl Topology {
             .collect();
         let receivers = tasks.iter().filter(|task| task.role != Role::Works);
         let receivers = receivers.map(|task| task.address).collect();
-        // With the layer a 2xx tells of a run. In a transaction it may tell of one that was killed behind its commit.
+        // With the layer a 2xx proves a run that ended. In a transaction it may stand for a run that was killed behind its
+        // commit.
         let follower = self.has(Role::Handles).then(|| Follower::of(&ledger));
         let sender = Arc::new(Sender::to(receivers, follower));
         let sending = runtime.spawn(Arc::clone(&sender).run(chance.fork()));
@@ -297,7 +298,7 @@ async fn wait_for_ends(ledger: &Ledger, limit: Instant) -> Account {
     }
 }
 
-/// Where each entry stands, and its last error.
+/// The state of each entry, and its last error.
 async fn entries(inbox: &Inbox) -> HashMap<String, (EntryState, Option<String>)> {
     let mut entries = HashMap::new();
     let mut page = Page::first(500);
@@ -321,7 +322,7 @@ pub async fn tables(config: &str) {
     client.batch_execute(effects).await.unwrap();
 }
 
-/// Exactly one effect an event.
+/// Exactly one effect for each event.
 async fn effects(config: &str, sent: &[String], report: &mut Report) {
     let client = client_at(config).await;
     let rows = client.query("SELECT event_id FROM effects", &[]);

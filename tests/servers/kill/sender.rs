@@ -23,16 +23,16 @@ const UNDER_WAY: usize = 48;
 
 pub struct Sender {
     receivers: Vec<SocketAddr>,
-    /// What the receivers' clocks show more than this process' own.
+    /// How far the receivers' clocks are ahead of this process' own.
     pub ahead: AtomicI64,
     pub stop: AtomicBool,
-    /// Where a 2xx tells of a run: whether that had ended.
+    /// Where a 2xx proves a run: whether that run had ended.
     follower: Option<Mutex<Follower>>,
     pub heard: Mutex<Heard>,
     under_way: AtomicUsize,
 }
 
-/// What came back.
+/// The answers.
 #[derive(Default)]
 pub struct Heard {
     pub sent: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Heard {
     pub attempts: usize,
     /// By status; 0 where no answer came.
     pub answers: BTreeMap<u16, usize>,
-    /// Events whose 2xx was heard before any run of theirs had ended.
+    /// Events whose 2xx arrived before any run of theirs had ended.
     pub early: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Sender {
         }
     }
 
-    /// Sends new events until it is told to stop, and then all that were begun until each is answered 2xx.
+    /// Sends new events until `stop` is set, and then all that were begun until each is answered 2xx.
     pub async fn run(self: Arc<Self>, mut chance: Rng) {
         let mut number = 0;
         while !self.stop.load(Ordering::SeqCst) {
@@ -107,12 +107,12 @@ impl Sender {
         }
     }
 
-    /// Whether it was answered 2xx. Signed anew each time, and to whichever receiver.
+    /// Whether it was answered 2xx. Signed anew each time, and sent to any of the receivers.
     async fn attempt(&self, event: &Event, chance: &mut Rng) -> bool {
         let receiver = self.receivers[chance.usize(..self.receivers.len())];
         let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);
         let signer = Signer::new(Secret::new(SECRET).unwrap()).at(UnixSeconds::new(now));
-        // Some hang up while the receiver is at it.
+        // Some hang up while the receiver handles the event.
         let patience = if chance.u8(..) < 13 {
             Duration::from_millis(chance.u64(1..40))
         } else {
@@ -125,7 +125,7 @@ impl Sender {
             Some(follower) => follower.lock().unwrap().has_ended(&event.id),
             None => true,
         };
-        // Looked at after the answer: what is not there now was not there then.
+        // Read after the answer: a line that is missing now was missing then.
         let early = success && !ended();
         let mut heard = self.heard.lock().unwrap();
         heard.attempts += 1;

@@ -11,7 +11,7 @@ use hookgate::inbox::{RunningWorkers, Workers};
 use super::*;
 use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
 
-/// A call's second, and as much again and more for a machine that is busy.
+/// One second for a call, and more than as much again for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
 /// Handled events, by their ids.
@@ -98,7 +98,7 @@ async fn faults_between_are_errors_in_time_and_pass() {
     }
 }
 
-/// A reply that is lost with its connection: what was stored is found as a duplicate, and handled once.
+/// A reply that is lost with its connection: the stored delivery is found as a duplicate, and handled once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_is_no_lost_delivery() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -107,7 +107,7 @@ async fn a_lost_reply_is_no_lost_delivery() {
     let proxy = Proxy::before(server.server.address);
     let inbox = inbox(&PostgresServer::config_at(proxy.address));
     accept(&inbox, "evt_0").await.unwrap();
-    // Others have been told of it, so that the next answer is that of the next call.
+    // The notifications of it have been sent, so that the next answer is that of the next call.
     tokio::time::sleep(Duration::from_secs(1)).await;
     proxy.set(Fault::CloseOnReply);
     let answer = accept(&inbox, "evt_1").await;
@@ -117,7 +117,8 @@ async fn a_lost_reply_is_no_lost_delivery() {
     assert_eq!(count(&inbox, EntryState::Queued).await, 2);
 }
 
-/// No room on the server's disk, as it says so itself: nothing is accepted until there is, and what was accepted before is handled.
+/// No room on the server's disk, as the server itself reports: nothing is accepted until there is room, and deliveries that were
+/// accepted before are handled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_an_error_until_there_is_room() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -147,7 +148,7 @@ async fn a_full_disk_is_an_error_until_there_is_room() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_pauses_and_dies_loses_nothing() {
-    // Flushes are real, and the server says that they need not be waited for: an accept does all the same.
+    // Flushes are real, and the server is set not to wait for them: an accept waits all the same.
     let settings = ["synchronous_commit=off", "wal_writer_delay=10s"];
     let Some(mut server) = migrated(&settings).await else {
         return;
@@ -239,7 +240,8 @@ async fn workers_outlive_their_server() {
     workers.shutdown(PATIENCE).await;
 }
 
-/// The server goes on with a lease that nobody waits for any more, and each of those uses up a try of an entry that never ran.
+/// The server goes on with a lease even if no worker waits for it any more, and each such lease uses up a try of an entry that
+/// never ran.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_takes_long_is_waited_for() {
     /// Longer than a delivery would wait for its insert.

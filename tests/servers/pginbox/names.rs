@@ -50,7 +50,7 @@ async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
             assert!(began.elapsed() < PATIENCE);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // All that is due was looked for once more before the workers ended.
+        // Due entries were looked for once more before the workers ended.
         tokio::time::sleep(Duration::from_millis(300)).await;
         workers.shutdown(PATIENCE).await;
         let mut handled = handled.lock().unwrap().clone();
@@ -131,7 +131,7 @@ async fn entries_without_a_name_are_those_of_default_after_the_migration() {
         ALTER TABLE hookgate_inbox ADD CONSTRAINT hookgate_inbox_key UNIQUE (key);
         DELETE FROM hookgate_migrations WHERE name = 'inbox-names-1'";
     client.batch_execute(before).await.unwrap();
-    // A program that is not migrated is told so, and takes nothing.
+    // A program whose tables are not migrated gets an error that says so, and accepts nothing.
     let error = accept(&named(&server.config(), "orders"), "evt_2")
         .await
         .unwrap_err();

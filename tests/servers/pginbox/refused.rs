@@ -1,4 +1,5 @@
-//! What PostgreSQL refuses for good: a text outside of its encoding, and what breaks a rule of its tables.
+//! Errors that PostgreSQL repeats at every try: a text outside of its encoding, and a value that breaks a constraint of its
+//! tables.
 
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +52,7 @@ async fn a_database_in_another_encoding_is_refused_at_the_start() {
             }
             with_tables(&config).await;
         }
-        // A tool of one's own is told as well.
+        // A migration tool of the user gets the error as well.
         let first = client.batch_execute(MIGRATIONS[0].sql).await.unwrap_err();
         assert!(format!("{first:?}").contains("UTF8"), "{first:?}");
     }
@@ -130,7 +131,7 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
     assert_eq!(fates, [Fate::Unrecorded; 2]);
 }
 
-/// By the class of what the server says: what lies in the call is refused for good, and what lies in the server passes.
+/// By the class of the server's error: a fault of the call is refused for good, and a fault of the server is temporary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_server_says_is_for_good_or_passes_by_its_class() {
     let Some(server) = migrated(&["fsync=off"]).await else {

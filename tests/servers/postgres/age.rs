@@ -56,7 +56,7 @@ impl Shop {
         Inbox::on_postgres(&patient(&self.server.config()), "orders").unwrap()
     }
 
-    /// So many seconds after the start, by both clocks; what is not kept any longer is forgotten.
+    /// Sets the time to so many seconds after the start, by both clocks; records whose retention has ended are deleted.
     async fn set(&self, seconds: u64) {
         self.skew.set(seconds as i64);
         self.clock
@@ -73,8 +73,8 @@ impl Shop {
         while forget(&client, 1_000).await.unwrap() == 1_000 {}
     }
 
-    /// Workers in a process of their own, as far as their end goes: with the runtime they are gone without a word. Where `stops`, each
-    /// handler commits, says so, and comes to no end.
+    /// Workers in a process of their own, as far as their end goes: with the runtime they are gone without a report. Where
+    /// `stops`, each handler commits, says so, and comes to no end.
     fn work(
         &self,
         inbox: &Inbox,
@@ -212,14 +212,14 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     let retried = inbox.retry(Selection::all().event_id("evt_dead")).await;
     assert_eq!(retried.unwrap(), 1);
     let (process, workers) = shop.work(&inbox, 30, None);
-    // What was never run is run, however old it is. Done so late, its id is forgotten at once: the sender has long given up.
+    // An entry that never ran is run, however old it is. Done so late, its id is forgotten at once: the sender has long given up.
     shop.until_orders("evt_new", 1).await;
     for id in ["evt_died", "evt_dead"] {
         let error = until(&inbox, id, EntryState::Dead).await;
         assert_eq!(shop.orders(id).await, 1, "{id} has a second effect");
         assert!(error.contains("--even-if-older-than-claims"), "{error}");
     }
-    // An operator's word is what makes a second effect possible.
+    // Only an explicit command of the operator makes a second effect possible.
     let which = Selection::all().event_id("evt_died");
     let retried = inbox.retry_even_if_older_than_claims(which).await;
     assert_eq!(retried.unwrap(), 1);

@@ -83,7 +83,7 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
     );
 
     skewed.set(-HOUR).await;
-    // The lease lasts longer than was meant: a copy is told to come again, and its holder still commits.
+    // The lease lasts longer than set: a copy gets "running", and the holder still commits.
     let found = store.claim(&running, other, LEASE).await.unwrap();
     let Claimed::Running { retry_after } = found else {
         panic!("{found:?}");
@@ -97,7 +97,7 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
         skewed.set(seconds).await;
         let found = store.claim(&done, other, LEASE).await.unwrap();
         assert_eq!(found, Claimed::Done { by }, "{seconds}");
-        // However far, what was committed is never fresh again before it is deleted.
+        // However far the clock is off, a committed event is never fresh again before its record is deleted.
         let transaction = client.transaction().await.unwrap();
         let found = claim_values_in(&transaction, &in_transaction)
             .await

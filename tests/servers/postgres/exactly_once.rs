@@ -1,4 +1,4 @@
-//! The example `exactly_once`, killed at chosen points and at random, under a sender that comes again until it hears a 2xx.
+//! The example `exactly_once`, killed at chosen points and at random, under a sender that tries again until it gets a 2xx.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -89,7 +89,7 @@ fn attempt(address: SocketAddr, id: &str) -> Option<u16> {
     std::str::from_utf8(&answer[9..]).ok()?.parse().ok()
 }
 
-/// As the service does, only sooner: until a 2xx is heard.
+/// As the service does, only sooner: until it gets a 2xx.
 fn deliver(address: SocketAddr, id: &str) -> u16 {
     let until = Instant::now() + PATIENCE;
     loop {

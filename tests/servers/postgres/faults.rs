@@ -1,4 +1,5 @@
-//! What goes wrong between the layer and PostgreSQL: answered 503 within the budget, forgotten nothing, and well again without a restart.
+//! Failures between the layer and PostgreSQL: answered 503 within the budget, no event forgotten, and well again without a
+//! restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,7 @@ use tower::ServiceExt;
 use super::{database, patient};
 use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
 
-/// The sender hears nothing after this.
+/// The sender gets no answer after this.
 const SENDER_WAITS: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -108,7 +109,7 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
         }
         assert_eq!(service.runs.load(Ordering::Relaxed), runs, "{fault:?}");
         proxy.set(Fault::None);
-        // Nobody restarts anything, and the first one already finds its way.
+        // Without any restart, the first delivery succeeds already.
         assert_eq!(service.deliver_until_done(&before).await, 200, "{fault:?}");
         let after = format!("after {fault:?}");
         assert_eq!(service.deliver_until_done(&after).await, 204, "{fault:?}");
@@ -144,8 +145,8 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
     assert_eq!(service.runs.load(Ordering::Relaxed), runs);
 }
 
-/// The claim has reached the server and its answer has not come back: the same call again says that it is the caller's, and so does the
-/// commit. A connection that breaks under a statement costs no error, where it had lain idle.
+/// The claim has reached the server and its answer has not come back: the same call again answers that it is the caller's, and so
+/// does the commit. A connection that breaks under a statement causes no error, where it had been idle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_reply_is_no_lost_claim() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -177,7 +178,7 @@ async fn a_lost_reply_is_no_lost_claim() {
     assert_eq!(found.await.unwrap(), Claimed::Done { by: token });
 }
 
-/// Whoever waits for a lock, or for another call's connection, is told in time.
+/// A call that waits for a lock, or for another call's connection, fails in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_end_in_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -227,7 +228,7 @@ async fn each_call_ends_in_time_where_nothing_is_answered() {
     let lease = Duration::from_secs(60);
     macro_rules! silent {
         ($call:expr) => {
-            // It stands, and has asked this before.
+            // It is open, and has run this statement before.
             while $call.await.is_err() {}
             proxy.set(Fault::DropReplies);
             let answered = tokio::time::timeout(SENDER_WAITS, $call).await;
@@ -242,7 +243,8 @@ async fn each_call_ends_in_time_where_nothing_is_answered() {
     silent!(store.release(&key, token));
 }
 
-/// What the server answers becomes a kind; and whoever is told that a server takes no writes asks another one the next time.
+/// The server's error becomes a kind; and after an error that a server takes no writes, the store asks another server the next
+/// time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_says_becomes_a_kind() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -294,13 +296,13 @@ async fn what_the_server_says_becomes_a_kind() {
         .unwrap();
     assert_eq!(claim("3").await, Ok(Claimed::Fresh));
 
-    // An operator has ended what lay idle: the next call finds out, and asks on a new one.
+    // An operator has ended the idle connections: the next call finds out, and asks on a new one.
     let end = format!("SELECT pg_terminate_backend({})", backend().await);
     client.batch_execute(&end).await.unwrap();
     assert_eq!(claim("4").await, Ok(Claimed::Fresh));
 }
 
-/// A future that is dropped in the middle, as that of a cancelled request is, makes nobody wait for what it asked.
+/// After a future is dropped in the middle, as that of a cancelled request is, no other call waits for its query.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_takes_its_connection_along() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -339,7 +341,7 @@ async fn a_call_that_is_dropped_takes_its_connection_along() {
     }
 }
 
-/// The store deletes what has ended by itself, while claims go on.
+/// The store deletes ended records by itself, while claims go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_forgets_what_has_ended() {
     let Some(server) = migrated(&["fsync=off"]).await else {

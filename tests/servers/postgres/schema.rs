@@ -1,4 +1,4 @@
-//! How the tables come about, and what is said where they did not.
+//! How the tables are made, and the errors where they are missing.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn processes_that_migrate_at_once_do_not_meet() {
         .await
         .unwrap();
     assert_eq!(names.len(), MIGRATIONS.len());
-    // By a tool of one's own, once more.
+    // By a migration tool of the user, once more.
     for step in MIGRATIONS {
         client.batch_execute(step.sql).await.unwrap();
     }

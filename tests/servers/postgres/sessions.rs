@@ -1,4 +1,4 @@
-//! Connections that somebody else has set up otherwise, or has meddled with.
+//! Connections that other code has set up in another way, or has changed.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ async fn claim(store: &PostgresStore, id: &str) -> Result<Claimed, StoreError> {
     store.claim(&key, ClaimToken::new(b"{}"), LEASE).await
 }
 
-/// Copies of one event and of others, at once: one of each is fresh, and nobody hears of a conflict.
+/// Copies of one event and of others, at once: one of each is fresh, and no caller gets a conflict.
 async fn race(store: &PostgresStore, round: &str) {
     let racers: Vec<_> = (0..64)
         .map(|number| {
@@ -71,7 +71,7 @@ async fn a_stricter_default_isolation_is_no_error() {
     }
 }
 
-/// A pool is shared with code that deallocates what was prepared.
+/// A pool is shared with code that deallocates prepared statements.
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_were_deallocated_are_prepared_again() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -140,7 +140,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
         let _ = renewed.await.unwrap();
     }
 
-    // What stands is read-only from now on, as on a server that was demoted; what is made anew is not.
+    // Open connections are read-only from now on, as on a server that was demoted; new ones are not.
     let trigger = "CREATE FUNCTION demoted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()) < TG_ARGV[0]::timestamptz
           THEN RAISE 'demoted' USING ERRCODE = '25006'; END IF; RETURN NEW; END $$;
@@ -153,7 +153,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
     }
 }
 
-/// An answer that says nothing is asked for again, within the time of one call.
+/// An answer without a result is asked for again, within the time of one call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_ends_in_time_however_often_it_is_asked() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -176,7 +176,7 @@ async fn a_claim_ends_in_time_however_often_it_is_asked() {
     );
 }
 
-/// What has ended is claimed again and deleted by others at the same moment.
+/// Ended records are claimed again and deleted by other calls at the same moment.
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_and_claims_of_what_has_ended_do_not_disturb_each_other() {
     const EVENTS: usize = 40;

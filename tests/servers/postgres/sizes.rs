@@ -1,4 +1,4 @@
-//! How much room an id takes: what the module's page says is what is measured here.
+//! The size of an id: the figures of the module's page are those measured here.
 
 use crate::support::{client_at, migrated};
 

@@ -1,4 +1,4 @@
-//! The contract, and what lies between two calls.
+//! The contract, and the state between two calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

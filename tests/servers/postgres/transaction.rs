@@ -36,7 +36,7 @@ async fn remembered(client: &Client) -> i64 {
     client.query_one(count, &[]).await.unwrap().get(0)
 }
 
-/// A server, and two who have transactions there.
+/// A server, and two clients that have transactions there.
 async fn two_clients() -> Option<(PostgresServer, Client, Client)> {
     let server = migrated(&["fsync=off"]).await?;
     let config = server.config();
@@ -118,7 +118,8 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
     }
 }
 
-/// The statement of one begins while the other is open, and goes on when that has committed: its own snapshot does not show the record.
+/// One client's statement begins while the other's transaction is open, and goes on when that has committed: its own snapshot
+/// does not show the record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -135,7 +136,7 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
             for mut client in racers.drain(..) {
                 let id = id.clone();
                 tasks.push(tokio::spawn(async move {
-                    // As a sender does: until it is known how it ended.
+                    // As a sender does: until it is known how the other transaction ended.
                     let fresh = loop {
                         let transaction = begin(&mut client, level).await;
                         match claim_values_in(&transaction, &event(&id)).await {
@@ -192,7 +193,7 @@ async fn a_lock_of_the_same_number_is_held_for_once() {
         assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
         transaction.rollback().await.unwrap();
     }
-    // What is done is known without any lock.
+    // A done event is found without any lock.
     let transaction = begin(&mut client, LEVELS[0]).await;
     assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
     transaction.commit().await.unwrap();
@@ -286,7 +287,7 @@ async fn a_client_that_is_gone_leaves_nothing() {
     }
 }
 
-/// Claims go on while what has ended is deleted by several at a time; what is remembered is not touched.
+/// Claims go on while several calls delete ended records at a time; remembered events are not touched.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_ended_is_deleted_in_chunks() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -322,7 +323,7 @@ async fn what_has_ended_is_deleted_in_chunks() {
     for task in forgetting {
         forgotten += task.await.unwrap();
     }
-    // Where all three meet, one may pass over what the others hold and see nothing; nobody waits.
+    // Where all three meet, one call may skip the rows that the others hold and find none; no call waits.
     while let Ok(some @ 1..) = forget(&client, 1_000).await {
         forgotten += some;
     }

@@ -1,4 +1,4 @@
-//! What goes over the wire, and what is stored.
+//! The commands on the wire, and the stored records.
 
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
         assert_eq!(store.claim(&event, token, LONG).await.unwrap(), Fresh);
         assert_eq!(store.commit(&event, token, LONG).await.unwrap(), Held);
     }
-    // A hundred of each were sent: `SET` and `EVALSHA`. What a script calls is counted as well, here one `GET` and one `SET`, and takes
-    // no trip.
+    // A hundred of each were sent: `SET` and `EVALSHA`. The calls of a script are counted as well, here one `GET` and one `SET`,
+    // and need no trip.
     let seen = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
         let counts = counts.iter();
         counts
@@ -56,7 +56,7 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
         seen(&[("evalsha", 100), ("get", 100), ("set", 200)])
     );
 
-    // A duplicate of what is done takes one, a copy of what is running two.
+    // A duplicate of a done event takes one, a copy of a running one two.
     let _: () = direct.say("CONFIG RESETSTAT").await;
     let claimed = store.claim(&first, token(), LONG).await.unwrap();
     assert_eq!(claimed, Done { by: copy });
@@ -112,7 +112,7 @@ async fn records_are_readable_and_small() {
     store.commit(&event, holder, LONG).await.unwrap();
     let value: Vec<u8> = direct.say(&format!("GET {name}")).await;
     assert_eq!(value, [b"d", &holder.as_bytes()[..]].concat());
-    // What the docs' formula is made of, and the tables of keys and of ends besides.
+    // The terms of the docs' formula, and the tables of keys and of ends besides.
     let bytes: u64 = direct.say(&format!("MEMORY USAGE {name}")).await;
     println!("{bytes} bytes a record alone");
     assert!(bytes <= 120, "{bytes}");

@@ -1,4 +1,4 @@
-//! What is said of a server's settings, and what is true of it.
+//! The findings about a server's settings, and whether they are true.
 
 use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::Held;
@@ -45,13 +45,13 @@ async fn each_setting_is_told_for_what_it_is() {
     let _: () = direct.say("CONFIG SET maxmemory 64mb appendonly yes").await;
     let findings = check(&server).await;
     assert_eq!(risks(&findings), [Risk::FlushedEverySecond]);
-    // A second, and only where the machine goes down: told, not refused.
+    // At most one second is lost, and only where the machine fails: reported, not refused.
     findings.strict().unwrap();
     let _: () = direct.say("CONFIG SET appendfsync no").await;
     assert_eq!(risks(&check(&server).await), [Risk::FlushedBySystem]);
     let _: () = direct.say("CONFIG SET appendfsync always").await;
     assert_eq!(risks(&check(&server).await), []);
-    // Everything at once, the gravest first; each says what to do.
+    // Everything at once, the gravest first; each finding has its advice.
     let _: () = direct
         .say("CONFIG SET appendonly no maxmemory-policy volatile-lru")
         .await;
@@ -98,7 +98,7 @@ async fn replicas_are_told_and_refused() {
     );
 }
 
-/// As on servers that are managed for their users, who may not read their settings.
+/// As on servers of a provider, whose users may not read the settings.
 #[tokio::test]
 async fn what_may_not_be_read_is_said_to_be_unknown() {
     let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {

@@ -13,7 +13,7 @@ use crate::support::{Folder, RedisServer, Skew};
 
 const HOUR: u64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);
-/// What a receiver asks for unless told otherwise.
+/// The default retention of a receiver.
 const RETAIN: Duration = Duration::from_secs(48 * HOUR);
 /// How long the sender tries again: 26 h 36 min.
 const SCHEDULE: Duration = Duration::from_secs(26 * HOUR + 36 * 60);
@@ -84,7 +84,7 @@ async fn an_hour_forward_ends_leases_early_and_forgets_nothing_that_is_still_sen
         store.commit(&running, successor, RETAIN).await.unwrap(),
         Held
     );
-    // What is done is known an hour less long, which is far beyond the last retry.
+    // A done event is remembered an hour less, which is far beyond the last retry.
     assert_eq!(
         store.claim(&done, token(), LEASE).await.unwrap(),
         Done { by }
@@ -118,7 +118,7 @@ async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released
     };
     // Of a process that died, the event is held for the hour, then free: the sender tries for a day.
     assert!(left(&lost).await > Duration::from_secs(HOUR - 60));
-    // Who lives renews at a third of the lease, and all is as it was.
+    // A living holder renews at a third of the lease, and nothing changes.
     assert_eq!(store.renew(&renewed, holder, LEASE).await.unwrap(), Held);
     assert!(left(&renewed).await <= LEASE);
     assert_eq!(store.commit(&renewed, holder, RETAIN).await.unwrap(), Held);

@@ -36,7 +36,7 @@ impl Cluster {
                 "no",
                 "--appendonly",
                 "yes",
-                // With `everysec` a node that is killed while it flushes loses what it has answered meanwhile.
+                // With `everysec` a node that is killed while it flushes loses the writes that it has answered meanwhile.
                 "--appendfsync",
                 "always",
             ])?);
@@ -108,7 +108,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     nodes.sort();
     assert_eq!(named, nodes);
     findings.strict().unwrap();
-    // Asked as if it were a server by itself, a node refuses what is not its own, and the check says why.
+    // Queried as a server by itself, a node refuses keys of other nodes, and the check says why.
     let alone = RedisStore::connect(&cluster.nodes[0].url()).await.unwrap();
     let found = alone.check().await.unwrap();
     let first = found.iter().next().unwrap();

@@ -27,7 +27,7 @@ fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
     first.line_with("evt_1 row.created runs here");
     assert_eq!(second.count_lines_with("runs here"), 0);
 
-    // Redis goes: refused, not lost. It comes back, and nobody has to be restarted.
+    // Redis stops: refused, not lost. It comes back, and no restart is needed.
     server.server.kill();
     let other = row_created("evt_2", "{}");
     assert_eq!(second.deliver(SECRET, &other).status, 503);

@@ -1,4 +1,4 @@
-//! Answers that are lost, servers that stop, pause and come back: what each call says, and that the store comes back by itself.
+//! Answers that are lost, servers that stop, pause and come back: the result of each call, and that the store recovers by itself.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ async fn behind(proxy: &Proxy) -> RedisStore {
     store
 }
 
-/// It answers again, with nobody's help.
+/// Checks that the store works again, without help from outside.
 async fn recovered<S: DedupeStore>(store: &S) {
     let (event, token) = (key("recovered"), token());
     until(Result::is_ok, || store.claim(&event, token, LONG))
@@ -74,8 +74,8 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
     }
 }
 
-/// A cable that was pulled, a machine that went: nobody says that the connection is dead. The operating system notices after a quarter of
-/// an hour, `ConnectionManager` when it does.
+/// A cable that was pulled, a machine that is off: no packet reports that the connection is dead. The operating system notices
+/// after a quarter of an hour, `ConnectionManager` when the system does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_died_in_silence_is_replaced() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -123,7 +123,7 @@ async fn a_connection_that_died_in_silence_is_replaced_where_nobody_waits_for_it
     .unwrap();
 }
 
-/// Answers to calls that were dropped are nobody else's.
+/// Answers to calls that were dropped go to no other call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_leaves_its_answer_to_nobody() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -158,7 +158,8 @@ async fn a_call_that_is_dropped_leaves_its_answer_to_nobody() {
     assert_eq!(proxy.taken(), taken, "on the same connection");
 }
 
-/// A server that is there, and says that it can't: an error of the call, the connection stands, and all is well when it can again.
+/// A reachable server that answers with an error: an error of the call, the connection stays, and all is well when it can work
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected() {
     let settings = ["--busy-reply-threshold", "1", "--save", "3600 1"];
@@ -208,7 +209,7 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
         .say("CONFIG SET stop-writes-on-bgsave-error no")
         .await;
 
-    // Somebody's script does not end.
+    // The script of another client does not end.
     let url = server.url();
     let endless = tokio::spawn(async move {
         let mut other = Direct::to(&url).await;
@@ -259,7 +260,7 @@ async fn a_server_out_of_reach_is_found_again() {
                 expected.is_none_or(|kind| kind == error.kind()),
                 "{fault:?}: {error:?}"
             );
-            // 900 ms, and what a busy machine takes.
+            // 900 ms, and the delay of a busy machine.
             assert!(before.elapsed() < Duration::from_secs(3), "{fault:?}");
         }
         proxy.set(Fault::None);
@@ -317,7 +318,7 @@ async fn a_login_that_failed_is_tried_again() {
     recovered(&store).await;
 }
 
-/// As after a failover, where the name leads to another server by now: the connection to the old one is given up.
+/// As after a failover, where the name now resolves to another server: the connection to the old one is given up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_became_a_replica_is_left() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -345,7 +346,8 @@ async fn a_server_that_became_a_replica_is_left() {
     recovered(&store).await;
 }
 
-/// It takes connections before it has read what it keeps, and says so to whoever asks: nothing is claimed anew meanwhile.
+/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed anew
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {
     let Some(mut server) = RedisServer::start(&[]) else {
@@ -360,7 +362,7 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
         let _: () = direct.say(&format!("SET other-{number} value")).await;
     }
     let _: () = direct.say("SAVE").await;
-    // A millisecond each, and a look at who asks now and then.
+    // A millisecond for each key, and a look at the connections now and then.
     server.restart_with(&[
         "--key-load-delay",
         "1000",

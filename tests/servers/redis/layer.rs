@@ -1,4 +1,4 @@
-//! The axum layer over a Redis that is not well: 503 within its budget, no run, and all well again afterwards.
+//! The axum layer over a Redis that fails: 503 within its budget, no run, and all well again afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +73,7 @@ async fn refused_in_time(app: &App, what: &str) {
     assert_eq!(app.runs(), runs, "{what}");
 }
 
-/// What was refused is handled when it comes again, once.
+/// A refused delivery is handled when it arrives again, once.
 async fn well_again(app: &App, what: &str) {
     let runs = app.runs();
     let id = format!("{what}-0");
@@ -130,7 +130,7 @@ async fn a_commit_whose_answer_was_lost_is_a_commit() {
         let store = store.with_prefix(&format!("{fault:?}:"));
         let switch = Arc::clone(&proxy);
         let app = App::with_handler(store, move || switch.set(fault));
-        // The work is done, whatever the store says.
+        // The work is done, whatever the store answers.
         assert_eq!(app.deliver("evt_1").await, StatusCode::NO_CONTENT);
         proxy.set(Fault::None);
         let status = until(StatusCode::is_success, || app.deliver("evt_1")).await;

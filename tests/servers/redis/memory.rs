@@ -79,7 +79,7 @@ async fn a_server_that_evicts_forgets_and_the_check_says_so() {
         assert_eq!(error.kind(), RedisErrorKind::Forgets);
         assert!(format!("{error:?}").contains(policy), "{error:?}");
 
-        // Not in vain: each of more ids than fit is taken, and the memory of many is gone.
+        // The risk is real: each of more ids than fit is accepted, and many are forgotten.
         let mut commands = ::redis::pipe();
         const EVENTS: usize = 30_000;
         for number in 0..EVENTS {

@@ -108,14 +108,14 @@ async fn work(folder: &Path) {
     workers.shutdown(Duration::MAX).await;
     {
         let runs = runs.lock().unwrap();
-        // In one process no jump makes a job run beside itself, whatever the clock says of its lease.
+        // In one process no jump makes a job run beside itself, whatever its lease is by the clock.
         assert_eq!(runs.at_once, 1);
         for (id, times) in &runs.ended {
             let expected = if id.contains("fails") { 2 } else { 1 };
             assert_eq!(*times, expected, "{id}");
         }
     }
-    // What was done is known at any time.
+    // A done event is known at any time.
     set(&skew, 3_600);
     for round in 0..5 {
         let again = delivery(&receiver, &format!("evt_works_{round}"));

@@ -1,4 +1,4 @@
-//! Killed at any moment: what was answered is there.
+//! Killed at any moment: every answered delivery is there.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -53,7 +53,7 @@ async fn what_was_accepted_outlives_its_process() {
         for id in answered() {
             assert!(kept.contains(&id), "{id} was answered, and is lost");
         }
-        // What is counted is what is there.
+        // The count equals the number of entries.
         let stats = inbox.stats().await.unwrap();
         assert_eq!(stats.queued, kept.len() as u64);
         inbox.close().await;

@@ -1,4 +1,4 @@
-//! strace looks on: what is flushed, and when.
+//! strace shows which files are flushed, and when.
 
 use std::fs;
 use std::path::Path;
@@ -125,7 +125,7 @@ async fn serve(folder: &Path) {
     server.abort();
 }
 
-/// Counted and not timed: what a flush takes is the disk's business, and of the moment.
+/// Counted and not timed: the duration of a flush depends on the disk, and on the moment.
 #[tokio::test]
 async fn those_who_come_together_share_a_flush() {
     if let Some(given) = given() {

@@ -1,4 +1,4 @@
-//! What the file can't take is answered 503, and what comes after it is taken again.
+//! A delivery that the file can't take is answered 503, and later deliveries are accepted again.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ async fn a_full_file_is_503_until_there_is_room() {
         .accept(&delivery(&receiver(), "evt_too_much"), RETAIN)
         .await;
     assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Full);
-    // What is known is known, also where nothing more can be written.
+    // Duplicates are recognized, also where nothing more can be written.
     assert_eq!(deliver(&app, "evt_0").await, StatusCode::OK);
     assert_eq!(inbox.stats().await.unwrap().queued, accepted);
 
@@ -77,9 +77,9 @@ async fn another_processs_lock_is_503_and_passes() {
         deliver(&app, "evt_locked").await,
         StatusCode::SERVICE_UNAVAILABLE
     );
-    // Who reads is not in the way of who writes, nor the other way round.
+    // Readers do not block writers, nor the other way round.
     assert_eq!(inbox.stats().await.unwrap().queued, 1);
-    // One waits already, so that another one is told so at once.
+    // One waits already, so that another one gets the error at once.
     let waits = tokio::spawn({
         let (inbox, delivery) = (inbox.clone(), delivery(&receiver, "evt_waits"));
         async move { inbox.accept(&delivery, RETAIN).await }

@@ -15,7 +15,7 @@ use crate::support::{Child, Folder, given};
 
 const MOUNT: &str = r#"mount -t tmpfs -o size=64m none "$0" && exec "$@""#;
 
-/// What mounts a file system that only a child sees, where this user may.
+/// The commands that mount a file system which only a child sees, where this user may do so.
 fn mounts() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 3] = [
         &["unshare", "-m"],
@@ -55,7 +55,7 @@ fn fill(disk: &Path) {
     }
 }
 
-/// Handles everything; what is named so fails each time, with much to say.
+/// Handles everything; an event with `fails` in its id fails each time, with a long error message.
 fn work(inbox: &Inbox) -> RunningWorkers {
     Workers::new(inbox)
         .lease(Duration::from_secs(1))
@@ -129,7 +129,7 @@ async fn on_a_full_disk(disk: &Path) {
     workers.shutdown(Duration::MAX).await;
     let stats = inbox.stats().await.unwrap();
     assert_eq!((stats.retrying, stats.done), (27, accepted - 27));
-    // What is known is known.
+    // Duplicates are recognized.
     let again = accept(&inbox, "evt_works_1").await.unwrap();
     assert_eq!(again, Accepted::Duplicate { same_body: true });
 
@@ -180,7 +180,7 @@ async fn on_a_full_disk(disk: &Path) {
     inbox.close().await;
 }
 
-/// Where what is kept free can't be kept, as there is no room for it, the work goes on and no delivery is accepted.
+/// Where the reserve can't be kept, as there is no room for it, the workers go on and no delivery is accepted.
 #[tokio::test]
 async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
     let folder = Folder::new();

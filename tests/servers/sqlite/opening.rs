@@ -1,4 +1,4 @@
-//! What can't be kept is refused, and said; what is made is its owner's alone.
+//! A file that can't serve as an inbox is refused with an error; a new file is readable by its owner alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -93,7 +93,7 @@ async fn what_is_closed_leaves_one_file() {
     for _ in 0..1_000 {
         Inbox::open(&file).unwrap().close().await;
         left = fs::read_dir(folder.path()).unwrap().collect();
-        // What is kept for a full disk stays, as the next process needs it.
+        // The reserve for a full disk stays, as the next process needs it.
         if left.len() > 2 {
             break;
         }
@@ -165,7 +165,7 @@ fn settings_that_could_never_work_are_refused() {
     assert_eq!(error.kind(), InboxErrorKind::Full);
 }
 
-/// As `nobody`, who may read it and not write it. Root may write anything, so another process takes its place.
+/// As the user `nobody`, who may read the file and not write it. Root may write any file, so another process takes its place.
 #[tokio::test]
 async fn a_file_that_can_only_be_read_is_refused() {
     if let Some(file) = given() {
@@ -190,7 +190,7 @@ async fn a_file_that_can_only_be_read_is_refused() {
         "--regid=65534",
         "--clear-groups",
     ];
-    // The test program may lie where nobody may look.
+    // The test program may lie in a folder that other users may not read.
     let copy = Folder::new();
     mode(copy.path(), 0o755);
     let program = copy.path().join("test");

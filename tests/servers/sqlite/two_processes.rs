@@ -31,7 +31,7 @@ async fn a_second_process_looks_and_acts_while_the_first_one_works() {
 
     let handled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&handled);
-    // Polls so seldom that only what it is told can wake it.
+    // Polls so seldom that only a notification can wake it.
     let workers = Workers::new(&inbox)
         .poll_interval(Duration::from_secs(3_600))
         .start_handler(async move |delivery: Delivery| {

@@ -5,10 +5,10 @@ use std::process::{Child as Process, Command, ExitStatus, Stdio};
 
 use super::server::signal;
 
-/// Names what the child is given by its parent.
+/// The variable with the value that the parent gives to its child.
 const GIVEN: &str = "HOOKGATE_TEST_CHILD";
 
-/// What the parent gave, where this process is the child of a test: it runs that test alone, and then its other branch.
+/// The value that the parent gave, where this process is the child of a test: it runs that test alone, and then its other branch.
 pub fn given() -> Option<String> {
     std::env::var(GIVEN).ok()
 }
@@ -33,7 +33,7 @@ impl Child {
         Self::start_program(&this, program, variables, test, text)
     }
 
-    /// The same with a copy of the test program, for who may not read the first.
+    /// The same with a copy of the test program, for a user who may not read the first.
     pub fn start_program(
         this: &Path,
         program: &[&str],

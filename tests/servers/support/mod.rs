@@ -1,4 +1,4 @@
-//! Servers, what stands between them and their clients, and deliveries.
+//! Servers, the proxies between them and their clients, and deliveries.
 
 mod child;
 mod client;

@@ -16,7 +16,7 @@ const BESIDE: [&str; 4] = [
     "/usr/lib/postgresql/15/bin",
     "/usr/lib/postgresql/14/bin",
 ];
-/// `nobody`: the server refuses to run as root.
+/// The user `nobody`: the server refuses to run as root.
 const NOBODY: u32 = 65_534;
 
 pub struct PostgresServer {

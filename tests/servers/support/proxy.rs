@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What goes wrong from now on, on connections that stand and on new ones.
+/// The fault from now on, on open connections and on new ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -16,7 +16,7 @@ pub enum Fault {
     Delay(Duration),
     /// Requests reach the server; its answers are lost, and the connection stands.
     DropReplies,
-    /// Nothing passes in either direction, and nobody is told: as with a cable that was pulled.
+    /// No bytes pass in either direction, and no side gets an error: as with a cable that was pulled.
     HalfOpen,
     /// The next answer is lost, and its connection is closed with it; then all is well again.
     CloseOnReply,
@@ -84,7 +84,7 @@ impl Proxy {
         }
     }
 
-    /// From now on nothing passes on the connections that stand, and nobody is told; new ones are well.
+    /// From now on no bytes pass on the open connections, without an error on either side; new ones work.
     pub fn kill_standing(&self) {
         let mut state = self.state.lock().unwrap();
         state.dead = state.taken;

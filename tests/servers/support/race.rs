@@ -19,14 +19,14 @@ use super::folder::Folder;
 
 /// In each process.
 const RACERS: usize = 128;
-/// Far more than it takes: racers that were told to come again do so every 50 ms.
+/// Far more than needed: racers that got a 503 try again every 50 ms.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Has 128 racers in this process and 128 in another deliver the same event, each process through a receiver of its own on a store
-/// that `open` opens. One handler runs, once; nobody hears a 2xx before it is done; in the end everybody does.
+/// Has 128 racers in this process and 128 in another deliver the same event, each process through a receiver of its own on a
+/// store that `open` opens. One handler runs, once; no racer gets a 2xx before it is done; in the end all of them do.
 ///
-/// `test` is the whole name of the calling test. `server` is called in its first process alone: it starts a server, and says what
-/// `open` needs to reach it. Answers `None` where there is no server.
+/// `test` is the whole name of the calling test. `server` is called in its first process alone: it starts a server, and returns
+/// the address that `open` needs to reach it. Returns early where there is no server.
 pub fn one_run_in_two_processes<T, S: DedupeStore>(
     test: &str,
     server: impl FnOnce() -> Option<(T, String)>,
@@ -100,7 +100,7 @@ fn race<S: DedupeStore>(
     });
 }
 
-/// Delivers until it hears a 2xx, as the service does, only sooner.
+/// Delivers until it gets a 2xx, as the service does, only sooner.
 async fn deliver(app: Router, signer: Signer, folder: Arc<Path>) -> &'static str {
     let until = Instant::now() + PATIENCE;
     loop {

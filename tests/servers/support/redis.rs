@@ -39,7 +39,7 @@ impl RedisServer {
         })
     }
 
-    /// Kills it, and starts it again on the same port, with what it has on disk.
+    /// Kills it, and starts it again on the same port, with its data on disk.
     pub fn restart(&mut self) {
         self.server.kill();
         self.server = run(

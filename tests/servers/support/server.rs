@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server's process, killed by its own id when it goes out of scope.
@@ -20,7 +20,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Where a program is. Without it the test is left out, unless nothing may be.
+/// The path of a program. Without the program the test is left out, unless all tools are required.
 pub fn program(name: &str, beside: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = beside
@@ -65,7 +65,7 @@ impl Server {
         signal(self.child.id(), name);
     }
 
-    /// As a crash would: at once, and nothing is tidied up.
+    /// As a crash would: at once, and without clean-up.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

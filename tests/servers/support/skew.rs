@@ -1,4 +1,4 @@
-//! A wall clock that a test sets, of the processes that are told to read it: libfaketime's. Their monotonic clock stays as it is.
+//! A wall clock that a test sets, for processes that are set to read it: libfaketime's. Their monotonic clock stays as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ impl Skew {
         Some(skew)
     }
 
-    /// What makes a process and its children read it. These libraries are preloaded as well.
+    /// The variables that make a process and its children read it. These libraries are preloaded as well.
     pub fn environment(&self, also: &[PathBuf]) -> Vec<(String, String)> {
         let libraries = [&self.library].into_iter().chain(also);
         let libraries: Vec<_> = libraries.map(|file| file.to_str().unwrap()).collect();
@@ -43,7 +43,7 @@ impl Skew {
             .into()
     }
 
-    /// So many seconds ahead of the machine's own, for all who read it.
+    /// Sets it to so many seconds ahead of the machine's own, for all processes that read it.
     pub fn set(&self, ahead: i64) {
         // One step: a file that is read half written would be another time.
         let next = self.file.with_extension("next");

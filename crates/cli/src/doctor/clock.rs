@@ -1,4 +1,4 @@
-//! How far the clock is off: by a log of deliveries, or by what another machine says the time is.
+//! The offset of the clock: by a log of deliveries, or by the time that another machine reports.
 
 use bytes::Bytes;
 use hookgate::testing::{ClockOffset, DeliveryLog, Transport};
@@ -11,10 +11,10 @@ use crate::fault::Fault;
 use crate::http_client::{self, HttpClient};
 use crate::interrupt;
 
-/// A median says something from here on: fewer deliveries may all have been late.
+/// From this number on a median is reliable: fewer deliveries may all have been late.
 const MANY: usize = 20;
 
-/// The offset by `Date`, and of which host; `None` where the answer had none.
+/// The offset by the header `Date`, with the name of the host; `None` where the answer had no such header.
 pub(super) type ByUrl = (String, Option<ClockOffset>);
 
 pub(super) fn by_url(url: &str) -> Result<ByUrl, Fault> {
@@ -122,7 +122,7 @@ pub(super) fn by_log(doctor: &Doctor, log: Option<&DeliveryLog>, ring: Option<Ke
     judged(CHECK, &offset, &settings::window(doctor), says)
 }
 
-/// Whether a delivery that is signed now is accepted now; and whether it would be with a tenth of the window.
+/// Whether a delivery that is signed now is accepted now; and whether it would be accepted with a tenth of the window.
 fn judged(check: &str, offset: &ClockOffset, window: &Window, says: String) -> Check {
     const ADVICE: &str = "set the clock by NTP: timedatectl set-ntp true, or your platform's way";
     let tenth = Window::default()

@@ -1,4 +1,4 @@
-//! `hookgate doctor`: checks settings before a delivery has to.
+//! `hookgate doctor`: checks settings before the first delivery does.
 
 mod clock;
 mod settings;
@@ -68,7 +68,7 @@ pub(crate) struct Doctor {
 
 const SETTINGS: &str = "Settings of the receiver";
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Verdict {
@@ -95,7 +95,7 @@ struct Check {
     check: String,
     verdict: Verdict,
     says: String,
-    /// What to do. Where nothing need be done, `null`.
+    /// The next step for the user. `null` where no step is needed.
     advice: Option<String>,
 }
 
@@ -139,7 +139,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(doctor: &Doctor, out: &mut Out) -> Result<ExitCode, Fault> {
-    // What can't be read or reached is told at once: it is no setting.
+    // A log or URL that can't be read or reached ends the command at once: it is no setting.
     let log = doctor.log.as_ref().map(|path| {
         DeliveryLog::open(path).map_err(|error| {
             let message = format!("the log {} can't be read", path.display());

@@ -1,5 +1,5 @@
-//! What can be said of the settings by themselves. The rules are those of `ReceiverBuilder::build`: each check builds a receiver with
-//! the settings that it is about, and says in words what came of it.
+//! Checks of the settings by themselves. The rules are those of `ReceiverBuilder::build`: each check builds a receiver with the
+//! settings that it is about, and describes the result.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use super::{Check, Doctor, Verdict};
 use crate::durations::show;
 use crate::secrets::{SecretArgs, advice};
 
-/// What a call of the store may take of the budget. A shorter lease can have ended when the store says that it is granted.
+/// The part of the budget that one call of the store may take. A shorter lease can have ended when the store answers that it is
+/// granted.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
-/// The secrets, each by itself, and the ring that they make together; `None` where it is not whole, since part of one would call
-/// authentic deliveries forged.
+/// The secrets, each by itself, and the ring that they form together. `None` where the ring is not complete, since a part of it
+/// would refuse authentic deliveries as forged.
 pub(super) fn secrets(given: &SecretArgs) -> (Vec<Check>, Option<KeyRing>) {
     let mut checks = Vec::new();
     let mut ring: Option<KeyRing> = None;
@@ -78,7 +79,7 @@ pub(super) fn window(doctor: &Doctor) -> Window {
         .with_ahead(doctor.window_ahead)
 }
 
-/// A receiver that differs from the default in what `set` sets. The secret in it is nobody's.
+/// Builds a receiver that differs from the default in the settings that `set` changes. Its secret is made up.
 fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, BuildError> {
     let mut builder = Receiver::builder().store(LocalStore::default());
     if let Ok(secret) = Secret::new("whsec_made_up_to_check_settings") {
@@ -87,7 +88,7 @@ fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receive
     set(builder).build()
 }
 
-/// Why it could not be built, and what to do.
+/// The check for a receiver that could not be built: the reason, and the advice.
 fn refused(check: &str, option: &str, error: &BuildError) -> Check {
     let advice = match error.kind() {
         BuildErrorKind::RetentionTooShort { needed, .. } => {

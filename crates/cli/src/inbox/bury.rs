@@ -1,4 +1,4 @@
-//! `hookgate inbox bury`: nobody tries it again.
+//! `hookgate inbox bury`: makes entries dead letters, so that no worker tries them again.
 
 use std::process::ExitCode;
 

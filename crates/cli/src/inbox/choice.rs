@@ -1,4 +1,4 @@
-//! Which entries are meant, and what is shown of each.
+//! The choice of entries, and the fields that are shown of each.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ impl Choice {
         selection
     }
 
-    /// The answer of a command that has changed so many, with a word on why it may be none.
+    /// The answer of a command that has changed `count` entries, with the reason why it may be none.
     pub(super) fn changed(&self, count: u64) -> ExitCode {
         let is_no = count == 0 && self.names_one();
         if is_no {
@@ -54,7 +54,8 @@ impl Choice {
         answer(!is_no)
     }
 
-    /// Whether somebody has named an entry or an event: that there is none, or none that this can be done to, is then a no.
+    /// Whether the arguments name one entry or event. If so, a count of zero is a "no": it does not exist, or the command can't
+    /// change it.
     fn names_one(&self) -> bool {
         self.entry.is_some() || self.event_id.is_some()
     }
@@ -66,7 +67,7 @@ pub(super) fn number(text: &str) -> Result<EntryId, &'static str> {
         .map_err(|_| "a number is expected, as hookgate inbox list shows it: list --event-id ID finds that of an event")
 }
 
-/// Where an entry stands, as a word.
+/// The state of an entry, as a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(pub(super) EntryState);
 
@@ -143,7 +144,7 @@ fn seconds(millis: u64) -> UnixSeconds {
     UnixSeconds::new(i64::try_from(millis / 1_000).unwrap_or(i64::MAX))
 }
 
-/// So many entries, in words.
+/// The number of entries, as text.
 pub(super) fn entries(count: u64) -> String {
     match count {
         1 => "1 entry".into(),

@@ -77,7 +77,8 @@ fn text(shown: &Shown) -> String {
     ])
 }
 
-/// What is longer than its column pushes the rest aside: nothing is cut off that somebody may have to copy.
+/// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
+/// have to copy.
 fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 7, 17, 5, 14, 16, 0];
     let mut row = String::new();

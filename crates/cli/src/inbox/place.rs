@@ -1,4 +1,4 @@
-//! Where the inbox is: a file that is there, or a database.
+//! The place of the inbox: an existing file, or a database.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// Why the inbox did not do as it was asked.
+    /// The error for a failed call of the inbox.
     pub(super) fn fault(&self, error: &StoreError) -> Fault {
         if self.db.is_none() {
             return table_fault(error);
@@ -68,7 +68,7 @@ impl Place {
                 Fault::new(Class::Usage, message).advise(advice)
             });
         }
-        // One of the three is there, as clap has seen to.
+        // Clap has checked that one of the three is given.
         let path = self.database_url_file.clone().unwrap_or_default();
         let read = std::fs::read_to_string(&path).map_err(|error| {
             let message = format!("{} can't be read", path.display());
@@ -84,7 +84,7 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
     opening.open(path).map_err(|error| {
         const MESSAGE: &str = "the inbox can't be opened";
         let fault = match error.kind() {
-            // What lies below says the same once more.
+            // The source of this error would repeat the same message.
             InboxErrorKind::Missing | InboxErrorKind::Denied | InboxErrorKind::NotAnInbox => {
                 Fault::new(Class::Input, format!("{MESSAGE}: {error}"))
             }
@@ -130,7 +130,7 @@ async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
         .map_err(|error| Fault::new(Class::Usage, error.to_string()))
 }
 
-/// That of the inbox that is there alone. Where none has entries, there is none to mistake it for.
+/// The name of the only inbox in the table. Where no inbox has entries, there is no other one to mistake it for.
 #[cfg(feature = "postgres")]
 async fn only_name(postgres: &hookgate::postgres::Postgres) -> Result<String, Fault> {
     let names = Inbox::names_on_postgres(postgres).await;
@@ -143,7 +143,7 @@ async fn only_name(postgres: &hookgate::postgres::Postgres) -> Result<String, Fa
     Ok(names.pop().unwrap_or_else(|| "default".to_owned()))
 }
 
-/// A server that is not there, one that does not let us in, and one without the table are mended in different places.
+/// A server that is down, one that refuses the login, and one without the table need different advice.
 #[cfg(feature = "postgres")]
 fn table_fault(error: &StoreError) -> Fault {
     use std::error::Error as _;

@@ -1,4 +1,4 @@
-//! `hookgate inbox purge`: deleted, and its id forgotten.
+//! `hookgate inbox purge`: deletes entries, and forgets their ids.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -83,7 +83,7 @@ async fn count(inbox: &Inbox, args: &PurgeArgs, selection: Selection) -> Result<
     }
 }
 
-/// Asks on standard error. On a thread of its own, so that Ctrl-C ends the command while nobody answers.
+/// Asks on standard error. The question runs on its own thread, so that Ctrl-C ends the command while no answer comes.
 async fn agreed(found: u64, state: State) -> bool {
     let question = format!("Delete {} that are {state}? [y/N] ", entries(found));
     let asked = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! `hookgate inbox retry`: due now, and with all tries before it.
+//! `hookgate inbox retry`: makes entries due now, with all tries again.
 
 use std::process::ExitCode;
 

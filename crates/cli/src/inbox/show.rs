@@ -1,4 +1,4 @@
-//! `hookgate inbox show`: one entry, with what proves it and its body.
+//! `hookgate inbox show`: one entry, with its proof and its body.
 
 use std::process::ExitCode;
 
@@ -76,13 +76,13 @@ struct Whole {
     #[serde(flatten)]
     shown: Shown,
     received_at: String,
-    /// What was signed, beside the body.
+    /// The signed data besides the body.
     timestamp: String,
     key: String,
     subscription_id: Option<String>,
     workspace_id: Option<String>,
     body: Option<String>,
-    /// Of one that is no UTF-8.
+    /// For a body that is no UTF-8.
     body_base64: Option<String>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct StatsArgs {
 }
 
 pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    /// Asked more often, it would be asked all the time.
+    /// More frequent queries would keep the store busy all the time.
     const LEAST: Duration = Duration::from_millis(100);
     interrupt::block_on(async {
         let inbox = args.place.open().await?;

@@ -1,8 +1,8 @@
-//! What the user asks for, and what is to be done for it outside the screen.
+//! The actions of the user, and their effects outside the screen.
 
 use super::item::Item;
 
-/// What a key means here and now.
+/// The meaning of a key in the current mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Up,
@@ -37,7 +37,7 @@ pub(crate) enum Action {
     Interrupt,
 }
 
-/// What is to be done outside.
+/// An action outside the screen.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Show the delivery as a curl command, and copy it.
@@ -46,7 +46,7 @@ pub(crate) enum Effect {
         name: String,
         text: String,
     },
-    /// Try which mistake makes its signature wrong.
+    /// Searches for the mistake that makes its signature wrong.
     Explain(Item),
     Replay {
         item: Item,
@@ -57,14 +57,14 @@ pub(crate) enum Effect {
     Interrupt,
 }
 
-/// Where a delivery is sent again.
+/// The server to which a delivery is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Itself,
     Forward,
 }
 
-/// Who gets the keys.
+/// The part of the screen that gets the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]

@@ -1,4 +1,4 @@
-//! What deliveries are answered: what was set, or what a server behind this one answers.
+//! The answers to deliveries: a fixed answer, or the answer of a server behind this one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::forward::Forward;
 pub(crate) struct Answers {
     pub(crate) status: StatusCode,
     pub(crate) delay: Duration,
-    /// How many runs are still to fail.
+    /// The number of runs that are still to fail.
     pub(crate) fail_first: AtomicU64,
     pub(crate) forward: Option<Forward>,
 }

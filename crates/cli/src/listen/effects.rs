@@ -1,4 +1,4 @@
-//! What keys do outside the screen: copy, save, deliver again.
+//! The effects of keys outside the screen: copy, save, deliver again.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -27,14 +27,14 @@ const LONGEST_COPY: usize = 74_994;
 pub(crate) struct Effects {
     pub(crate) client: HttpClient,
     pub(crate) secret: Secret,
-    /// Where this receiver is reached from here.
+    /// The address of this receiver, as seen from this machine.
     pub(crate) own: Uri,
     pub(crate) forward: Option<Uri>,
-    /// Knows the secrets as they are configured; none where one was typed.
+    /// Has the secrets as they are configured; none where the user typed one.
     pub(crate) explainer: Option<Arc<Explainer>>,
 }
 
-/// What has come to its end.
+/// An effect that has ended.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// A delivery that was sent again: the status that answered it, or why there is none.
@@ -43,12 +43,12 @@ pub(crate) enum Done {
         to: Uri,
         answer: Result<u16, String>,
     },
-    /// Why a delivery is refused.
+    /// The reason why a delivery is refused.
     Explained { number: u64, text: String },
 }
 
 impl Effects {
-    /// What takes time goes on by itself, and says so to `done` at its end.
+    /// Starts an effect. A slow one runs in the background, and reports its end to `done`.
     pub(crate) fn begin(
         &self,
         effect: Effect,
@@ -116,13 +116,13 @@ impl Effects {
             let answer = answer.map(|response| response.status().as_u16());
             let answer =
                 answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
-            // Nobody listens any more where the user has quit.
+            // The receiving end is closed where the user has quit.
             let _ = done.send(Done::Replayed { number, to, answer });
         });
     }
 }
 
-/// Takes up to seconds, so it is done beside the screen.
+/// Takes up to seconds, so it runs in the background.
 fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
     tokio::task::spawn_blocking(move || {
         let number = item.number;
@@ -131,7 +131,7 @@ fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
     });
 }
 
-/// The delivery as it came, but signed for now.
+/// The bytes received, but signed for now.
 fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
     let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
     let mut headers = HeaderMap::new();

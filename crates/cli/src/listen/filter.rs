@@ -1,8 +1,8 @@
-//! Which deliveries are shown.
+//! The filter for the shown deliveries.
 
 use super::item::Item;
 
-/// Words that must all fit: `type:row.` and `outcome:refused` look at one field, any other word is looked for everywhere.
+/// Words that must all match: `type:row.` and `outcome:refused` search one field, any other word is searched everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Word>);
 

@@ -20,7 +20,8 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Its answer becomes ours, so that what failed there is tried again. No answer is a 502.
+    /// Sends the delivery to the server and returns its answer, so that the sender tries again where that server failed. No
+    /// answer is a 502.
     pub(crate) async fn pass_on(&self, headers: &HeaderMap, body: Bytes) -> Response<Bytes> {
         let mut request = Request::new(body);
         *request.method_mut() = http::Method::POST;
@@ -41,8 +42,8 @@ impl Forward {
     }
 }
 
-/// The headers that are meant for the other end, in their order: without those of one connection (RFC 9110, section 7.6.1), and without
-/// host and length, which the next connection has of its own.
+/// The headers that are meant for the other end, in their order: without those of one connection (RFC 9110, section 7.6.1), and
+/// without host and length, which the next connection sets itself.
 pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named = headers
         .get_all(CONNECTION)

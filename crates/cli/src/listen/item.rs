@@ -5,12 +5,12 @@ use hookgate::testing::{LoggedDelivery, iso8601};
 use crate::durations;
 use crate::harmless::{beginning, harmless};
 
-/// What became of a delivery, in as many ways as there are colours for it.
+/// The result of a delivery, in as many kinds as there are colours for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Answered 2xx, and remembered.
     Done,
-    /// A copy of what is done.
+    /// A duplicate of an event that is done.
     Again,
     /// Answered before its run had ended.
     RunsOn,
@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// From the name of an outcome, since that is what a log keeps.
+    /// Derives it from the name of an outcome, since a log keeps that name.
     fn of(outcome: &str) -> Self {
         match outcome {
             "accepted"
@@ -46,7 +46,7 @@ impl Verdict {
         }
     }
 
-    /// What a filter may ask for.
+    /// The word that a filter uses.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -57,7 +57,7 @@ impl Verdict {
         }
     }
 
-    /// Tells it to who sees the glyph for the first time.
+    /// A short explanation for users who see the glyph for the first time.
     pub(crate) fn says(self) -> &'static str {
         match self {
             Self::Done => "authentic, done and remembered",
@@ -68,7 +68,7 @@ impl Verdict {
         }
     }
 
-    /// Says it without colour.
+    /// The same without colour.
     pub(crate) fn glyph(self) -> &'static str {
         match self {
             Self::Done => "✓",
@@ -80,7 +80,7 @@ impl Verdict {
     }
 }
 
-/// A delivery with what is shown of it. Every text but the delivery's own is harmless on a terminal.
+/// A delivery with the texts shown of it. Every text but the delivery's own is harmless on a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// Counted from 1 since the start.
@@ -89,16 +89,16 @@ pub(crate) struct Item {
     pub(crate) verdict: Verdict,
     /// The time of the day, in UTC.
     pub(crate) time: String,
-    /// 0 where nobody was answered.
+    /// 0 where no answer was sent.
     pub(crate) status: u16,
     pub(crate) outcome: String,
     pub(crate) reason: String,
     pub(crate) elapsed_ms: f64,
-    /// Whether a key of ours has signed it. If not, id and type are what somebody wrote.
+    /// Whether one of our keys has signed it. If not, id and type are unverified text from the sender.
     pub(crate) authentic: bool,
     pub(crate) event_id: String,
     pub(crate) event_type: String,
-    /// What free text is looked for in, besides the body: all of the above in lower case.
+    /// The text in which free words are searched, besides the body: all fields above in lower case.
     haystack: String,
 }
 
@@ -111,7 +111,7 @@ impl Item {
             .or(delivery.hung_up_after);
         let time = iso8601(delivery.received_at);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
-        // Where it is not authentic, they are as long as somebody likes.
+        // Where the delivery is not authentic, these texts can have any length.
         let shown =
             |text: Option<String>| harmless(&beginning(&text.unwrap_or_default())).into_owned();
         let event_id = shown(delivery.event_id());
@@ -143,7 +143,7 @@ impl Item {
         item
     }
 
-    /// About how much memory it keeps.
+    /// The approximate memory that it keeps.
     pub(crate) fn bytes(&self) -> usize {
         let headers = self.delivery.headers.iter();
         let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
@@ -151,7 +151,7 @@ impl Item {
         body + headers + 2 * self.haystack.len() + 512
     }
 
-    /// The reason without what the outcome says already.
+    /// The reason, without the part that repeats the outcome.
     pub(crate) fn short_reason(&self) -> &str {
         let mut reason = &*self.reason;
         for known in ["delivery refused: ", "not authentic or not fresh: "] {
@@ -164,13 +164,13 @@ impl Item {
         self.delivery.body.as_deref().unwrap_or_default()
     }
 
-    /// Whether this word, in lower case, stands in what is shown of it or in its body.
+    /// Whether this word, in lower case, occurs in the shown texts or in the body.
     pub(crate) fn contains(&self, word: &str) -> bool {
         self.haystack.contains(word) || holds(self.body(), word.as_bytes())
     }
 }
 
-/// Whether the bytes hold the word, whatever the case of ASCII letters.
+/// Whether the bytes contain the word, whatever the case of ASCII letters.
 fn holds(bytes: &[u8], word: &[u8]) -> bool {
     let Some(&first) = word.first() else {
         return true;
@@ -189,7 +189,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A delivery that was answered so.
+    /// A delivery with this answer.
     pub(crate) fn delivery(body: &str, status: u16, outcome: &str) -> LoggedDelivery {
         let headers = [
             ("X-Service-Event-Id", "evt_header"),

@@ -1,10 +1,10 @@
-//! What a key means, by what is on the screen.
+//! The meaning of each key, by the current screen.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::action::{Action, Mode};
 
-/// For the help: what to press, and what happens.
+/// For the help: the key, and its effect.
 pub(crate) const HELP: [(&str, &str); 17] = [
     ("j k ↓ ↑", "next, previous; in a delivery: scroll"),
     ("PgDn PgUp", "a page further, back (also Space, b)"),
@@ -31,7 +31,7 @@ pub(crate) const HELP: [(&str, &str); 17] = [
     ("q Ctrl-C", "quit"),
 ];
 
-/// What to do for a key; `None` where it means nothing here.
+/// Returns the action for a key; `None` where the key has no meaning here.
 pub(crate) fn action(key: KeyEvent, mode: Mode) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(action(alt, Mode::List), None);
     }
 
-    /// Each key of the help means something somewhere.
+    /// Each key of the help has a meaning in some mode.
     #[test]
     fn the_help_names_keys_that_are_there() {
         for (keys, what) in HELP {

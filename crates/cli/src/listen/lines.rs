@@ -1,4 +1,4 @@
-//! What comes, as lines for a pipe.
+//! Deliveries as lines, for a pipe.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use super::item::Item;
 use super::reports::Missed;
 use crate::out::Out;
 
-/// Prints until there is nothing more to come, or nobody who reads it.
+/// Prints until no more lines come, or until the reader has closed the pipe.
 pub(crate) fn print(
     mut out: Out,
     mut deliveries: Receiver<LoggedDelivery>,
@@ -63,7 +63,7 @@ fn text(item: &Item) -> String {
     line.trim_end().to_owned()
 }
 
-/// The same, with the line that a delivery log would have: `jq -c .delivery` makes one of it.
+/// The same, with the line that a delivery log would have: `jq -c .delivery` extracts it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'i> {

@@ -1,4 +1,4 @@
-//! The deliveries that are kept, which of them are shown, and where the cursor is.
+//! The kept deliveries, which of them are shown, and the place of the cursor.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use hookgate::testing::LoggedDelivery;
 use super::filter::Filter;
 use super::item::Item;
 
-/// No more bytes of deliveries are kept than this, however many may be.
+/// The limit of kept bytes of deliveries, whatever their number.
 const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
@@ -20,17 +20,17 @@ pub(crate) struct List {
     came: u64,
     let_go: u64,
     filter: Filter,
-    /// The numbers of those that the filter takes, ascending.
+    /// The numbers of the deliveries that match the filter, ascending.
     shown: VecDeque<u64>,
     selected: Option<u64>,
-    /// Whether the newest is selected whenever one comes.
+    /// Whether the newest is selected whenever a delivery arrives.
     follows: bool,
     top: usize,
     height: usize,
 }
 
 impl List {
-    /// Keeps so many deliveries, one at least.
+    /// Keeps at most this number of deliveries, and at least one.
     pub(crate) fn new(keep: usize) -> Self {
         Self {
             items: VecDeque::new(),
@@ -79,19 +79,19 @@ impl List {
         }
     }
 
-    /// Those that the filter takes, the oldest first.
+    /// The deliveries that match the filter, the oldest first.
     pub(crate) fn shown(&self) -> impl DoubleEndedIterator<Item = &Item> + ExactSizeIterator {
         self.shown
             .iter()
             .map(|&number| &self.items[self.place(number)])
     }
 
-    /// How many are there, taken by the filter or not.
+    /// The number of kept deliveries, whether they match the filter or not.
     pub(crate) fn kept(&self) -> usize {
         self.items.len()
     }
 
-    /// Where in the list the cursor stands.
+    /// The cursor's place in the list.
     pub(crate) fn cursor(&self) -> Option<usize> {
         self.shown.binary_search(&self.selected?).ok()
     }
@@ -101,7 +101,7 @@ impl List {
             .map(|at| &self.items[self.place(self.shown[at])])
     }
 
-    /// The first row in sight.
+    /// The first visible row.
     pub(crate) fn top(&self) -> usize {
         self.top
     }
@@ -112,12 +112,12 @@ impl List {
         usize::try_from(number - first).unwrap_or(usize::MAX)
     }
 
-    /// How many have come.
+    /// The number of deliveries so far.
     pub(crate) fn came(&self) -> u64 {
         self.came
     }
 
-    /// How many of the oldest are not kept any more.
+    /// The number of the oldest deliveries that are not kept any more.
     pub(crate) fn let_go(&self) -> u64 {
         self.let_go
     }
@@ -130,18 +130,18 @@ impl List {
         !self.filter.is_empty()
     }
 
-    /// There is room for so many rows.
+    /// Sets the number of rows.
     pub(crate) fn lay_out(&mut self, height: usize) {
         self.height = height.max(1);
         self.settle();
     }
 
-    /// As far as a page goes.
+    /// The length of a page.
     pub(crate) fn page(&self) -> isize {
         isize::try_from(self.height).unwrap_or(isize::MAX)
     }
 
-    /// Moves the cursor. At the end it follows what comes; anywhere else it stays with its delivery.
+    /// Moves the cursor. At the end it follows new deliveries; anywhere else it stays with its delivery.
     pub(crate) fn move_by(&mut self, steps: isize) {
         let Some(last) = self.shown.len().checked_sub(1) else {
             return;
@@ -156,7 +156,7 @@ impl List {
         self.settle();
     }
 
-    /// Shows what this filter takes. The cursor goes to the delivery nearest to where it was.
+    /// Shows the deliveries that match this filter. The cursor goes to the delivery nearest to its old place.
     pub(crate) fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
         let taken = self.items.iter().filter(|item| self.filter.takes(item));
@@ -170,7 +170,7 @@ impl List {
         self.settle();
     }
 
-    /// Keeps the cursor on a delivery that is there, and in sight.
+    /// Keeps the cursor on an existing, visible delivery.
     fn settle(&mut self) {
         if let (Some(selected), Some(&first)) = (self.selected, self.shown.front()) {
             self.selected = Some(selected.max(first));
@@ -229,7 +229,7 @@ mod tests {
         list.move_by(isize::MIN);
         (4..=8).for_each(|_| list.push(handled("evt")));
         assert_eq!((list.came(), list.kept(), list.let_go()), (8, 3, 5));
-        // The cursor's own delivery went, so it stands on the oldest that is left.
+        // The cursor's own delivery was dropped, so it stands on the oldest that is left.
         assert_eq!(cursor(&list), (6, 0));
         let numbers: Vec<_> = list.shown().map(|item| item.number).collect();
         assert_eq!(numbers, [6, 7, 8]);

@@ -1,4 +1,4 @@
-//! What is shown of one delivery: its lines, without a terminal.
+//! The page of one delivery: its lines, without a terminal.
 
 use bytes::Bytes;
 use hookgate::testing::{LoggedDelivery, iso8601};
@@ -8,24 +8,24 @@ use super::pretty;
 use super::typed;
 use crate::harmless::{harmless, harmless_bytes};
 
-/// A line, and how it is to be understood.
+/// A line, and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageLine {
     pub(crate) kind: Kind,
-    /// The text begins with a name of so many bytes.
+    /// The number of bytes of the name at the beginning of the text.
     pub(crate) name: usize,
     pub(crate) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What was sent or found.
+    /// Data that was sent or found.
     Plain,
-    /// About what is shown, and not part of it.
+    /// A remark about the shown data, and not part of it.
     Remark,
-    /// What went wrong.
+    /// An error.
     Bad,
-    /// What to do next.
+    /// The next step for the user.
     Advice,
 }
 
@@ -50,7 +50,7 @@ impl Tab {
         }
     }
 
-    /// So many to the right, around the end.
+    /// Moves this number of tabs to the right, around the end.
     pub(crate) fn beside(self, steps: usize) -> Self {
         let at = Self::ALL
             .iter()
@@ -60,7 +60,7 @@ impl Tab {
     }
 }
 
-/// The rows that these lines take in this width: wide characters are never cut in two, and no row is empty that has a text.
+/// The rows that these lines need in this width: wide characters are never cut in two, and no row of a text is empty.
 pub(crate) fn wrapped(lines: &[PageLine], width: u16) -> Vec<PageLine> {
     let width = usize::from(width.max(2));
     let mut rows = Vec::with_capacity(lines.len());
@@ -88,12 +88,12 @@ pub(crate) fn wrapped(lines: &[PageLine], width: u16) -> Vec<PageLine> {
     rows
 }
 
-/// How many columns a terminal gives this character.
+/// The number of columns that a terminal gives this character.
 fn columns(char: char) -> usize {
     ratatui::text::Span::raw(char.encode_utf8(&mut [0; 4]) as &str).width()
 }
 
-/// What is shown of a delivery under this tab. `log` is where deliveries are recorded.
+/// The lines of a delivery under this tab. `log` is the file in which deliveries are recorded.
 pub(crate) fn page(item: &Item, tab: Tab, raw: bool, log: Option<&str>) -> Vec<PageLine> {
     match tab {
         Tab::Answer => answer(item, log),
@@ -153,7 +153,7 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
     lines
 }
 
-/// What to look at next, for those outcomes that are a puzzle.
+/// The next place to look, for outcomes that need an explanation.
 fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
     match &*item.outcome {
         "not_authentic" => {
@@ -180,11 +180,11 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
     }
 }
 
-/// The command that explains this delivery of a log. By its id, since nobody knows how many lines the log had before; the command asks
-/// back where the log has several of that id.
+/// The command that explains this delivery of a log. It names the delivery by its id, since the number of lines that the log had
+/// before is unknown. The command asks back where the log has several deliveries with that id.
 fn explain(item: &Item, log: &str) -> String {
     let log = shell_words::quote(log);
-    // An id that is shown in another form than it came in would not be found.
+    // An id that is shown in another form than received would not be found.
     let id = item.delivery.event_id().filter(|id| *id == item.event_id);
     match id {
         Some(id) => format!(

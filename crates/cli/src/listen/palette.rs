@@ -1,11 +1,11 @@
-//! Colours, and what says the same without them.
+//! Colours, and the words and glyphs that mean the same without them.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use super::item::Verdict;
 use super::page::Kind;
 
-/// Colours, or none where NO_COLOR asks for it; words and glyphs say the same.
+/// Colours, or none where NO_COLOR is set; words and glyphs carry the same meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
     pub(crate) colours: bool,

@@ -1,4 +1,4 @@
-//! What stands below the list or over it: an open delivery, a text, the help.
+//! The panes below the list or over it: an open delivery, a text, the help.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -1,10 +1,10 @@
-//! A body made readable without changing what it says.
+//! A body made readable without changing its meaning.
 
 use std::fmt::Write as _;
 
 use crate::harmless::harmless;
 
-/// No line is indented further: a megabyte of brackets must not become a square of blanks.
+/// The deepest indent: a megabyte of brackets must not become a square of blanks.
 const DEEPEST: usize = 64;
 
 /// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is; anything else
@@ -79,7 +79,7 @@ fn indented(json: &str) -> Vec<String> {
     lines
 }
 
-/// Sixteen bytes a line: where they stand, what they are, and what they would be as ASCII.
+/// Formats sixteen bytes a line: their offset, their hex digits, and the same bytes as ASCII.
 fn hex(bytes: &[u8]) -> Vec<String> {
     let line = |(number, bytes): (usize, &[u8])| {
         let mut line = format!("{:08x} ", number * 16);

@@ -1,4 +1,4 @@
-//! From the receiver to whoever shows what comes: never waits, and counts what could not be told.
+//! A queue from the receiver to the display: never waits, and counts the reports that did not fit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hookgate::testing::LoggedDelivery;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// So many may wait to be shown.
+/// The number of reports that may wait to be shown.
 const MOST_WAITING: usize = 1_024;
 
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Reports {
     missed: Arc<AtomicU64>,
 }
 
-/// How many deliveries were answered without being shown.
+/// The number of deliveries that were answered without being shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Missed(Arc<AtomicU64>);
 

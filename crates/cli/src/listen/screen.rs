@@ -17,18 +17,18 @@ use super::state::State;
 use super::terminal::Screen;
 use super::view;
 
-/// As many deliveries are taken in before the screen is drawn again.
+/// The number of deliveries that are taken in before the screen is drawn again.
 const AT_ONCE: usize = 256;
 
-/// Why it ended.
+/// The reason of the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The user has quit, or whoever was to look at it is gone.
+    /// The user has quit, or the terminal is gone.
     Quit,
     Signalled(Signal),
 }
 
-/// Shows what comes until somebody ends it.
+/// Shows deliveries until the user or a signal ends it.
 pub(crate) async fn show(
     mut state: State,
     mut deliveries: Receiver<LoggedDelivery>,
@@ -75,7 +75,7 @@ pub(crate) async fn show(
                     screen.lend(super::signals::stop)?;
                     None
                 }
-                // Whoever had the terminal meanwhile has left it in a state of his own.
+                // Another program had the terminal meanwhile and has left it in a state of its own.
                 Signal::Continue => {
                     screen.lend(|| {})?;
                     None
@@ -96,7 +96,7 @@ pub(crate) async fn show(
 fn take(state: &mut State, input: Event) -> Option<Effect> {
     match input {
         Event::Key(key) => state.update(keys::action(key, state.mode)?),
-        // What is pasted is text and no commands.
+        // Pasted text is text and no commands.
         Event::Paste(text) if state.mode == Mode::Filter => {
             text.chars()
                 .for_each(|char| drop(state.update(Action::Type(char))));

@@ -6,7 +6,7 @@ use super::page::{self, PageLine};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scrolled {
     lines: Vec<PageLine>,
-    /// The lines as they fit the width; none before there is one.
+    /// The lines wrapped to the width; none before a width is known.
     rows: Vec<PageLine>,
     width: u16,
     top: usize,
@@ -21,7 +21,7 @@ impl Scrolled {
         }
     }
 
-    /// Fits it into so many columns and rows.
+    /// Wraps the lines to these columns and rows.
     pub(crate) fn lay_out(&mut self, width: u16, height: u16) {
         if self.width != width {
             self.rows = page::wrapped(&self.lines, width);
@@ -49,13 +49,13 @@ impl Scrolled {
         self.top = top.min(self.last_top());
     }
 
-    /// What is in sight.
+    /// The visible rows.
     pub(crate) fn in_sight(&self) -> &[PageLine] {
         let end = (self.top + self.height).min(self.rows.len());
         &self.rows[self.top.min(end)..end]
     }
 
-    /// The first row in sight, counted from 1, the last one, and how many there are.
+    /// The first visible row, counted from 1, the last one, and the number of rows.
     pub(crate) fn position(&self) -> (usize, usize, usize) {
         let end = (self.top + self.height).min(self.rows.len());
         ((self.top + 1).min(end), end, self.rows.len())

@@ -34,7 +34,7 @@ struct Shared {
     tell: Tell,
 }
 
-/// Tells who shows deliveries and who records them.
+/// Reports to the display and to the recorder.
 #[derive(Clone)]
 struct Tell {
     reports: Reports,
@@ -81,7 +81,7 @@ impl Server {
         let told_to_end = Arc::clone(&ending);
         let serving = tokio::spawn(async move {
             let end = async move { told_to_end.notified().await };
-            // Serving ends by being told to, and by nothing else.
+            // Serving ends only on request.
             let _ = axum::serve(listener, app).with_graceful_shutdown(end).await;
         });
         Ok(Self {
@@ -91,7 +91,7 @@ impl Server {
         })
     }
 
-    /// Takes nothing new, and lets what is under way come to its end, for so long at most.
+    /// Accepts no new connection, and lets running requests end, for at most `limit`.
     pub(crate) async fn stop(self, limit: Duration) {
         self.ending.notify_one();
         let _ = timeout(limit, self.serving).await;
@@ -116,7 +116,7 @@ async fn take(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
 impl Shared {
     /// A delivery to another path is the first mistake that is made, so it is shown.
     fn stray(&self, request: &Request) -> Response<Bytes> {
-        // Who sends what to another path is unknown, so what lets him in elsewhere may be among his headers.
+        // The sender of a request to another path is unknown, so its headers may hold credentials for other systems.
         let is_ours = |name: &str| {
             name.starts_with("x-service-") || ["content-type", "user-agent"].contains(&name)
         };

@@ -1,4 +1,4 @@
-//! What the system tells a process: to end, to stop, to go on.
+//! Signals of the system to a process: end, stop, continue.
 
 use crate::fault::{Class, Fault};
 
@@ -33,7 +33,7 @@ mod unix {
     }
 
     impl Signals {
-        /// From now on these signals end nothing by themselves. Within a runtime.
+        /// Handles these signals, so that they end nothing by themselves. Must be called within a runtime.
         pub(crate) fn listen() -> Result<Self, Fault> {
             let listen = |number: Number| {
                 signal(SignalKind::from_raw(number.as_raw())).map_err(|error| {
@@ -60,7 +60,7 @@ mod unix {
         }
     }
 
-    /// Asks everything that the shell started together with this to stop, as Ctrl-Z does where the terminal sees to it.
+    /// Stops the whole process group, as Ctrl-Z does where the terminal handles it.
     pub(crate) fn ask_to_stop() {
         let _ = kill_current_process_group(Number::TSTP);
     }

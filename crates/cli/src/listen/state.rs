@@ -1,4 +1,4 @@
-//! What is on the screen, and how it changes. Nothing here knows a terminal or waits for anything.
+//! The state of the screen, and how it changes. This module knows no terminal and never waits.
 
 use hookgate::testing::LoggedDelivery;
 
@@ -10,17 +10,17 @@ use super::page::{self, Tab};
 use super::pretty;
 use super::scrolled::Scrolled;
 
-/// What does not change while it listens.
+/// The facts that do not change while it listens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) url: String,
     pub(crate) forward: Option<String>,
     pub(crate) log: Option<String>,
-    /// What to say at the start, such as that others can reach the address.
+    /// A warning at the start, such as that other machines can reach the address.
     pub(crate) warning: Option<String>,
 }
 
-/// A delivery that is looked into. It stays here even when the list has let it go.
+/// The open delivery. It stays here even when the list has dropped it.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
     pub(crate) item: Item,
@@ -32,16 +32,16 @@ pub(crate) struct Open {
 /// A text over everything, such as a curl command.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    /// What a file of it is called.
+    /// The file name for this text.
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) text: String,
     pub(crate) page: Scrolled,
-    /// Where the keys go when it is closed.
+    /// The mode after it is closed.
     pub(crate) back: Mode,
 }
 
-/// What happened last.
+/// The last event to report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) text: String,
@@ -53,7 +53,7 @@ pub(crate) struct State {
     pub(crate) about: About,
     pub(crate) mode: Mode,
     pub(crate) list: List,
-    /// How many came faster than they could be taken in here. They were answered all the same.
+    /// The number of deliveries that arrived faster than the screen could take them. They were answered all the same.
     pub(crate) unseen: u64,
     pub(crate) filter_text: String,
     filter_before: String,
@@ -64,7 +64,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Keeps so many deliveries, one at least.
+    /// Keeps at most this number of deliveries, and at least one.
     pub(crate) fn new(about: About, keep: usize) -> Self {
         let notice = about.warning.clone().map(|text| Notice { text, bad: true });
         Self {
@@ -86,7 +86,7 @@ impl State {
         self.list.push(delivery);
     }
 
-    /// The screen has room for so many rows of the list, and for a page and a text of these widths and heights.
+    /// Sets the number of rows of the list, and the width and height of a page and of a text.
     pub(crate) fn lay_out(&mut self, list: u16, page: (u16, u16), text: (u16, u16)) {
         self.list.lay_out(usize::from(list));
         if let Some(open) = &mut self.open {
@@ -97,7 +97,7 @@ impl State {
         }
     }
 
-    /// Says something at the bottom of the screen.
+    /// Shows a message at the bottom of the screen.
     pub(crate) fn say(&mut self, text: impl Into<String>, bad: bool) {
         self.notice = Some(Notice {
             text: text.into(),
@@ -109,7 +109,7 @@ impl State {
     pub(crate) fn show_text(&mut self, name: String, title: String, text: String) {
         let back = match self.mode {
             Mode::Text => self.text.take().map_or(Mode::List, |shown| shown.back),
-            // A filter that is being typed is kept.
+            // A filter that is being typed stays as it is.
             Mode::Filter => Mode::List,
             mode => mode,
         };
@@ -126,7 +126,7 @@ impl State {
         self.mode = Mode::Text;
     }
 
-    /// What a key changes here, and what is to be done outside.
+    /// Applies an action to the state, and returns the effect outside the screen.
     pub(crate) fn update(&mut self, action: Action) -> Option<Effect> {
         match action {
             Action::Quit => return Some(Effect::Quit),
@@ -161,7 +161,7 @@ impl State {
         None
     }
 
-    /// The delivery that a key is about.
+    /// The delivery that a key acts on.
     fn subject(&self) -> Option<&Item> {
         match &self.open {
             Some(open) => Some(&open.item),
@@ -300,7 +300,7 @@ mod tests {
         state.list.selected().map_or(0, |item| item.number)
     }
 
-    /// Each action in turn; what is to be done outside of the last one.
+    /// Applies each action in turn; returns the effect of the last one.
     fn press(state: &mut State, actions: &[Action]) -> Option<Effect> {
         let mut effect = None;
         for &action in actions {
@@ -331,7 +331,7 @@ mod tests {
         press(&mut state, &typed("401"));
         press(&mut state, &[Action::Accept]);
         assert_eq!((state.mode, selected(&state)), (Mode::List, 4));
-        // Changed and given up: the one before holds.
+        // Changed and cancelled: the filter before stays.
         press(
             &mut state,
             &[Action::StartFilter, Action::Type('x'), Action::Back],

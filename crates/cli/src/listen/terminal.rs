@@ -1,4 +1,4 @@
-//! The terminal: taken over for a while, and given back whole however that ends.
+//! The terminal: taken over for a while, and restored whatever the end is.
 
 use std::io::{self, Stdout, Write as _};
 use std::panic;
@@ -20,7 +20,7 @@ use crate::panics;
 /// The screen that is drawn on. Dropping it gives the terminal back.
 pub(crate) struct Screen {
     pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// What a panic on another thread has said, kept until it can be read.
+    /// The messages of panics on other threads, kept until they can be read.
     said: Arc<Mutex<Vec<String>>>,
     is_taken: Arc<AtomicBool>,
 }
@@ -33,7 +33,7 @@ impl Screen {
             is_taken: Arc::default(),
         };
         screen.guard_against_panics();
-        // The guard is there before anything is changed, so that what fails half-way is undone.
+        // The guard exists before anything is changed, so that a failure half-way is undone.
         screen.enter()?;
         Ok(screen)
     }
@@ -50,7 +50,7 @@ impl Screen {
         }
     }
 
-    /// Lets somebody else have the terminal, and takes it again.
+    /// Lends the terminal to another program, and takes it again.
     pub(crate) fn lend(&mut self, meanwhile: impl FnOnce()) -> io::Result<()> {
         self.leave();
         meanwhile();
@@ -106,7 +106,7 @@ impl Drop for Screen {
     }
 }
 
-/// Each step is tried, whatever became of the one before: a terminal that is gone has nothing to lose.
+/// Each step is tried, whether the one before failed or not: a terminal that is gone has nothing to lose.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Not a test of its own: what the tests below start in a terminal.
+    /// Not a test of its own: the tests below start it in a terminal.
     #[test]
     #[ignore = "panics on purpose, for the tests beside it"]
     fn panics_while_it_draws() {
@@ -148,7 +148,7 @@ mod tests {
         screen.lend(|| {}).unwrap();
     }
 
-    /// Everything that was written to the terminal, and whether it is as a shell expects it.
+    /// Everything that was written to the terminal, and whether its settings are as a shell expects them.
     fn in_a_terminal(name: &str) -> (String, bool) {
         let (mut pty, pts) = open().unwrap();
         pty.resize(pty_process::Size::new(24, 80)).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(arguments)
             .arg(format!("listen::terminal::tests::{name}"))
-            // What the harness prints itself is none of this.
+            // The output of the test harness itself is not checked.
             .env("RUST_BACKTRACE", "0")
             .spawn(pts)
             .unwrap();

@@ -1,4 +1,4 @@
-//! What [`Event`] makes of a delivery's body.
+//! The view of a delivery's body as [`Event`].
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::page::{Kind, PageLine, field, line, unread};
 use super::pretty;
 use crate::harmless::harmless;
 
-/// What [`Event`] makes of the body.
+/// The lines that show the body as [`Event`] reads it.
 pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
     let Some(bytes) = &item.delivery.body else {
         return vec![unread(&item.delivery)];

@@ -1,4 +1,4 @@
-//! Draws the state. Nothing is decided here but where things stand.
+//! Draws the state. This module decides only the layout.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,7 +12,7 @@ use super::palette::Palette;
 use super::panes;
 use super::state::State;
 
-/// Where things stand on a screen of this size.
+/// The layout on a screen of this size.
 struct Areas {
     title: Rect,
     heads: Rect,
@@ -43,7 +43,7 @@ impl Areas {
         let first_row = [Constraint::Length(1), Constraint::Min(0)];
         let [heads, list] = Layout::vertical(first_row).areas(above);
         let [tabs, page] = Layout::vertical(first_row).areas(below);
-        // A margin on the right: what a terminal draws wider than it should must not wrap.
+        // A margin on the right: text that a terminal draws too wide must not wrap.
         let page = Rect {
             width: page.width.saturating_sub(1),
             ..page
@@ -67,7 +67,7 @@ impl Areas {
     }
 }
 
-/// Fits the state into a screen of this size. To be called before each [`draw`].
+/// Fits the state to a screen of this size. Call it before each [`draw`].
 pub(crate) fn lay_out(state: &mut State, area: Rect) {
     let areas = Areas::of(area, state.open.is_some());
     let size = |area: Rect| (area.width, area.height);
@@ -115,7 +115,7 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Line::from(spans), area);
 }
 
-/// Widths of the columns up to the id; the id and the reason share what is left.
+/// Widths of the columns up to the id; the id and the reason share the rest.
 const COLUMNS: [usize; 4] = [8, 6, 18, 14];
 pub(crate) const ID: usize = 20;
 
@@ -183,7 +183,7 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
     let [time, status, outcome, kind] = COLUMNS;
     let verdict = palette.verdict(item.verdict);
-    // What no key has signed is somebody's word.
+    // Without a valid signature the text is only a claim of the sender.
     let hint = if item.authentic {
         Style::new()
     } else {
@@ -212,7 +212,7 @@ fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
     ])
 }
 
-/// Exactly so many columns, cut off with `…` where the text is wider.
+/// Pads to this number of columns, or cuts off with `…` where the text is wider.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     let width = Span::raw(text).width();
     if width <= columns {
@@ -423,7 +423,7 @@ mod tests {
         );
         let all = lines.join("\n");
         assert!(all.contains("hookgate explain"), "{all}");
-        // Too low for both: the delivery has it all.
+        // Too low for both: the delivery takes all rows.
         let low = drawn(&mut state, 100, 12);
         assert!(low[1].starts_with(" #4 evt_2 [Answer]"), "{low:#?}");
     }
@@ -468,7 +468,7 @@ mod tests {
         }
         for _ in 0..2 {
             let lines = drawn(&mut state, 100, 7);
-            // The column behind the id stands where it always does.
+            // The column behind the id is always at the same place.
             for line in &lines[2..5] {
                 assert_eq!(
                     Span::raw(line.split("1.2").next().unwrap()).width(),

@@ -1,4 +1,4 @@
-//! `hookgate log diff`: in what two deliveries differ, or two logs.
+//! `hookgate log diff`: the differences between two deliveries, or between two logs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -40,7 +40,7 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    // Not before the log is open: over an error it would head nothing.
+    // Not before the log is open: above an error the header would have no rows.
     let mut is_headed = out.is_json();
     args.source.each(|line, delivery| {
         if !is_headed {
@@ -139,7 +139,8 @@ impl Listed {
     }
 }
 
-/// What is longer than its column pushes the rest aside: nothing is cut off that somebody may have to copy.
+/// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
+/// have to copy.
 fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [5, 20, 6, 16, 14, 16, 0];
     let mut row = String::new();

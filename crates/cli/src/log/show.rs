@@ -49,7 +49,7 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::SUCCESS);
     }
     if out.is_json() {
-        // As it stands in the log, but for how it is written.
+        // The line of the log, in another notation.
         out.json_text(&delivery.to_line())?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,4 +1,4 @@
-//! The log that is looked into, and which of its deliveries.
+//! The log, and the choice of its deliveries.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -47,7 +47,7 @@ impl Source {
         self.log.display().to_string()
     }
 
-    /// Gives each delivery with the number of its line to `take`, until it has enough; and warns of what is missing.
+    /// Gives each delivery with its line number to `take`, until `take` has enough; warns of lines that are missing.
     pub(super) fn each(
         &self,
         mut take: impl FnMut(u64, LoggedDelivery) -> Result<Next, Fault>,
@@ -173,7 +173,7 @@ impl Source {
     }
 }
 
-/// Whether there is anything more to look for.
+/// Whether there is more to look for.
 pub(super) enum Next {
     More,
     Enough,

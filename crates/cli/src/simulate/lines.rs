@@ -1,4 +1,4 @@
-//! What is printed while events are delivered, and at the end.
+//! The output while events are delivered, and at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -16,15 +16,15 @@ use crate::fault::{Class, Fault};
 use crate::harmless::harmless;
 use crate::out::Out;
 
-/// Where what is told goes to.
+/// The place where reports go.
 pub(super) struct Lines {
     pub(super) told: UnboundedReceiver<Told>,
     pub(super) log: Option<(PathBuf, File)>,
-    /// How many there are before an event is discarded.
+    /// The number of attempts before an event is discarded.
     pub(super) attempts: u32,
 }
 
-/// What the sender tells while it works.
+/// The sender's reports while it works.
 pub(super) enum Told {
     Attempt(Box<SentEvent>),
     Recent(String),
@@ -131,7 +131,7 @@ pub(super) fn summary(
     if report.under_way().next().is_some() {
         text += "\nwhat is under way stays undelivered: the retries ended with this program";
     }
-    // Reasons of the system and names from the sender alone: nothing of it is somebody else's but line by line.
+    // The causes come from the system and the names from the sender. They are escaped line by line, so that the line breaks stay.
     let lines: Vec<_> = text
         .lines()
         .map(|line| harmless(line).into_owned())

@@ -1,4 +1,5 @@
-//! What all commands share: help, completions, secrets, standard output, exit codes. Each over real pipes.
+//! Tests of the parts that all commands share: help, completions, secrets, standard output, exit codes. Each runs over real
+//! pipes.
 
 mod codes;
 #[cfg(unix)]
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far more than a command takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_command";
 
@@ -31,7 +32,7 @@ pub(crate) fn hookgate(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command has come to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -177,7 +178,7 @@ fn completions_name_every_command_and_load() {
             assert!(loads, "{shell} can't read its completions");
         }
     }
-    // A shell that is there does say so.
+    // A shell that exists prints its version.
     if shell_reads("bash", "true").is_some() {
         assert_eq!(shell_reads("bash", "if then ("), Some(false));
     }
@@ -200,7 +201,7 @@ fn shell_reads(shell: &str, script: &str) -> Option<bool> {
     Some(ends(&mut child).success())
 }
 
-/// All commands there are, as `hookgate help` lists them.
+/// All commands, as `hookgate help` lists them.
 fn commands() -> Vec<String> {
     let help = Ran::of(&["help"]).stdout;
     let listed = help.split("Commands:").nth(1).unwrap();
@@ -225,7 +226,7 @@ fn every_command_has_help() {
     }
 }
 
-/// What prints without asking anybody.
+/// Commands that print without a prompt.
 fn printing() -> Vec<Vec<String>> {
     let mut printing = vec![
         vec!["--help".into()],
@@ -250,7 +251,7 @@ fn a_closed_pipe_is_neither_panic_nor_error() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Gone before anything is read.
+        // The reader is gone before anything is read.
         drop(child.stdout.take());
         let code = ends(&mut child).code();
         let mut stderr = String::new();
@@ -260,7 +261,7 @@ fn a_closed_pipe_is_neither_panic_nor_error() {
             .unwrap()
             .read_to_string(&mut stderr)
             .unwrap();
-        // The command may have written before its reader was gone. Both are the same to it.
+        // The command may have written before its reader was gone. Both cases have the same result.
         assert_eq!((code, &*stderr), (Some(0), ""), "{arguments:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the command is built of.
+//! The packages that the command is built of.
 
 use crate::packages::{readme_counts, rust_versions, tree};
 

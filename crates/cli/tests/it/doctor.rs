@@ -8,7 +8,7 @@ use crate::cli::{Ran, SECRET, Scratch, hookgate as command};
 
 const NOW: i64 = 1_763_690_000;
 
-/// What a check says: verdict, sentence, advice.
+/// The parts of a check: verdict, sentence, advice.
 fn check(arguments: &[&str], name: &str) -> (String, String, String) {
     let ran = Ran::to_its_end(
         command(&[&["--json", "doctor"], arguments].concat()).env("WEBHOOK_SECRET", SECRET),
@@ -30,7 +30,7 @@ fn check_of(ran: &Ran, name: &str) -> (String, String, String) {
         text(&found["says"]),
         text(&found["advice"]),
     );
-    // Who has nothing to do is told nothing; who has is told what.
+    // Every check has a sentence. One that is not ok has advice too.
     assert!(!says.is_empty(), "{found}");
     assert!(verdict == "ok" || !advice.is_empty(), "{found}");
     (verdict, says, advice)
@@ -199,11 +199,11 @@ fn the_clock_is_judged_by_the_median_of_a_log() {
     let (found, said, _) = clock([vec![1; 15], vec![3_600; 10]].concat(), &[]);
     assert_eq!(found, "ok", "{said}");
     assert!(said.contains("which lie from 1 to 3600 s"), "{said}");
-    // Few say little, and it is told.
+    // A few deliveries prove little, and the advice says so.
     let (found, said, advice) = clock(vec![2], &[]);
     assert_eq!(found, "ok", "{said}");
     assert!(advice.contains("20 deliveries or more"), "{advice}");
-    // The window is the one that is set.
+    // The window is the configured one.
     let (found, said, _) = clock(vec![40; 25], &["--window-past", "30s"]);
     assert_eq!(found, "bad", "{said}");
 }
@@ -218,13 +218,13 @@ fn only_authentic_deliveries_measure() {
         "{said}"
     );
     assert!(advice.contains("the right secret"), "{advice}");
-    // Without a secret, the receiver's own verdict is all there is.
+    // Without a secret, only the receiver's recorded verdict is known.
     let ran = Ran::of(&["--json", "doctor", "--log", log.path()]);
     let (verdict, said, _) = check_of(&ran, "clock by log");
     assert_eq!(verdict, "ok");
     assert!(said.contains("by the receiver's own verdict"), "{said}");
     assert_eq!(check_of(&ran, "secret").0, "not_measured");
-    // Nor does a ring count of which a key is missing.
+    // A ring with a missing key does not count either.
     let mut broken = command(&["--json", "doctor", "--log", log.path()]);
     broken.args(["--secret-env", "A", "--secret-env", "B"]);
     let ran = Ran::to_its_end(broken.env("A", SECRET).env("B", "whsec_short"));
@@ -269,7 +269,7 @@ async fn the_clock_is_judged_by_the_date_of_an_answer() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     for (date, verdict, says) in [
-        // From a server that tells the time of this machine, as any does.
+        // From a server that sends the time of this machine, as any server does.
         (Some(None), "ok", "within"),
         (
             Some(Some("Sun, 06 Nov 1994 08:49:37 GMT")),

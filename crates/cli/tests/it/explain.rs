@@ -1,4 +1,4 @@
-//! `hookgate explain`: what the command prints of the mistakes that the library finds.
+//! `hookgate explain`: the output for the mistakes that the library finds.
 
 mod command;
 #[allow(dead_code)] // shared with the tests of the library

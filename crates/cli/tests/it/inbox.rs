@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::cli::{Ran, hookgate};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with an inbox, gone with its test.
@@ -168,7 +168,7 @@ async fn an_inbox_in_use_is_listed_shown_and_counted() {
     assert!(stats["oldestSeconds"].is_u64());
     let text = folder.run("stats", &[]).stdout;
     assert!(text.starts_with("2 queued (0 of them failed before), 0 running, 1 dead, 0 done"));
-    // All the while it is this process that has it.
+    // This process has it open all the while.
     accept(&inbox, "evt_4").await;
     assert_eq!(folder.listed(&[]).len(), 4);
     inbox.close().await;
@@ -210,7 +210,7 @@ async fn what_is_retried_from_outside_is_worked_off_here() {
     let all_the_same = ["--all", "--even-if-older-than-claims"];
     assert_eq!(folder.json("retry", &all_the_same)["retried"], 1);
     reach("done", 2).await;
-    // What is done is left alone, and was named: no.
+    // An entry that is done is left alone. It was named, so the exit code is 1.
     let ran = folder.run("retry", &["--event-id", "evt_1"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(1), "0 entries due now\n"));
     assert!(ran.stderr.contains("hookgate inbox list"), "{ran:?}");
@@ -276,7 +276,7 @@ async fn what_a_sender_wrote_does_nothing_to_a_terminal() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(!acts(&ran.stdout), "{command}: {:?}", ran.stdout);
     }
-    // Byte for byte where it is asked for, and no terminal is there.
+    // Byte for byte on request, where the output is no terminal.
     assert_eq!(folder.run("show", &[&entry, "--raw"]).stdout, body);
     inbox.close().await;
 }
@@ -299,7 +299,7 @@ fn a_missing_file_is_an_error_and_is_not_made() {
         ran.fault();
         assert!(std::fs::read_dir(&folder.0).unwrap().next().is_none());
     }
-    // Nor is what is no inbox touched, and nothing becomes one.
+    // A file that is no inbox is not touched either, and no file becomes an inbox.
     for found in ["made up", ""] {
         std::fs::write(folder.file(), found).unwrap();
         let ran = Ran::of(&["inbox", "stats", "--db", &folder.file()]);
@@ -391,7 +391,7 @@ async fn in_a_terminal_purge_asks_and_only_a_yes_deletes() {
         assert!(terminal.text().contains("nothing deleted"));
         terminal.assert_whole();
     }
-    // Nobody answers, and Ctrl-C ends it.
+    // No answer comes, and Ctrl-C ends the command.
     for key in [Some("\u{3}"), None] {
         let mut terminal = asked(&["--all"]);
         terminal.shows(&["[y/N] "]);
@@ -403,7 +403,7 @@ async fn in_a_terminal_purge_asks_and_only_a_yes_deletes() {
         terminal.assert_whole();
     }
     assert_eq!(folder.listed(&["--state", "dead"]).len(), 3);
-    // Where there is nothing, nothing is asked.
+    // Where no entry matches, the command does not ask.
     let mut terminal = asked(&["--all", "--state", "done"]);
     assert_eq!(terminal.end().code(), Some(0));
     assert!(!terminal.text().contains("[y/N]"), "{}", terminal.text());
@@ -457,7 +457,7 @@ async fn stats_are_shown_again_until_ctrl_c() {
     kill_process(pid, Signal::INT).unwrap();
     assert_eq!(crate::cli::ends(&mut piped).code(), Some(130));
 
-    // Whoever read it has gone: no error, and no process that goes on for nobody.
+    // The reader has gone: no error, and no process that goes on without a reader.
     let mut piped = hookgate(&every);
     let piped = piped.stdout(std::process::Stdio::piped());
     let mut piped = piped.stderr(std::process::Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! The pictures of docs/command.md: what a real terminal shows, drawn as SVG. Anybody can draw them again with `scripts/pictures`; the tests look
-//! whether they still show what the command prints.
+//! The pictures of docs/command.md: the screen of a real terminal, drawn as SVG. `scripts/pictures` draws them again; the tests
+//! check that they still show the command's output.
 
 mod svg;
 
@@ -17,7 +17,7 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compares with the file, or writes it where that is asked for.
+/// Compares with the file, or writes it on request.
 fn check(name: &str, picture: &Picture) {
     let drawn = picture.svg();
     assert!(drawn.len() < 60_000, "{name}: {} bytes", drawn.len());
@@ -53,7 +53,8 @@ impl Drop for Folder {
 
 const LOG: &str = "deliveries.jsonl";
 
-/// Made-up deliveries of every kind, recorded. The sixth was changed on the way: what is sent in many lines came in one.
+/// Made-up deliveries of every kind, recorded. The sixth was changed on the way: the body was sent in many lines and arrived in
+/// one.
 fn listening(folder: &Folder) -> (Terminal, String) {
     let arguments = [
         "listen",

@@ -4,7 +4,7 @@ use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/command.md");
 
-/// The table of commands names those that are there.
+/// The table of commands names the existing ones.
 #[test]
 fn the_workbench_lists_every_command() {
     let help = Command::new(env!("CARGO_BIN_EXE_hookgate"))
@@ -29,7 +29,7 @@ fn the_workbench_lists_every_command() {
         let mut names = names.filter_map(|name| name.split([' ', '`']).next());
         let first = names.next().unwrap();
         listed.push(first);
-        // Behind these two stand the commands below them.
+        // Behind these two stand their subcommands.
         listed.extend(names.filter(|_| !["log", "inbox"].contains(&first)));
     }
     listed.sort_unstable();

@@ -1,4 +1,4 @@
-//! `hookgate send`, as somebody runs it: a program with arguments, pipes and an exit code.
+//! `hookgate send`, run as a user runs it: a program with arguments, pipes and an exit code.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -37,7 +37,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What `--dry-run --json` prints: headers by name, and the body.
+/// The output of `--dry-run --json`: headers by name, and the body.
 fn dry_run(arguments: &[&str]) -> (Vec<(String, String)>, String) {
     let always = [
         "send",

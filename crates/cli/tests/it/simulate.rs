@@ -1,4 +1,4 @@
-//! `hookgate simulate`, as somebody runs it, against receivers in processes of their own.
+//! `hookgate simulate`, run as a user runs it, against receivers in processes of their own.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::process::Example;
 use crate::send::{SECRET, hookgate, stderr, stdout};
 
-/// A server that answers each request of an event with what the script says to its number, from 1.
+/// A server that answers each request of an event by a script: from the number of the request, counted from 1.
 struct Answering {
     address: SocketAddr,
     seen: Arc<Mutex<BTreeMap<String, Vec<String>>>>,

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Terminal {
@@ -22,7 +22,7 @@ pub(crate) struct Terminal {
     ended: Option<ExitStatus>,
 }
 
-/// What a terminal is told besides what it shows.
+/// The escape sequences that a terminal gets, besides the text that it shows.
 #[derive(Default)]
 pub(crate) struct Heard {
     /// In base64, the last one last.
@@ -42,8 +42,8 @@ impl vt100::Callbacks for Heard {
 }
 
 impl Terminal {
-    /// Starts `hookgate` with these arguments in a terminal of this size. The environment has nothing but what is given, and where to
-    /// find programs.
+    /// Starts `hookgate` with these arguments in a terminal of this size. The environment has nothing but the given variables,
+    /// and the path to programs.
     pub(crate) fn start(
         arguments: &[&str],
         variables: &[(&str, &str)],
@@ -87,7 +87,7 @@ impl Terminal {
         self.parser.callbacks()
     }
 
-    /// What stands on the screen, a line a row.
+    /// The text on the screen, a line for each row.
     pub(crate) fn text(&self) -> String {
         self.screen().contents()
     }
@@ -101,7 +101,7 @@ impl Terminal {
         self.parser.screen_mut().set_size(rows, columns);
     }
 
-    /// Waits until the screen shows all of these, and says what is on it.
+    /// Waits until the screen shows all of these texts, and returns the text of the screen.
     pub(crate) fn shows(&mut self, texts: &[&str]) -> String {
         self.until(&format!("{texts:?}"), |terminal| {
             let text = terminal.text();
@@ -110,7 +110,7 @@ impl Terminal {
         self.text()
     }
 
-    /// Waits until it is so.
+    /// Waits until the condition holds.
     pub(crate) fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !so(self) {
@@ -128,7 +128,7 @@ impl Terminal {
         }
     }
 
-    /// Takes in what the program has written; `false` once it can write no more.
+    /// Reads the program's output; returns `false` once the program can write no more.
     fn read(&mut self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let timeout = Timespec {
@@ -165,7 +165,7 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for its end. Says how it ended.
+    /// Waits for its end. Returns its exit status.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         while self.read(until) {
@@ -176,7 +176,7 @@ impl Terminal {
         status
     }
 
-    /// Nothing of the interactive screen is left: neither its picture, nor its way with keys, nor its hidden cursor.
+    /// No trace of the interactive screen is left: neither its picture, nor its keyboard mode, nor its hidden cursor.
     pub(crate) fn assert_whole(&self) {
         let screen = self.screen();
         assert!(!screen.alternate_screen(), "still on the other screen");

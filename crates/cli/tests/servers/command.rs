@@ -20,7 +20,7 @@ use tokio_postgres::{Config, NoTls};
 use crate::support::{Folder, PostgresServer, migrated};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
-/// Far more than anything takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn hookgate(arguments: &[&str]) -> Command {
@@ -29,7 +29,7 @@ fn hookgate(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command has come to: its exit code, what it printed, and what it said.
+/// The result of a command: its exit code, its standard output, and its standard error.
 fn ran(command: &mut Command) -> (Option<i32>, String, String) {
     let Output {
         status,
@@ -59,14 +59,14 @@ impl Place {
     /// The lines of JSON that it prints, and its exit code.
     fn json(&self, name: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
         let (code, printed, said) = ran(self.command(name, arguments).arg("--json"));
-        // A no says why.
+        // A "no" has a reason.
         assert!(code == Some(0) || !said.is_empty(), "{name} says nothing");
         let lines = printed.lines();
         let values = lines.map(|line| serde_json::from_str(line).unwrap());
         (code, values.collect())
     }
 
-    /// How many it changed.
+    /// The number of changed entries.
     fn changes(&self, name: &str, arguments: &[&str], key: &str) -> (Option<i32>, u64) {
         let (code, values) = self.json(name, arguments);
         (code, values[0][key].as_u64().unwrap())
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-/// What the handlers do, and have done.
+/// The state of the handlers, and the runs so far.
 #[derive(Default)]
 struct Here {
     mended: AtomicBool,
@@ -114,8 +114,8 @@ pub(crate) async fn accept(inbox: &Inbox, id: &str) {
     assert_eq!(accepted.unwrap(), Accepted::New, "{id}");
 }
 
-/// Fills the inbox, works it off, and does by the command what an operator does, one after the other; new events come and are handled all
-/// the while.
+/// Fills the inbox, has workers handle the entries, and uses the command as an operator does, step by step; new events arrive and
+/// are handled all the while.
 async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     let here = Arc::new(Here::default());
     let released = Arc::new(Semaphore::new(0));
@@ -145,7 +145,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     });
     let workers = workers.unwrap();
 
-    // An empty inbox is none that is broken.
+    // An empty inbox is not a broken one.
     assert_eq!(place.json("list", &[]), (Some(0), vec![]));
     let empty = place.until("empty", |_| true).await;
     assert_eq!((&empty["queued"], &empty["done"]), (&0.into(), &0.into()));
@@ -166,7 +166,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
             stats["dead"] == 3 && stats["retrying"] == 2 && stats["running"] == 1
         })
         .await;
-    // Work goes on beside all that follows.
+    // The workers go on beside all that follows.
     let ends = Arc::new(AtomicBool::new(false));
     let (has_ended, filled) = (Arc::clone(&ends), inbox.clone());
     let live = tokio::spawn(async move {
@@ -208,7 +208,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     let (code, raw, _) = ran(&mut place.command("show", &[&slow, "--raw"]));
     assert_eq!((code, raw), (Some(0), body("evt_slow")));
 
-    // What runs is nobody's but its worker's.
+    // A running entry belongs to its worker alone.
     for (name, arguments, key) in [
         ("retry", &[][..], "retried"),
         ("bury", &["--reason", "made up"], "buried"),
@@ -241,7 +241,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     assert_eq!(code, Some(3));
     assert!(said.contains("there is no entry"), "{said}");
 
-    // Mended, what failed is told to be tried now; its own wait has an hour to go.
+    // The handler works again. The entries that failed are made due now; their own wait has an hour to go.
     here.mended.store(true, Ordering::SeqCst);
     let dead = place.changes("retry", &["--state", "dead"], "retried");
     assert_eq!(dead, (Some(0), 3));
@@ -259,7 +259,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     assert_eq!(handled.len(), all);
     assert!(handled.values().all(|times| *times == 1), "{handled:?}");
 
-    // Nobody reads on, as behind `| head`.
+    // The reader stops early, as behind `| head`.
     let mut listing = place.command("list", &[]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -308,7 +308,7 @@ async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
     an_operator_sees_and_mends(inbox, place).await;
 }
 
-/// At three in the morning the error has to say what is wrong, and what to do.
+/// The error must name the problem, and the next step for the operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
     let Some(mut server) = PostgresServer::start(&["fsync=off"]) else {

@@ -1,4 +1,4 @@
-//! Any sequence of calls.
+//! Random sequences of calls.
 
 use proptest::prelude::*;
 

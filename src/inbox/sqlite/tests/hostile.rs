@@ -1,18 +1,18 @@
-//! What is done to the engine from outside, and what it must not pass on.
+//! Changes to the file from outside, and failures that must not spread.
 
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
-/// It may have been killed before it had flushed what it wrote: a copy of that would be answered as known.
+/// The process may have been killed before it had flushed its writes: a copy of such a delivery would be answered as a duplicate.
 #[test]
 fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
     let (folder, killed) = (Folder::new(), Folder::new());
     let options = InboxOptions::default();
     let engine = SqliteEngine::open(&folder.file(), &options).unwrap();
     block_on(engine.accept(entry("evt_1", None), DAY)).unwrap();
-    // As a kill leaves it: file and log, and nobody who has them open.
+    // The state after a kill: file and log, and no process has them open.
     let log = |folder: &Folder| PathBuf::from(format!("{}-wal", folder.file().display()));
     for (from, to) in [(folder.file(), killed.file()), (log(&folder), log(&killed))] {
         std::fs::copy(from, to).unwrap();
@@ -23,12 +23,12 @@ fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
             Ok((row.get(1)?, row.get(2)?))
         })
         .unwrap();
-    // Copied into the file, for which SQLite flushes the log.
+    // The log was copied into the file, and SQLite flushes the log for that.
     assert!(pages > 0);
     assert_eq!(pages, copied);
 }
 
-/// A lease begins when its holder can have it, and not when it began to wait for the file.
+/// A lease begins when its holder can have it, and not when the call began to wait for the file.
 #[test]
 fn a_wait_for_the_file_shortens_no_lease() {
     let (folder, clock) = (Folder::new(), manual());
@@ -43,7 +43,7 @@ fn a_wait_for_the_file_shortens_no_lease() {
         let engine = Arc::clone(&engine);
         move || block_on(engine.lease(ask())).unwrap()
     });
-    // Until it waits, and where it does so late the test shows less.
+    // Gives the call time to begin its wait; if it begins later, the test checks less.
     std::thread::sleep(Duration::from_millis(300));
     clock.advance(10 * SECOND);
     other.execute_batch("COMMIT").unwrap();
@@ -53,12 +53,12 @@ fn a_wait_for_the_file_shortens_no_lease() {
     assert_eq!(listed[0].until, Some(clock.unix_millis() + lease));
 }
 
-/// The file as somebody else sees it.
+/// Opens the file as another program does.
 fn outside(folder: &Folder) -> Connection {
     Connection::open(folder.file()).unwrap()
 }
 
-/// Read back here and not where it was set, since a setting that is refused says nothing.
+/// Read back here and not only where it was set, since SQLite refuses a setting without an error.
 #[test]
 fn every_connection_flushes_each_commit() {
     let folder = Folder::new();
@@ -118,7 +118,7 @@ fn a_panic_is_one_calls_failure_and_ends_no_thread() {
     for round in 0..3 {
         breaks.store(true, Ordering::SeqCst);
         let failed = block_on(engine.accept(entry("evt_2", None), DAY));
-        // An idle look may have met the panic in its place.
+        // The check of an idle writer may have met the panic in place of this call.
         if let Err(error) = &failed {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         }
@@ -136,7 +136,7 @@ fn a_panic_is_one_calls_failure_and_ends_no_thread() {
     assert_eq!(stats(&engine).queued, 2, "the reader is gone");
 }
 
-/// Its commits go on into a file that has no name any more, and would be gone with the process.
+/// Its commits go on into a file without a name, and would be lost at the end of the process.
 #[cfg(unix)]
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
@@ -151,7 +151,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
     assert!(block_on(engine.accept(entry("evt_2", None), DAY)).is_ok());
 }
 
-/// Somebody wrote there, or the disk has lost a bit.
+/// Another program has changed the entries, or the disk has damaged them.
 #[test]
 fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
     let (folder, clock) = (Folder::new(), manual());
@@ -180,7 +180,7 @@ fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
     }
     let now = stats(&engine);
     assert_eq!((now.queued, now.running, now.dead), (0, 1, 4));
-    // Who looks for it finds it.
+    // An operator finds them in the list.
     let dead = Selection::all().state(EntryState::Dead);
     let dead = block_on(engine.list(dead, Page::first(9))).unwrap();
     let ids: Vec<_> = dead.iter().map(|listed| listed.event_id.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Any sequence of calls on two engines of one file, against a plain model of what the contract says.
+//! Random sequences of calls on two engines of one file, compared with a plain model of the contract.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,7 +25,7 @@ struct Kept {
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<i64, Kept>,
-    /// All that was ever leased, with its token.
+    /// All entries that were ever leased, each with its token.
     jobs: Vec<(EntryId, ClaimToken)>,
 }
 
@@ -81,7 +81,7 @@ fn check(calls: Vec<(bool, Call)>) -> Result<(), TestCaseError> {
             model.entries.retain(|_, entry| !is_over(entry));
         }
         step(engine, &mut model, &clock, call)?;
-        // Whichever is asked, both show the same.
+        // Both engines show the same.
         compare(&engines[usize::from(!first)], &model, clock.unix_millis())?;
     }
     Ok(())
@@ -113,7 +113,7 @@ fn step(
                     let which = Selection::all().event_id(format!("evt_{event}"));
                     let listed = block_on(engine.list(which, Page::first(2))).unwrap();
                     prop_assert_eq!(listed.len(), 1);
-                    // Later ones have greater numbers, also where the last ones are gone.
+                    // Later entries have greater numbers, also if the last ones were deleted.
                     let id = listed[0].id;
                     prop_assert!(
                         model
@@ -250,7 +250,7 @@ fn step(
                 let may = matches!(kept.state, EntryState::Done | EntryState::Dead);
                 may && state.is_none_or(|state| state == kept.state)
             };
-            // Those whose time is over may be forgotten before they are purged, or not.
+            // Entries whose retention is over may or may not be deleted before they are purged.
             let before = model.entries.len();
             model.entries.retain(|_, kept| !meant(kept));
             let which = Selection {

@@ -1,4 +1,4 @@
-//! What is forgotten, and what the file takes meanwhile.
+//! Forgetting ids, and the size of the file.
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn ids_are_forgotten_in_chunks_while_nobody_asks() {
     assert!(steps.max() <= Some(6), "{counts:?}");
 }
 
-/// What the docs of `Inbox` say of its size.
+/// The sizes that the docs of `Inbox` give.
 #[tokio::test]
 async fn the_file_takes_what_the_docs_say() {
     const EVENTS: usize = 4_000;
@@ -77,7 +77,7 @@ async fn the_file_takes_what_the_docs_say() {
     assert!((150..=350).contains(&remembered), "{remembered}");
 }
 
-/// Leases what is young enough, with claims that are kept for a day.
+/// Leases entries that are young enough, with claims that are kept for a day.
 fn lease_of_a_day(engine: &SqliteEngine) -> Batch {
     let within = Ask {
         run_within: Some(DAY),
@@ -108,7 +108,7 @@ fn an_entry_whose_first_lease_lies_ahead_by_more_than_an_hour_is_not_run() {
     }
 }
 
-/// What a process of the first version has leased was accepted before, and may have run.
+/// An entry that a process of the first version has leased was accepted before that, and may have run.
 #[test]
 fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     let (folder, clock) = (Folder::new(), manual());
@@ -131,7 +131,7 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     drop(connection);
 
     clock.advance(2 * DAY);
-    // Processes that start at the same time do not meet.
+    // Processes that start at the same time do not disturb each other.
     let engines: Vec<_> = std::thread::scope(|scope| {
         let open = || engine(&folder, &clock);
         let opening: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();

@@ -1,4 +1,4 @@
-//! What the handler's answer makes of an entry, what the service gets, and who is told.
+//! The effect of the handler's answer on an entry, the request that the service gets, and the hooks that are called.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -17,7 +17,7 @@ use crate::layer::{
 };
 use crate::outcome::{Failure, Outcome};
 
-/// What becomes of an entry whose handler answers so, once.
+/// Returns the report and the entry after one run whose handler gives this answer.
 async fn after<A: IntoAnswer + 'static>(
     answer: impl Fn(Delivery) -> A + Clone + Send + 'static,
 ) -> (Tried, Listed) {
@@ -101,7 +101,7 @@ fn misfit() -> EventError {
     EventError::new(EventErrorKind::Misfit).at_path("data.properties.Total")
 }
 
-/// A service that is ready at every second question, and counts those calls that came unasked.
+/// A service that is ready at every second `poll_ready`, and counts the calls without a ready `poll_ready` before them.
 #[derive(Default)]
 struct Careful {
     asked: usize,
@@ -109,7 +109,7 @@ struct Careful {
     seen: Arc<Mutex<Vec<Request<VerifiedBody>>>>,
 }
 
-/// A clone has to be asked anew.
+/// A clone is not ready until its own `poll_ready` says so.
 impl Clone for Careful {
     fn clone(&self) -> Self {
         Self {
@@ -180,7 +180,7 @@ async fn the_service_is_asked_first_and_gets_what_the_layer_would_pass_on() {
     );
 }
 
-/// A service that fails where it should be ready, is cloned or is called.
+/// A service that panics or fails in `poll_ready`, when it is cloned, or when it is called.
 #[derive(Debug)]
 struct Broken(&'static str);
 
@@ -271,7 +271,7 @@ async fn what_is_no_entry_is_buried_and_tells_nothing_of_itself() {
     assert_eq!(listed.state, EntryState::Dead);
     let error = listed.last_error.unwrap();
     assert!(!error.contains("secret"));
-    // A dead letter like any other: who looks after them is told of it.
+    // It is reported as every other dead letter is.
     let dead = bench.told.dead.lock().unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(

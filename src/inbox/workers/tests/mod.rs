@@ -1,6 +1,6 @@
 //! Workers on an engine in memory, in paused time: each wait is exact.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test stops at what it did not expect.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic on unexpected results.
 
 mod answers;
 mod refused;
@@ -39,7 +39,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// 1 s, 2 s, 4 s … and no chance.
+/// 1 s, 2 s, 4 s … without a random part.
 fn plain() -> Backoff {
     Backoff::exponential(secs(1), secs(1_000)).with_jitter(Jitter::None)
 }
@@ -69,7 +69,7 @@ fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
     }
 }
 
-/// An inbox in memory, and what its workers told.
+/// An inbox in memory, and the reports of its workers' hooks.
 struct Bench {
     engine: Arc<MemoryEngine>,
     started: Instant,
@@ -112,7 +112,7 @@ impl Bench {
         }
     }
 
-    /// Workers whose hooks write down what they are told.
+    /// Returns workers whose hooks record their calls.
     fn workers(&self) -> Workers {
         let told = || Arc::clone(&self.told);
         let [settled, failed, dead, lost] = [told(), told(), told(), told()];
@@ -124,7 +124,7 @@ impl Bench {
             .on_lost_lease(move |lease| lost.lost.lock().unwrap().push(lease.clone()))
     }
 
-    /// Starts workers with a handler that is told the delivery and how many came before it.
+    /// Starts workers with a handler that gets the delivery and the number of earlier runs.
     fn start<F: Future<Output = StatusCode> + Send + 'static>(
         &self,
         workers: Workers,
@@ -164,7 +164,7 @@ impl Bench {
         self.told.tried.lock().unwrap().clone()
     }
 
-    /// When a call was made, since the start.
+    /// Returns the times of these calls, since the start.
     fn calls(&self, name: &str) -> Vec<Duration> {
         let calls = self.engine.calls.lock().unwrap();
         let times = calls.iter().filter(|(call, _)| *call == name);
@@ -172,7 +172,7 @@ impl Bench {
     }
 }
 
-/// Notes times since the start, for handlers to tell when they were called.
+/// Records the times since the start at which handlers are called.
 #[derive(Clone)]
 struct Times(Arc<Mutex<Vec<Duration>>>, Instant);
 
@@ -185,7 +185,7 @@ impl Times {
         self.0.lock().unwrap().push(self.1.elapsed());
     }
 
-    /// In whole milliseconds: a timer of tokio's is as exact.
+    /// Returns whole milliseconds, the precision of tokio's timers.
     fn millis(&self) -> Vec<u128> {
         let times = self.0.lock().unwrap();
         times.iter().map(Duration::as_millis).collect()
@@ -193,13 +193,13 @@ impl Times {
 }
 
 impl RunningWorkers {
-    /// As a kill would: all tasks are gone, and nothing more is settled or renewed.
+    /// Ends the workers as a kill would: all tasks end, and no entry is settled or renewed any more.
     async fn kill(self) {
         self.task.abort();
         while !self.task.is_finished() {
             tokio::task::yield_now().await;
         }
-        // Those that were spawned by it are told in the same moment, and go when they are next polled.
+        // The tasks that it spawned are aborted at the same moment, and end when they are next polled.
         sleep(millis(1)).await;
     }
 }

@@ -1,10 +1,10 @@
-//! A store that refuses for good what it is told of a try's end.
+//! A store that refuses a settlement permanently.
 
 use super::*;
 use crate::inbox::workers::Fate;
 use crate::layer::DeadLetter;
 
-/// Workers whose entries all become dead letters with this reason.
+/// Starts workers whose entries all become dead letters with this reason.
 fn burying(bench: &Bench, reason: &'static str) -> RunningWorkers {
     let workers = bench.workers().concurrency(1).lease(secs(30));
     workers
@@ -21,7 +21,7 @@ async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_w
     });
     let running = burying(&bench, "made-up reason");
     sleep(secs(1)).await;
-    // Both entries were handled by the one worker, and each settlement was told twice.
+    // Both entries were handled by the one worker, and each settlement was sent twice.
     assert_eq!(bench.calls("settle").len(), 4);
     let fates: Vec<_> = bench.tried().iter().map(|tried| tried.fate).collect();
     assert_eq!(fates, [Fate::Unrecorded; 2]);
@@ -66,7 +66,7 @@ async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
         let listed = bench.listed("evt_1").await;
         assert_eq!(listed.state, EntryState::Dead);
         assert_eq!(listed.last_error.as_deref(), Some(kept));
-        // The hook is told the text that is kept with the entry.
+        // The hook gets the text that is stored with the entry.
         assert_eq!(bench.told.dead.lock().unwrap()[0].error, kept);
         assert_eq!(bench.tried()[0].fate, Fate::Dead);
         drop(running);

@@ -1,4 +1,4 @@
-//! `serial_by_row`: at most one of a row at a time, others in parallel.
+//! `serial_by_row`: at most one event of a row at a time, others in parallel.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ async fn one_of_a_row_at_a_time_and_others_beside_it() {
     ] {
         bench.accept(entry_of_row(id, row)).await;
     }
-    // Nothing but the end of the first tells that the second may run.
+    // Only the end of the first run shows that the second may begin.
     let workers = bench
         .workers()
         .serial_by_row()
@@ -56,7 +56,7 @@ async fn without_it_a_row_has_many() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Three processes, rows and times by chance, failures among them: never two of a row at a time, and in the end all are done.
+    /// Three processes with random rows, times and failures: never two events of a row at a time, and in the end all are done.
     #[test]
     fn no_interleaving_runs_two_of_a_row(seed in 0_u64.., rows in 1_u32..6, count in 1_usize..40, concurrency in 1_usize..6) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -104,7 +104,7 @@ proptest! {
             }
             sleep(secs(3_600)).await;
             assert_eq!(bench.stats().await.done, count as u64);
-            // A handler that finds another one of its row inside panics, and would be tried again.
+            // A handler that finds another run of its row panics, and its entry would be run again.
             assert!(bench.tried().iter().all(|tried| tried.outcome.name() != "panicked"));
             assert!(overlapping.load(Ordering::SeqCst) <= rows as usize);
             drop(processes);

@@ -1,4 +1,4 @@
-//! How workers end: nothing is begun any more, what runs may end, and what does not is given back.
+//! The shutdown of workers: no run begins any more, runs in progress may end, and those that do not end in time are returned.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ async fn a_shutdown_waits_for_what_runs_and_begins_nothing() {
     let before = bench.elapsed();
     assert_eq!(running.shutdown(Duration::MAX).await.aborted(), 0);
     assert_eq!((bench.elapsed() - before).as_secs(), 39);
-    // Their leases were kept up to the end.
+    // Their leases were renewed until the end.
     assert_eq!(bench.calls("renew").len(), 2 * 3);
     let stats = bench.stats().await;
     assert_eq!((stats.done, stats.queued, stats.running), (2, 1, 0));
@@ -51,7 +51,7 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
         "it is no failure"
     );
 
-    // The next process has it at once, and all its tries are before it.
+    // The next process gets it at once, with its count of runs at zero.
     let next = bench.start(bench.workers().max_tries(1), async |_, _| OK);
     sleep(millis(1)).await;
     assert_eq!(bench.state("evt_1").await, EntryState::Done);
@@ -72,7 +72,7 @@ async fn a_shutdown_ends_also_where_the_store_hangs() {
     let took = bench.elapsed() - before;
     assert!((secs(10)..millis(11_100)).contains(&took), "{took:?}");
     bench.engine.with_faults(|_| Fault::None);
-    // It is over for good: its lease ends, and the next process takes it.
+    // The workers have stopped completely: the lease ends, and the next process takes the entry.
     let calls = bench.engine.calls.lock().unwrap().len();
     sleep(secs(60)).await;
     assert_eq!(bench.engine.calls.lock().unwrap().len(), calls);
@@ -82,7 +82,7 @@ async fn a_shutdown_ends_also_where_the_store_hangs() {
     drop(next);
 }
 
-/// Leased in the moment in which it is time to stop.
+/// The entries are leased at the moment when the workers must stop.
 #[tokio::test(start_paused = true)]
 async fn what_was_leased_and_not_begun_is_given_back() {
     let bench = Bench::with(&["evt_1", "evt_2"]).await;
@@ -124,7 +124,7 @@ async fn dropped_workers_begin_nothing_and_end_what_runs() {
     assert_eq!(bench.state("evt_1").await, EntryState::Done);
     assert_eq!(bench.state("evt_2").await, EntryState::Queued);
     assert_eq!(bench.tried().len(), 1);
-    // Nothing of them is left.
+    // No task of the workers is left.
     let calls = bench.engine.calls.lock().unwrap().len();
     sleep(secs(600)).await;
     assert_eq!(bench.engine.calls.lock().unwrap().len(), calls);

@@ -1,9 +1,9 @@
-//! The four traps that were measured in a well-known library, and that of the poison pill.
+//! The four faults that were measured in a well-known library, and the poison pill: an event that kills its process.
 
 use super::*;
 use tokio::sync::Notify;
 
-/// There, acknowledgements and heartbeats waited while a buffer of fetched jobs was not empty: finished jobs ran again.
+/// In that library, acknowledgements and heartbeats waited while a buffer of fetched jobs was not empty: finished jobs ran again.
 #[tokio::test(start_paused = true)]
 async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     let bench = Bench::with(&["evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"]).await;
@@ -12,7 +12,7 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
         sleep(secs(2)).await;
         OK
     });
-    // A second process looks for work all the time, and finds each job once: none that is running, none that has ended.
+    // A second process leases all the time, and gets each entry once: none that is running, none that is done.
     let other = bench.start(
         bench.workers().concurrency(1).lease(secs(3)),
         async |_, _| {
@@ -27,7 +27,7 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     ids.dedup();
     assert_eq!(ids.len(), 6, "each once");
     assert_eq!(bench.tried().len(), 6);
-    // Each settlement came with the end of its handler, and each lease was renewed at a third.
+    // Each settlement was sent at the end of its handler, and each lease was renewed after a third of its time.
     let settled: Vec<_> = bench
         .calls("settle")
         .iter()
@@ -38,7 +38,7 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     drop((running, other));
 }
 
-/// There, a job that panicked stayed *running*: not retried, not dead.
+/// In that library, a job that panicked stayed *running*: not retried, not dead.
 #[tokio::test(start_paused = true)]
 async fn a_panicked_job_is_not_left_running() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -54,7 +54,7 @@ async fn a_panicked_job_is_not_left_running() {
     assert_eq!(running.active(), 0);
 }
 
-/// There, an error was retried at once: three tries within ten milliseconds.
+/// In that library, an error was retried at once: three tries within ten milliseconds.
 #[tokio::test(start_paused = true)]
 async fn a_retry_always_waits_and_longer_each_time() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -66,7 +66,7 @@ async fn a_retry_always_waits_and_longer_each_time() {
         async { BAD }
     });
     sleep(secs(100)).await;
-    // 1, 2, 4, 8 and 16 s after the end of the one before, to the millisecond of tokio's timers.
+    // 1, 2, 4, 8 and 16 s after the end of the previous run, to the millisecond of tokio's timers.
     let expected = [0, 1_000, 3_000, 7_000, 15_000, 31_000];
     let seen = times.millis();
     assert_eq!(seen.len(), expected.len(), "{seen:?}");
@@ -81,13 +81,13 @@ async fn a_retry_always_waits_and_longer_each_time() {
     drop(running);
 }
 
-/// There, a worker under the name of one that was killed refused to start for half a minute.
+/// In that library, a worker with the name of a killed one refused to start for half a minute.
 #[tokio::test(start_paused = true)]
 async fn a_restart_at_once_works_at_once() {
     let bench = Bench::with(&["evt_1"]).await;
     let begun = Arc::new(Notify::new());
     let told = Arc::clone(&begun);
-    // Killed: its runtime and all its tasks are gone at once, and nothing is settled.
+    // A kill: all tasks end at once, and no entry is settled.
     let killed = bench.workers();
     let running = bench.start(killed, move |_, _| {
         told.notify_one();
@@ -108,7 +108,7 @@ async fn a_restart_at_once_works_at_once() {
     assert_eq!(times.millis()[0], 0, "new work is done at once");
     assert_eq!(bench.state("evt_1").await, EntryState::Running);
     sleep(secs(2)).await;
-    // What the dead one had comes back when its lease has ended.
+    // The entry of the killed worker is due again when its lease has ended.
     assert_eq!(bench.state("evt_1").await, EntryState::Done);
     assert!(
         (29_990..30_100).contains(&times.millis()[1]),
@@ -118,7 +118,7 @@ async fn a_restart_at_once_works_at_once() {
     drop(again);
 }
 
-/// There, one failed heartbeat or acknowledgement ended the worker.
+/// In that library, one failed heartbeat or acknowledgement ended the worker.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
     for fault in [Fault::Fails, Fault::Slow(DAY), Fault::Panics] {
@@ -133,7 +133,7 @@ async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
             }
         });
         sleep(millis(500)).await;
-        // Down for everything: the settlement of the first one, and the next lease.
+        // All calls fail: the settlement of the first run, and the next lease.
         bench.engine.with_faults(move |_| fault);
         sleep(secs(300)).await;
         bench.engine.with_faults(|_| Fault::None);
@@ -142,13 +142,13 @@ async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
         bench.accept(entry("evt_2")).await;
         sleep(secs(60)).await;
         assert_eq!(bench.stats().await.done, 2, "{fault:?}");
-        // The first was handled once, although the store heard of it five minutes later.
+        // The first entry was run once, although the store accepted its settlement five minutes later.
         assert_eq!(times.millis().len(), 2, "{fault:?}");
         drop(running);
     }
 }
 
-/// An event whose handler kills the process, each time: its tries are counted all the same, and it comes to an end.
+/// An event whose handler kills the process each time: its runs are counted, and it becomes a dead letter.
 #[tokio::test(start_paused = true)]
 async fn a_poison_pill_becomes_a_dead_letter() {
     let bench = Bench::with(&["evt_pill"]).await;

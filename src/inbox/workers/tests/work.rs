@@ -1,4 +1,4 @@
-//! Concurrency, leases, and what wakes a worker.
+//! Concurrency, leases, and the events that wake a worker.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -31,11 +31,11 @@ async fn no_more_run_or_are_leased_than_may() {
     }
     assert_eq!(most.load(Ordering::SeqCst), 4);
     assert_eq!(bench.tried().len(), 50);
-    // Places are never left empty while there is work: 50 runs of 275 ms on average, four at a time.
+    // Free places are filled while there is work: 50 runs of 275 ms on average, four at a time.
     assert!(bench.elapsed() < secs(4), "{:?}", bench.elapsed());
 }
 
-/// Each lease waits for a commit: one for each run would make the disk the limit.
+/// Each lease waits for a commit: with one lease for each run, the disk would be the limit.
 #[tokio::test(start_paused = true)]
 async fn runs_that_end_together_are_followed_by_one_lease() {
     let bench = Bench::new();
@@ -71,7 +71,7 @@ async fn a_lease_is_renewed_at_a_third_until_the_end() {
     drop(running);
 }
 
-/// Its answer may come late, and the lease runs since it was asked for.
+/// The answer of the lease call may come late, but the lease counts from the call.
 #[tokio::test(start_paused = true)]
 async fn a_lease_counts_from_when_it_was_asked_for() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -114,7 +114,7 @@ async fn a_renewal_that_fails_is_repeated_before_the_lease_is_over() {
 async fn a_lost_lease_lets_the_run_go_on_and_its_end_changes_nothing() {
     let bench = Bench::with(&["evt_1"]).await;
     bench.engine.with_faults(|call| match call {
-        // As of a process that stood still.
+        // As in a process that was blocked.
         "renew" => Fault::Slow(secs(9)),
         _ => Fault::None,
     });
@@ -158,7 +158,7 @@ async fn a_lost_reply_to_a_settlement_is_no_lost_lease() {
             Fault::None
         }
     });
-    // Long between settlements: renewals come in between, and find nothing any more.
+    // The lease is so short that renewals arrive between the settlements, and find no lease.
     let workers = bench.workers().lease(millis(31));
     let running = bench.start(workers, async |_, _| OK);
     sleep(secs(5)).await;
@@ -202,7 +202,7 @@ async fn a_handler_that_takes_too_long_is_aborted_and_has_failed() {
         let told = Told(Arc::clone(&told));
         async move {
             let _told = told;
-            // Uses up its task's budget of polls each time: no timer of the same task would fire.
+            // Uses up its task's poll budget each time: no timer of the same task would fire.
             loop {
                 tokio::task::consume_budget().await;
                 sleep(millis(1)).await;
@@ -263,7 +263,7 @@ fn settings_that_could_do_nothing_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the handlers and the store do, each entry comes to one end, and no more run than may.
+    /// For all results of handlers and store, each entry comes to one end, and no more runs happen than permitted.
     #[test]
     fn every_entry_comes_to_its_end(
         seed in 0_u64.., count in 1_usize..40, concurrency in 1_usize..8, processes in 1_usize..4, faults in 0_u32..30

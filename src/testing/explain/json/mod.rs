@@ -1,7 +1,7 @@
-//! A body's JSON as tokens, so that it can be written again with nothing changed but what is asked for.
+//! A body's JSON as tokens, so that it can be written again with only the requested changes.
 //!
-//! A parser's values would lose what matters here: the order of keys, the text of numbers, the escapes of strings. So this walks over
-//! the text and keeps where each token stands.
+//! The values of a parser would lose the order of keys, the text of numbers and the escapes of strings. So this code walks over
+//! the text and keeps the place of each token.
 
 mod order;
 mod walk;
@@ -14,11 +14,11 @@ pub(super) use order::Order;
 use order::Place;
 use walk::{Ending, Kind, Token, Walk};
 
-/// How many times longer than what came a document is written, at the most, besides a few bytes.
+/// The limit of a written document: this number of times the length of the body, plus a few bytes.
 const LONGER: usize = 16;
 const FEW_BYTES: usize = 64 << 10;
 
-/// How a document is written again.
+/// The style in which a document is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) layout: Layout,
@@ -31,9 +31,9 @@ pub(super) struct Style {
 pub(super) enum Layout {
     AsIs,
     Compact,
-    /// One space behind each comma and colon.
+    /// One space after each comma and colon.
     Spaced,
-    /// Lines, indented by this much a level.
+    /// One line for each value, indented by this text for each level.
     Pretty(&'static str),
 }
 
@@ -46,7 +46,7 @@ impl Style {
     };
 }
 
-/// JSON, told apart into tokens.
+/// JSON, split into tokens.
 pub(super) struct Document<'b> {
     source: &'b [u8],
     tokens: Vec<Token>,
@@ -59,7 +59,7 @@ impl<'b> Document<'b> {
         matches!(ending, Ending::Whole).then_some(Self { source, tokens })
     }
 
-    /// What a body that breaks off lacks at the least: the quote of a string, and brackets.
+    /// Returns the shortest tail that completes a body that breaks off: the quote of a string, and brackets.
     pub(super) fn missing_tail(source: &[u8]) -> Option<Vec<u8>> {
         match Walk::over(source).1 {
             Ending::Short(tail) => Some(tail),
@@ -67,8 +67,8 @@ impl<'b> Document<'b> {
         }
     }
 
-    /// As this style writes it. `None` where indentation makes it so many times longer that no service sends it: deep and empty
-    /// brackets would take all memory.
+    /// Writes the document in this style. `None` where indentation makes it so much longer that no service sends it: deep and
+    /// empty brackets would use all memory.
     pub(super) fn write(&self, style: &Style) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(self.source.len());
         if style.layout == Layout::AsIs && style.order == Order::AsIs {
@@ -105,7 +105,7 @@ impl<'b> Document<'b> {
     pub(super) fn is_sorted(&self) -> bool {
         let sequence = self.sequence(Order::Sorted);
         let is_comma = |index| self.kind(index) == Some(Kind::Comma);
-        // One comma stands for all of an object's there.
+        // The sorted sequence repeats one comma for a whole object, so commas are not compared.
         let in_place = |(at, &index): (usize, &usize)| at == index || is_comma(index);
         sequence.iter().enumerate().all(in_place) && sequence.iter().any(|&index| is_comma(index))
     }
@@ -123,7 +123,7 @@ impl<'b> Document<'b> {
         self.source.get(at).unwrap_or_default()
     }
 
-    /// The tokens in the order in which they are to be written.
+    /// The tokens in the order in which they are written.
     fn sequence(&self, order: Order) -> Vec<usize> {
         if order == Order::AsIs {
             return (0..self.tokens.len()).collect();
@@ -146,7 +146,7 @@ impl<'b> Document<'b> {
         if is_object {
             members.sort_by(|one, other| order.compare(&one.key, &other.key, place));
         }
-        // Any comma is like any other.
+        // All commas are equal.
         let comma = members.iter().find_map(|member| member.comma);
         for (number, member) in members.into_iter().enumerate() {
             sequence.extend(comma.filter(|_| number > 0));
@@ -158,7 +158,7 @@ impl<'b> Document<'b> {
         sequence.push(close);
     }
 
-    /// The values between two brackets, with their keys.
+    /// Returns the values between two brackets, with their keys.
     fn members(&self, mut at: usize, close: usize, is_object: bool) -> Vec<Member> {
         let mut members = Vec::new();
         while at < close {
@@ -195,7 +195,7 @@ struct Member {
     key: String,
 }
 
-/// White space, set between tokens.
+/// Writes white space between tokens.
 struct Page {
     layout: Layout,
     depth: usize,
@@ -384,7 +384,7 @@ mod tests {
         };
         assert_eq!(laid_out(Layout::Pretty("    ")), None);
         assert_eq!(laid_out(Layout::Compact).unwrap(), deep.as_bytes());
-        // As deep, and no longer than what is sent.
+        // The same depth, but no longer than a real body.
         let few = format!("{}1,2{}", "[".repeat(depth), "]".repeat(depth));
         let few = Document::parse(few.as_bytes()).unwrap();
         let style = Style {

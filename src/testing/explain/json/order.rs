@@ -1,22 +1,22 @@
-//! In which order an object's keys stand.
+//! The order of an object's keys.
 
 use std::cmp::Ordering;
 
-/// The order of an object's keys.
+/// The order in which an object's keys are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::testing::explain) enum Order {
     AsIs,
-    /// As the service's specification lists them; names of properties as they are.
+    /// The order of the service's specification; names of properties keep their order.
     Service,
     Sorted,
     ByLength,
 }
 
-/// Which object of a delivery's it is.
+/// The kind of an object in a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Envelope,
-    /// `properties` and `changes`: their keys are the users' own.
+    /// `properties` and `changes`: the users choose their keys.
     Names,
     Values,
 }
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-/// The keys of the service's own objects, as its specification lists them. No key stands in two lists in another order.
+/// The keys of the service's own objects, in the order of its specification. No two lists have the same keys in different orders.
 const SERVICE_ORDER: [&str; 18] = [
     "id",
     "type",

@@ -1,13 +1,13 @@
-//! From a text to its tokens, and how it ends.
+//! Splits a text into tokens, and finds how the text ends.
 
 use std::ops::Range;
 
-/// Deeper bodies are left alone: sorting goes down by recursion.
+/// The greatest depth of a body that is examined: sorting is recursive.
 const MAX_DEPTH: usize = 127;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// With the place of the token that closes it.
+    /// An opening bracket, with the index of the token that closes it.
     Open(usize),
     Close,
     Comma,
@@ -25,7 +25,7 @@ pub(super) struct Token {
 
 pub(super) enum Ending {
     Whole,
-    /// It breaks off; with this behind it, it would not.
+    /// The text breaks off; with these bytes after it, it would be complete.
     Short(Vec<u8>),
     Wrong,
 }
@@ -46,7 +46,7 @@ pub(super) struct Walk<'b> {
     source: &'b [u8],
     at: usize,
     tokens: Vec<Token>,
-    /// The tokens of brackets that are open.
+    /// The tokens of the brackets that are open.
     open: Vec<usize>,
     expected: Expected,
 }
@@ -175,7 +175,7 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// A string that has no end, as a value, is where a body may break off.
+    /// A body may break off in a string without an end, where the string is a value.
     fn at_odds(&mut self, byte: u8) -> Ending {
         let takes_value = matches!(self.expected, Expected::Value | Expected::ValueOrClose);
         let rest = self.source.get(self.at..).unwrap_or_default();
@@ -201,7 +201,7 @@ impl<'b> Walk<'b> {
     }
 }
 
-/// With both quotes; `None` where it has no end.
+/// Returns the length with both quotes; `None` where the string has no end.
 fn string_length(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

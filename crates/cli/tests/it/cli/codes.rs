@@ -1,4 +1,5 @@
-//! Each exit code, and what goes with it. That of a panic stands beside the hook: `crates/cli/src/panics.rs`.
+//! Each exit code, and the output that goes with it. The exit code of a panic is tested beside the hook:
+//! `crates/cli/src/panics.rs`.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -55,7 +56,7 @@ fn exit_3_is_what_cannot_be_read() {
     assert!(error.contains("/nowhere/log.jsonl"), "{error}");
 }
 
-/// A port that nobody listens on.
+/// A port on which no server listens.
 fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -79,7 +80,7 @@ fn exit_4_is_a_host_that_does_not_answer() {
             "{fault}"
         );
     }
-    // Text says the same.
+    // The text output says the same.
     let ran = Ran::of(&["doctor", "--url", &refused]);
     assert!(
         ran.stderr
@@ -107,7 +108,7 @@ async fn over_https_an_authority_must_be_trusted_and_one_that_is_named_is() {
     let ran = ask(AUTHORITY).await.unwrap();
     assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{ran:?}");
     assert!(ran.stdout.contains(&format!("localhost:{port}")), "{ran:?}");
-    // An authority that has not signed it.
+    // An authority that has not signed the certificate.
     let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls/server.pem");
     let ran = ask(other).await.unwrap();
     assert_eq!((ran.code, &*ran.stdout), (Some(4), ""), "{ran:?}");
@@ -152,7 +153,7 @@ async fn plain_http_asks_for_no_certificates() {
     assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{ran:?}");
 }
 
-/// Exit code 5 is what a command without its secret ends with; `doctor` merely says that it has none.
+/// A command without its secret ends with exit code 5; `doctor` merely reports that it has none.
 #[test]
 fn a_secret_on_the_command_line_is_not_understood() {
     for option in ["--secret", "--key", "--token"] {
@@ -172,7 +173,7 @@ fn exit_130_is_ctrl_c() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It has asked, and waits for an answer that never comes.
+    // The command has asked, and waits for an answer that never comes.
     let (mut asked, _) = listener.accept().unwrap();
     let mut request = [0; 16];
     asked.read_exact(&mut request).unwrap();
@@ -194,7 +195,7 @@ fn exit_130_is_ctrl_c() {
     assert_eq!(said, "", "whoever pressed it knows");
 }
 
-/// The prompt takes Ctrl-C over, and gives it to who comes after it.
+/// The prompt takes Ctrl-C over, and hands it to the code that runs after it.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
@@ -205,7 +206,7 @@ fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
     let arguments = ["listen", "--addr", &address, "--delay", "2s"];
     let mut terminal = Terminal::start(&arguments, &[], (24, 100));
     terminal.shows(&["(not shown): "]);
-    // The prompt stands there before the terminal has been told to hide what is typed.
+    // The prompt appears before the terminal is set to hide the input.
     std::thread::sleep(std::time::Duration::from_secs(1));
     terminal.press(&format!("{SECRET}\n"));
     terminal.shows(&[&address]);

@@ -1,4 +1,4 @@
-//! What somebody else wrote reaches no terminal as it is, and what was typed in the wrong place is not repeated.
+//! Text from others never reaches a terminal unescaped, and text that was typed in the wrong place is not repeated.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn is_harmless(ran: &Ran) {
     assert!(!all.contains(acts), "{ran:?}");
 }
 
-/// A log with one delivery that is hostile wherever it can be.
+/// A log with one delivery that is hostile in every field.
 fn log(name: &str) -> Scratch {
     let body = serde_json::json!({ "id": HOSTILE, "type": HOSTILE, "data": { HOSTILE: HOSTILE } });
     let headers = [
@@ -100,7 +100,7 @@ fn json_that_is_harmless_says_the_same() {
     assert_eq!(shown.headers, recorded.headers);
 }
 
-/// Piped, the library that reads arguments takes such things out by itself.
+/// In a pipe, the library that reads arguments removes such characters by itself.
 #[test]
 fn a_terminal_is_told_of_wrong_arguments_without_acting_on_them() {
     for arguments in [

@@ -1,4 +1,4 @@
-//! https for real: a server with a certificate of a made-up authority, which the command is told to trust.
+//! Real https: a server with a certificate of a made-up authority, which the command is set to trust.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub(crate) const AUTHORITY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls/authority.pem");
 
-/// Answers every request over TLS with this head, until it is dropped with its runtime. Says its port.
+/// Answers every request over TLS with this head, until it is dropped with its runtime. Returns its port.
 pub(crate) async fn serve(head: &'static str) -> u16 {
     let certificate = include_bytes!("../../../../../tests/tls/server.pem");
     let key = include_bytes!("../../../../../tests/tls/server.key");
@@ -33,7 +33,7 @@ pub(crate) async fn serve(head: &'static str) -> u16 {
         while let Ok((stream, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
-                // Whoever does not trust the certificate goes away here.
+                // A client that does not trust the certificate closes the connection here.
                 let Ok(mut stream) = acceptor.accept(stream).await else {
                     return;
                 };

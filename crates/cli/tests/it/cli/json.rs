@@ -1,4 +1,4 @@
-//! `--json` speaks one language: whoever reads one command with a script reads the next one alike.
+//! `--json` has one format: a script that reads one command's output can read the next one's alike.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Ran, SECRET, Scratch, ends, hookgate};
 
-/// What is no object of ours, but holds names of others: a line of a delivery log, headers, statuses.
+/// Keys of objects that are not ours and hold others' names: a line of a delivery log, headers, statuses.
 const OF_OTHERS: [&str; 4] = ["delivery", "headers", "byStatus", "byFailure"];
 
 /// Every key of a value, and whether it is written as all are.

@@ -1,4 +1,4 @@
-//! Where secrets come from, and what is said of those that are none: by `doctor`, which says it of each.
+//! The sources of secrets, and the messages about invalid ones: by `doctor`, which reports on each.
 
 use serde_json::Value;
 

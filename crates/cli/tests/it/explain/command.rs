@@ -127,7 +127,7 @@ fn sign_prints_what_the_service_would_send() {
             format!("sha256={expected}")
         );
     }
-    // What it prints, verify takes: as headers, from standard input, as a curl command.
+    // `verify` accepts the output of `sign`: as headers, from standard input, as a curl command.
     let (_, headers, _) = run(SECRET, &["sign", "--body", &body]);
     let head = folder.file("head.txt", &headers);
     let (code, out, _) = run(SECRET, &["verify", "--headers", &head, "--body", &body]);
@@ -224,7 +224,7 @@ fn verify_says_the_verdict_and_the_exact_error() {
         code == 1 && out.contains("header x-service-signature appears more than once"),
         "{out}"
     );
-    // Never the right one.
+    // The right MAC is never shown.
     for text in [out, told.to_string()] {
         assert!(
             !text.contains(&signature(SECRET.as_bytes(), BODY.as_bytes())),
@@ -310,7 +310,7 @@ fn explain_says_the_causes_and_how_to_mend_them() {
             "{needle}"
         );
     }
-    // Authentic: 0. Another's secret: it is said whose.
+    // Authentic: 0. With another's secret the output names that secret.
     let body = folder.file("body.json", BODY);
     let arguments = ["explain", "--headers", &good, "--body", &body, "--at", &at];
     let (code, out, _) = run(SECRET, &arguments);

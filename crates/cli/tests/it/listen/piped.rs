@@ -1,4 +1,4 @@
-//! Over pipes: lines for people, JSON for programs, and what the sender is answered.
+//! Over pipes: lines for people, JSON for programs, and the answers to the sender.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::process::{Reply, row_created, signed};
 
 const SECRET: &str = "whsec_made_up_for_the_pipes";
 
-/// Far more than anything here takes, so that a busy machine fails no test.
+/// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn command(arguments: &[&str]) -> Command {
@@ -147,7 +147,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
         line.contains(" 401 not_authentic ") && line.contains("signature is not that of"),
         "{line}"
     );
-    // Where the body says nothing of itself, the headers are asked.
+    // Where the body has no id and type, the headers give them.
     let mut headers = signed(SECRET, "{}", 301);
     headers.push(("X-Service-Event-Id", "evt_stale".into()));
     assert_eq!(listening.send(&headers, "{}").status, 401);
@@ -157,7 +157,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
         405
     );
     assert!(listening.line().contains(" 405 method_not_allowed "));
-    // Another path is the first mistake that is made.
+    // Another path is the first mistake that users make.
     assert_eq!(
         Reply::to(&listening.address, "POST", "/?a=b", &[], "").status,
         404
@@ -272,7 +272,7 @@ fn answers_are_what_was_asked_for() {
             "{line}"
         );
     }
-    // Longer than the budget: the sender is told to come again, and the run goes on to its end.
+    // Longer than the budget: the sender gets a 503 and tries again later, and the run goes on to its end.
     let mut slow = Listening::start(&["--delay", "5s", "--status", "202"]);
     let body = row_created("evt_slow", "{}");
     let begun = Instant::now();
@@ -286,7 +286,7 @@ fn answers_are_what_was_asked_for() {
     assert!(slow.line().contains(" 200 replayed "));
 }
 
-/// A server that keeps what comes, byte for byte, and gives one answer to each connection.
+/// A server that keeps the bytes received, and gives one answer to each connection.
 struct Backend {
     address: String,
     requests: mpsc::Receiver<(String, Vec<u8>)>,
@@ -353,7 +353,7 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
         let line = format!("{}: {value}\r\n", name.to_ascii_lowercase());
         assert_eq!(head.contains(&line), *name != "Keep-Alive", "{line}{head}");
     }
-    // Done there is done here, and goes there no second time.
+    // An event done there is done here, and goes there no second time.
     assert!(listening.deliver(&body).is_replay());
     // A forged one does not go there at all.
     assert_eq!(
@@ -362,7 +362,7 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
             .status,
         401
     );
-    // What failed there is tried again.
+    // A delivery that failed there is tried again.
     let body = row_created("evt_2", "{}");
     assert_eq!(listening.deliver(&body).status, 422);
     assert_eq!(listening.deliver(&body).status, 204);
@@ -374,7 +374,7 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
         backend.requests.recv_timeout(PATIENCE).unwrap().1,
         body.as_bytes()
     );
-    // Nobody is there any more.
+    // The server is gone.
     assert_eq!(listening.deliver(&row_created("evt_3", "{}")).status, 502);
     let lines: Vec<_> = (0..6).map(|_| listening.line()).collect();
     assert!(lines[3].contains("answered 422"), "{lines:#?}");
@@ -419,7 +419,7 @@ fn everything_is_recorded_and_can_be_explained() {
         Some(body.as_bytes())
     );
     assert!(!std::fs::read_to_string(&path).unwrap().contains("made-up"));
-    // As the detail of a refused one says.
+    // As in the detail of a refused one.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
     command
         .args(["explain", "--log", log, "--id", "evt_2"])
@@ -452,7 +452,7 @@ fn whoever_reads_no_more_ends_it_quietly() {
         lines: mpsc::channel().1,
         address: address(&first),
     };
-    // Its line can't be written, which is how it learns.
+    // Its line can't be written; this is how it notices.
     listening.deliver(&row_created("evt_1", "{}"));
     assert!(listening.end().success());
     assert_eq!(listening.errors(), "");
@@ -471,7 +471,7 @@ fn a_signal_lets_runs_come_to_their_end() {
         let headers: String = signed(SECRET, &body, 0).iter().map(head).collect();
         let length = body.len();
         write!(stream, "POST /webhooks HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}").unwrap();
-        // Taken in by now: a second connection was served after it.
+        // Accepted by now: a second connection was served after it.
         Reply::to(&listening.address, "GET", "/", &[], "");
         listening.signal(signal);
         let mut answer = String::new();

@@ -30,7 +30,7 @@ fn listen_in(folder: &Path, arguments: &[&str]) -> (Terminal, String) {
     (terminal, address)
 }
 
-/// Presses Escape and waits for what it closes: one that another key follows at once would be an Alt.
+/// Presses Escape and waits until the text that it closes is gone: an Escape that another key follows at once would be an Alt.
 fn escape(terminal: &mut Terminal, gone: &str) {
     terminal.press("\x1b");
     terminal.until(gone, |terminal| !terminal.text().contains(gone));
@@ -377,7 +377,7 @@ fn a_curl_command_is_saved_for_its_owner_alone() {
 #[test]
 fn what_was_refused_is_explained() {
     let (mut terminal, address) = listen(&[]);
-    // A trailing newline is part of what was signed, and got lost on the way.
+    // A trailing newline is part of the signed bytes, and got lost on the way.
     let body = row_created("evt_1", "{}");
     let headers = signed(SECRET, &format!("{body}\n"), 0);
     assert_eq!(

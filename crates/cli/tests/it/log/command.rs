@@ -88,7 +88,7 @@ fn list_has_a_line_for_each_delivery_and_filters() {
         ]
     );
     assert!(rows[2].ends_with("the signature is not that of these bytes"));
-    // What a reason holds does nothing to a terminal.
+    // The text of a reason can't control a terminal.
     assert!(
         !all.stdout.contains('\u{1b}') && rows[4].contains("red"),
         "{}",
@@ -257,7 +257,7 @@ fn show_tells_head_answer_and_body() {
     raw.fault();
 }
 
-/// Bodies that somebody's shell, terminal or curl might change.
+/// Bodies that a user's shell, terminal or curl might change.
 fn awkward_bodies() -> Vec<Bytes> {
     let mut bodies: Vec<Bytes> = [
         "",

@@ -1,4 +1,4 @@
-//! A screen as SVG, with its colours; what differs from run to run can be replaced.
+//! A screen as SVG, with its colours; text that differs from run to run can be replaced.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ impl Picture {
         }
     }
 
-    /// What it says, a line a row.
+    /// The text of the screen, a line for each row.
     pub(crate) fn text(&self) -> String {
         let line = |row: &Vec<Cell>| {
             row.iter()
@@ -96,7 +96,7 @@ impl Picture {
         self.rows.iter().map(line).collect()
     }
 
-    /// What was typed to get it, in a row of its own.
+    /// Adds the typed command in a row above.
     pub(crate) fn put_above(&mut self, typed: &str) {
         let style = Style {
             bold: true,
@@ -120,7 +120,7 @@ impl Picture {
         self.rows.insert(0, row);
     }
 
-    /// Puts another text in place of this one, wherever it stands. What is behind it moves.
+    /// Replaces this text with another one, wherever it occurs. The text behind it moves.
     pub(crate) fn replace(&mut self, old: &str, new: &str) {
         let old: Vec<_> = old.chars().map(String::from).collect();
         for row in &mut self.rows {
@@ -192,7 +192,7 @@ impl Picture {
         self.replace(today.split('T').next().unwrap(), "2026-11-21");
     }
 
-    /// Below a head of this text, whatever is written just there in each row becomes this, as far as there is something.
+    /// Replaces the text below a head of this text in each row, as far as there is text.
     pub(crate) fn mask_column(&mut self, head: &str, new: &str) {
         let text = self.text();
         let mut from = None;
@@ -212,7 +212,7 @@ impl Picture {
         }
     }
 
-    /// What stands between these two becomes this.
+    /// Replaces the text between these two markers.
     pub(crate) fn mask_behind(&mut self, before: &str, behind: &str, new: &str) {
         let text = self.text();
         for line in text.lines() {
@@ -258,7 +258,7 @@ impl Picture {
     }
 }
 
-/// Neighbours of one style.
+/// Runs of neighbouring cells with the same style.
 fn runs(row: &[Cell]) -> Vec<(usize, usize, Style)> {
     let mut runs: Vec<(usize, usize, Style)> = Vec::new();
     for (at, cell) in row.iter().enumerate() {
@@ -276,7 +276,7 @@ fn draw(svg: &mut String, row: &[Cell], (from, until): (usize, usize), style: &S
         let width = (until - from) as f32 * COLUMN;
         writeln!(svg, "<rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{ROW}\" fill=\"{background}\"/>", x(from)).unwrap();
     }
-    // Blanks are not drawn; the words between them are told where to begin, so that no font can move a column.
+    // Blanks are not drawn. Each word has its own start position, so that no font can move a column.
     let mut at = from;
     while at < until {
         let is_blank = |at: &usize| row[*at].text == " ";

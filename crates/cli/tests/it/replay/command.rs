@@ -1,4 +1,4 @@
-//! `hookgate replay`, as somebody runs it: against the receiver that stands among the examples.
+//! `hookgate replay`, run as a user runs it: against the example `receiver`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -74,7 +74,7 @@ fn a_log_is_signed_again_and_delivered_with_copies_in_another_order() {
         text.contains("\nanswered after: p50 ") && text.contains(", max "),
         "{text}"
     );
-    // The order is named, nothing is drawn where nobody looks, and no secret is told.
+    // The order is named, no progress bar is drawn where no user looks, and no secret is printed.
     assert_eq!(told, "note: the same order again: --reorder --seed 7\n");
     assert!(
         !text.contains("whsec") && !text.contains("commit"),
@@ -112,7 +112,7 @@ fn filters_choose_and_json_is_a_line_each() {
     assert!(summary["latency"]["p99Us"].as_u64().unwrap() > 0);
     let (ids, ..) = lines(&["--outcome=replayed"]);
     assert_eq!(ids, ["evt_2"]);
-    // The forged one stays forged: 401, and the exit code says so.
+    // The forged one stays forged: 401, and the exit code shows it.
     let (ids, summary, code) = lines(&["--outcome=401"]);
     assert_eq!((ids, code), (vec!["evt_9".into()], Some(1)));
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_log_comes_through_a_pipe_too() {
 fn what_is_wrong_is_said_with_what_to_do() {
     let path = file("wrong", &small_log());
     let path = path.to_str().unwrap();
-    // Nobody listens there.
+    // No server listens there.
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -272,7 +272,7 @@ fn ctrl_c_gives_the_summary_so_far() {
     );
 }
 
-/// The bar is for who looks at it, on standard error; what was found stands below it.
+/// The progress bar is for a user at the terminal, on standard error; the results stand below it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_shows_how_far_it_is() {
@@ -291,7 +291,7 @@ fn a_terminal_shows_how_far_it_is() {
     terminal.assert_whole();
 }
 
-/// `| head -1`: who reads no more has seen enough.
+/// `| head -1`: a reader that closes the pipe early is no error.
 #[test]
 fn a_closed_pipe_is_no_fault() {
     let (_example, url) = receiver();

@@ -10,7 +10,8 @@ use super::failure;
 use super::pool::Postgres;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// How often a failed statement is tried: as often as there are connections, any of which may be stale.
+/// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
+/// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
 const ASKED: u32 = 8;
 
 /// The connection that a statement takes.

@@ -75,17 +75,12 @@ fn is_full(code: &SqlState) -> bool {
 }
 
 /// Returns whether the fault is in the statement's input, so that repeating it fails again: a text that the encoding can't store,
-/// a constraint, a limit of the server, a statement that does not fit the tables. A missing table or right is not among them: an
-/// operator adds it while programs wait.
+/// a constraint, a limit of the server. A statement that does not fit the tables (class 42) is not among them: each delivery has
+/// that fault until an operator adds the table, column, index or right.
 fn is_for_good(code: &SqlState) -> bool {
-    const CLASSES: [&str; 4] = ["22", "23", "42", "54"];
-    let mended = [
-        SqlState::UNDEFINED_TABLE,
-        SqlState::UNDEFINED_COLUMN,
-        SqlState::INSUFFICIENT_PRIVILEGE,
-    ];
+    const CLASSES: [&str; 3] = ["22", "23", "54"];
     let class = code.code().get(..2).unwrap_or_default();
-    CLASSES.contains(&class) && !mended.contains(code)
+    CLASSES.contains(&class)
 }
 
 fn is_late(code: &SqlState) -> bool {

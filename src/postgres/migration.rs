@@ -5,9 +5,11 @@ use std::fmt::Write;
 use ::tokio_postgres::GenericClient;
 
 use super::failure;
-use crate::error::PostgresError;
+use crate::error::{PostgresError, PostgresErrorKind};
 
-/// A step of the schema. Each may be run again and then changes nothing, so a tool of your own can run them in their order.
+/// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`] does. A step that is run
+/// again leaves the tables as they are; but the first step of the inbox builds indexes that the next step drops again, and both
+/// lock the table for that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {
@@ -32,6 +34,12 @@ END $$",
 };
 
 /// All steps, in their order. With feature `inbox` also those of its table.
+///
+/// Before the step `inbox-names-1` runs on a table of an older version, stop all processes of that version: after it, each
+/// delivery that they accept fails with SQLSTATE 42P10, and their workers run the entries of every name. Entries from before it
+/// belong to the name `default`. Keep that name for the inbox, or let workers of that name handle the entries before you change
+/// it. Entries of a name without workers stay, also those that are done. `hookgate inbox purge --name default --all` deletes the
+/// dead ones, and with `--state done` those that are done; `hookgate inbox bury` makes queued ones dead.
 pub const MIGRATIONS: &[Migration] = &[
     ENCODING,
     super::claims::MIGRATION,
@@ -53,7 +61,8 @@ const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (
 /// The lock held while the steps are run. Any number that no other program locks is suitable; this one is `hookgate` in ASCII.
 const LOCK: i64 = 0x686f_6f6b_6761_7465;
 
-/// Makes the tables that are missing, in the first schema of the connection's `search_path`.
+/// Makes the tables that are missing, in the first schema of the connection's `search_path`: runs the steps of [`MIGRATIONS`]
+/// that are not recorded there.
 ///
 /// All steps are one transaction: yours, where `client` is one, and otherwise a separate one. Processes that start at the same
 /// time wait for each other. Where no table is missing it needs only the right to read `hookgate_migrations`, and changes
@@ -79,13 +88,15 @@ const LOCK: i64 = 0x686f_6f6b_6761_7465;
 ///   than `READ COMMITTED` and met another process that migrates.
 /// - [`Failed`](crate::PostgresErrorKind::Failed): any other error; see its source.
 pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
-    if missing(client).await?.is_empty() {
+    let missing_now = missing(client).await?;
+    if missing_now.is_empty() {
         return Ok(());
     }
-    // One message of several statements is one transaction. Each step may be repeated, so none depends on a check made before.
+    // One message of several statements is one transaction. Each step may be repeated, so another process may have run it
+    // meanwhile. A step that was recorded before is left out: it may build indexes that a later one drops, under locks that stop
+    // the programs.
     let mut script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{REMEMBERED}\n");
-    for step in MIGRATIONS {
-        let Migration { name, sql } = step;
+    for Migration { name, sql } in missing_now {
         let _ = writeln!(
             script,
             "{sql};\nINSERT INTO hookgate_migrations (name) VALUES ('{name}') ON CONFLICT DO NOTHING;"
@@ -99,13 +110,23 @@ pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
     }
 }
 
-/// Returns the names of the steps that have not been run.
-async fn missing(client: &impl GenericClient) -> Result<Vec<&'static str>, PostgresError> {
+/// Returns the steps that have not been run, in their order. A database in another encoding than UTF8 is an error also where all
+/// were run: it may have been restored from a dump of one in UTF8.
+async fn missing(client: &impl GenericClient) -> Result<Vec<&'static Migration>, PostgresError> {
     let known = client
-        .query_typed_one("SELECT to_regclass('hookgate_migrations') IS NOT NULL", &[])
+        .query_typed_one(
+            "SELECT to_regclass('hookgate_migrations') IS NOT NULL, current_setting('server_encoding')",
+            &[],
+        )
         .await
         .map_err(failure::direct)?;
-    let mut missing: Vec<_> = MIGRATIONS.iter().map(|step| step.name).collect();
+    let encoding: &str = known.get(1);
+    if encoding != "UTF8" {
+        let source =
+            format!("the encoding of this database is {encoding}, and hookgate needs UTF8");
+        return Err(PostgresError::new(PostgresErrorKind::Encoding).caused_by(source));
+    }
+    let mut missing: Vec<_> = MIGRATIONS.iter().collect();
     if known.get::<_, bool>(0) {
         let applied = client
             .query_typed("SELECT name FROM hookgate_migrations", &[])
@@ -113,7 +134,7 @@ async fn missing(client: &impl GenericClient) -> Result<Vec<&'static str>, Postg
             .map_err(failure::direct)?;
         for row in &applied {
             let applied: &str = row.get(0);
-            missing.retain(|name| *name != applied);
+            missing.retain(|step| step.name != applied);
         }
     }
     Ok(missing)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,12 +10,12 @@ use ::tokio_postgres::{Config, Socket};
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, Shared};
 use super::failure;
 use super::lent::{Held, Lent, NoneFree};
-use super::spare::{Spares, first_of};
+use super::spare::{STARVED, Spares, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -52,7 +51,17 @@ pub struct Postgres {
     spares: Arc<Spares>,
     patience: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
-    scopes: Arc<Mutex<BTreeMap<String, ScopesInUse>>>,
+    scopes: ScopesByName,
+    /// For each name, the acceptors of its inbox. Claims and inboxes remember separately.
+    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
+    inbox_scopes: ScopesByName,
+}
+
+type ScopesByName = Arc<Mutex<BTreeMap<String, ScopesInUse>>>;
+
+fn scopes_of(scopes: &ScopesByName, name: &str) -> ScopesInUse {
+    let mut scopes = scopes.lock().unwrap_or_else(PoisonError::into_inner);
+    scopes.entry(name.to_owned()).or_default().clone()
 }
 
 impl Postgres {
@@ -86,6 +95,7 @@ impl Postgres {
                 connector: Some(connector),
                 patience: PATIENCE,
                 scopes: Arc::default(),
+                inbox_scopes: Arc::default(),
             },
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
@@ -110,6 +120,7 @@ impl Postgres {
             connector: None,
             patience: PATIENCE,
             scopes: Arc::default(),
+            inbox_scopes: Arc::default(),
         }
     }
 
@@ -135,8 +146,13 @@ impl Postgres {
 
     /// Returns the list of the receivers of this name's stores. Clones of a list share it.
     pub(super) fn scopes_in_use(&self, name: &str) -> ScopesInUse {
-        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        scopes.entry(name.to_owned()).or_default().clone()
+        scopes_of(&self.scopes, name)
+    }
+
+    /// Returns the list of the acceptors of this name's inbox. Clones of a list share it.
+    #[cfg(feature = "inbox")]
+    pub(crate) fn inbox_scopes_in_use(&self, name: &str) -> ScopesInUse {
+        scopes_of(&self.inbox_scopes, name)
     }
 
     /// Returns how long a call may take.
@@ -167,24 +183,19 @@ impl Postgres {
         }
         self.spares.refill(&self.pool);
         let (mut unopened, mut failed) = (None, None);
-        let spare = async {
-            match self.spares.wait().await {
-                Ok(spare) => self.lent(Held::Spare(spare)),
-                // The pool may still give one.
-                Err(error) => {
-                    unopened = Some(error);
-                    pending().await
-                }
-            }
-        };
+        let spare = async { self.lent(Held::Spare(self.spares.wait(&mut unopened).await)) };
         let pool = async {
-            match self.client_within(patience).await {
-                // A spare connection in use now is soon put back.
-                Err(error) if self.spares.count() > 0 => {
-                    failed = Some(error);
-                    pending().await
+            loop {
+                match self.client_within(patience).await {
+                    // A spare connection in use now is soon put back.
+                    Err(error) if self.spares.count() > 0 => failed = Some(error),
+                    lent => return lent,
                 }
-                lent => lent,
+                // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
+                while {
+                    sleep(STARVED).await;
+                    self.pool.status().available == 0
+                } {}
             }
         };
         // A little less than the whole limit of the call, so that it ends with a reason.

@@ -4,6 +4,7 @@
 //! pool, so there they are taken out of the pool after a call of ours has succeeded on them; the pool then makes others in their
 //! place.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use ::tokio_postgres::Error;
 use deadpool_postgres::{ClientWrapper, Object, Pool, Timeouts};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::connect::Connector;
 use super::task::Task;
@@ -21,7 +22,7 @@ use crate::clock::{Clock, Monotonic, SystemClock};
 /// The greatest number of them: two, so that one that hangs does not block the others.
 pub(super) const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
-const STARVED: Duration = Duration::from_millis(100);
+pub(super) const STARVED: Duration = Duration::from_millis(100);
 
 pub(super) struct Spares {
     /// Absent on a pool of the user.
@@ -60,21 +61,40 @@ impl Spares {
         std::iter::from_fn(|| idle.pop()).find(|spare| !spare.client.is_closed())
     }
 
-    /// Waits for one that is put back, or opens one after a while.
-    pub(super) async fn wait(&self) -> Result<Spare, Error> {
+    /// Waits for one that is put back, or opens one after a while. An attempt to open one that fails, or takes long, does not end
+    /// the wait for those that are put back; its error is written to `unopened`.
+    pub(super) async fn wait(&self, unopened: &mut Option<Error>) -> Spare {
+        match first_of(self.returned(), self.opened(unopened)).await {
+            Ok(spare) | Err(spare) => spare,
+        }
+    }
+
+    async fn returned(&self) -> Spare {
         loop {
-            let _ = timeout(STARVED, self.put_back.notified()).await;
+            let mut put_back = pin!(self.put_back.notified());
+            // Before `idle`, so that one that is put back after that call is noticed.
+            put_back.as_mut().enable();
             if let Some(spare) = self.idle() {
-                return Ok(spare);
+                return spare;
             }
-            if let Some(connector) = &self.connector
-                && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
-            {
-                let (client, driven) = connector.connect().await?;
-                let client = ClientWrapper::new(client, driven);
-                return Ok(Spare::new(client, false, slot));
+            put_back.await;
+        }
+    }
+
+    /// Tries once to open one, as soon as there is a free slot.
+    async fn opened(&self, unopened: &mut Option<Error>) -> Spare {
+        sleep(STARVED).await;
+        if let Some(connector) = &self.connector
+            && let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await
+        {
+            match connector.connect().await {
+                Ok((client, driven)) => {
+                    return Spare::new(ClientWrapper::new(client, driven), false, slot);
+                }
+                Err(error) => *unopened = Some(error),
             }
         }
+        pending().await
     }
 
     pub(super) fn put(&self, mut spare: Spare) {
@@ -152,4 +172,71 @@ pub(super) async fn first_of<A: Future, B: Future>(
         other.as_mut().poll(context).map(Err)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use ::tokio_postgres::error::SqlState;
+    use ::tokio_postgres::{Config, NoTls};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Starts a server that accepts one connection, and gives each later connection `answer`. Returns spares that connect to it.
+    fn spares_on_a_server(answer: &'static [u8]) -> Spares {
+        const READY: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for (number, socket) in listener.incoming().enumerate() {
+                let mut socket = socket.unwrap();
+                let _ = socket.read(&mut [0; 1_024]).unwrap();
+                socket
+                    .write_all(if number == 0 { READY } else { answer })
+                    .unwrap();
+                open.push(socket);
+            }
+        });
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(address.port()).user("test");
+        // No statement is sent after the connection was made.
+        config.options(
+            "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s",
+        );
+        Spares::new(Some(Arc::new(Connector::new(config, NoTls))))
+    }
+
+    /// A wait whose own connection can't be made ends when the other spare connection is put back.
+    async fn a_wait_ends_when_a_spare_is_put_back(answer: &'static [u8]) -> Option<Error> {
+        const LIMIT: Duration = Duration::from_secs(20);
+        let spares = spares_on_a_server(answer);
+        let held = timeout(LIMIT, spares.wait(&mut None)).await.unwrap();
+        let mut unopened = None;
+        let put_back = async {
+            sleep(STARVED * 5).await;
+            spares.put(held);
+        };
+        let (waited, ()) = tokio::join!(timeout(LIMIT, spares.wait(&mut unopened)), put_back);
+        assert!(waited.unwrap().is_used, "the one that was put back");
+        assert_eq!(spares.count(), 0, "the other attempt keeps no slot");
+        unopened
+    }
+
+    #[tokio::test]
+    async fn a_wait_whose_connection_is_refused_ends_when_a_spare_is_put_back() {
+        let refused = b"E\0\0\0\x24SFATAL\0VFATAL\0C53300\0Mtoo many\0\0";
+        let error = a_wait_ends_when_a_spare_is_put_back(refused).await;
+        let error = error.unwrap();
+        assert_eq!(error.code(), Some(&SqlState::TOO_MANY_CONNECTIONS));
+    }
+
+    #[tokio::test]
+    async fn a_wait_whose_connection_hangs_ends_when_a_spare_is_put_back() {
+        let error = a_wait_ends_when_a_spare_is_put_back(b"").await;
+        assert!(error.is_none(), "{error:?}");
+    }
 }

@@ -1,8 +1,9 @@
 //! The store: each call of the contract as one or two commands.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
@@ -67,7 +68,10 @@ pub struct RedisStore<C = Connection> {
     connection: C,
     prefix: Arc<str>,
     limit: Duration,
+    /// The list of this prefix.
     scopes: ScopesInUse,
+    /// For each prefix, the receivers that claim under it, in all clones of this store.
+    all_scopes: Arc<Mutex<BTreeMap<Arc<str>, ScopesInUse>>>,
 }
 
 impl RedisStore {
@@ -109,11 +113,14 @@ where
     /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
+        let (prefix, scopes) = (Arc::from(PREFIX), ScopesInUse::default());
+        let all_scopes = BTreeMap::from([(Arc::clone(&prefix), scopes.clone())]);
         Self {
             connection,
-            prefix: Arc::from(PREFIX),
+            prefix,
             limit: CALL,
-            scopes: ScopesInUse::default(),
+            scopes,
+            all_scopes: Arc::new(Mutex::new(all_scopes)),
         }
     }
 
@@ -122,9 +129,17 @@ where
     /// braces in the prefix would put all keys on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
+        let prefix: Arc<str> = Arc::from(prefix);
+        let scopes = {
+            let mut all = self
+                .all_scopes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            all.entry(Arc::clone(&prefix)).or_default().clone()
+        };
         Self {
-            prefix: Arc::from(prefix),
-            scopes: ScopesInUse::default(),
+            prefix,
+            scopes,
             ..self
         }
     }

@@ -238,10 +238,13 @@ fn receivers_on_redis_are_compared_by_prefix() {
     let store = hookgate::RedisStore::open("redis://127.0.0.1:1").unwrap();
     let _orders = with(SECRET).store(store.clone()).build().unwrap();
     assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
-    assert_eq!(
-        kind(with(LEDGER).store(store.with_prefix("ledger:"))),
-        Ok(())
-    );
+    let of_ledger = || store.clone().with_prefix("ledger:");
+    let _ledger = with(LEDGER).store(of_ledger()).build().unwrap();
+    // Each call of `with_prefix` on a clone finds the receivers of that prefix.
+    assert_eq!(kind(with(SECRET).store(of_ledger())), TAKEN);
+    assert_eq!(kind(with(LEDGER).store(of_ledger())), Ok(()));
+    let back = of_ledger().with_prefix("hookgate:");
+    assert_eq!(kind(with(LEDGER).store(back)), TAKEN);
 }
 
 #[cfg(feature = "postgres")]
@@ -258,6 +261,32 @@ fn receivers_on_postgres_are_compared_by_name() {
     let of_another_name = PostgresStore::new(&postgres, "ledger");
     assert_eq!(kind(with(LEDGER).store(of_another_name)), Ok(()));
     assert_eq!(kind(with(LEDGER).scope("ledger").store(store())), Ok(()));
+}
+
+#[cfg(all(feature = "postgres", feature = "inbox"))]
+#[test]
+fn acceptors_on_postgres_are_compared_by_name() {
+    use hookgate::postgres::Postgres;
+    use hookgate::{Inbox, PostgresStore};
+    use tokio_postgres::{Config, NoTls};
+
+    let postgres = Postgres::new(Config::new(), NoTls);
+    let into = |builder: ReceiverBuilder, postgres: &Postgres, name: &str| {
+        let inbox = Inbox::on_postgres(postgres, name).unwrap();
+        let accepting = builder.accept_into(inbox);
+        accepting.map_err(|error| error.kind())
+    };
+    let orders = into(with(SECRET), &postgres, "orders").unwrap();
+    let again = |builder| into(builder, &postgres.clone(), "orders").map(drop);
+    assert_eq!(again(with(LEDGER)), TAKEN);
+    assert_eq!(again(with(SECRET)), Ok(()));
+    assert_eq!(again(with(LEDGER).scope("ledger")), Ok(()));
+    assert!(into(with(LEDGER), &postgres, "ledger").is_ok());
+    // Claims are another memory than the inbox.
+    let claims = PostgresStore::new(&postgres, "orders");
+    assert_eq!(kind(with(LEDGER).store(claims)), Ok(()));
+    drop(orders);
+    assert_eq!(again(with(LEDGER)), Ok(()));
 }
 
 #[cfg(feature = "inbox")]

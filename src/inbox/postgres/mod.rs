@@ -41,6 +41,11 @@ impl Inbox {
     /// their entries together. A program with another name may use the same table: neither sees the other's entries, and the same
     /// id under both names is no duplicate. Receivers and workers of one inbox must use the same name; `hookgate inbox` lists the
     /// names that have entries. Entries that were accepted by a version without names belong to `default`.
+    /// [`PostgresStore::new`](crate::PostgresStore::new) and [`claim_in`](crate::postgres::claim_in) take any text as a name: use
+    /// one name of this form for all three.
+    ///
+    /// Acceptors with other secrets on an inbox of one name each need a [scope](crate::ReceiverBuilder::scope). Within one
+    /// process, and on one [`Postgres`], `accept_into` checks it.
     ///
     /// The database is not contacted before the first call, so a program starts while its database is down; until it is up again,
     /// deliveries are answered 503. The connections are those of `postgres`, shared with its claims. A process with workers opens
@@ -137,8 +142,8 @@ impl Table {
         Self {
             wire: Wire::new(postgres.clone(), &name),
             cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
+            scopes: postgres.inbox_scopes_in_use(&name),
             postgres,
-            scopes: ScopesInUse::default(),
             name,
         }
     }

@@ -47,6 +47,26 @@ async fn processes_that_migrate_at_once_do_not_meet() {
 }
 
 #[tokio::test]
+async fn a_step_that_is_recorded_is_not_run_again_with_a_later_one() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    // An index of the step `inbox-1`, and the record of a later step.
+    let before = "DROP INDEX hookgate_inbox_event;
+        ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at;
+        DELETE FROM hookgate_migrations WHERE name = 'inbox-first-lease-1'";
+    client.batch_execute(before).await.unwrap();
+    migrate(&client).await.unwrap();
+    let made =
+        "SELECT to_regclass('hookgate_inbox_event') IS NULL, EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'first_leased_at')";
+    let row = client.query_one(made, &[]).await.unwrap();
+    assert!(row.get::<_, bool>(0), "the step `inbox-1` was run again");
+    assert!(row.get::<_, bool>(1), "the later step was not run");
+}
+
+#[tokio::test]
 async fn a_role_without_rights_needs_none_where_nothing_is_missing() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;

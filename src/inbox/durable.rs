@@ -44,7 +44,7 @@ use crate::error::InboxError;
 ///   several machines, use PostgreSQL.
 /// - **The file is full, locked, broken or moved away**: the delivery is answered 503, and the sender delivers it again. Later
 ///   deliveries are accepted again, without a restart, as soon as this is possible. On a full disk, workers still handle the
-///   accepted entries: 16 MiB beside the file are reserved for this.
+///   accepted entries: 16 MiB beside the file are reserved for this, which is enough for bodies of up to 8 MiB.
 /// - **Size.** About 350 bytes, plus the body, for an event that waits or is a dead letter; about 250 for an id that is
 ///   remembered. 48 hours of 10 events a second are 1.7 million ids, or 430 MB. Freed space in the file is used again; only
 ///   SQLite's `VACUUM` shrinks the file. Beside the file are `-wal`, about 4 MB and after a burst up to 64 MB, and `-shm`. Both

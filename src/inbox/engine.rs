@@ -19,8 +19,6 @@ use crate::event::{EventId, EventType};
 pub struct EntryId(pub(crate) i64);
 
 /// The text that [`FromStr`] reads.
-///
-/// [`FromStr`]: std::str::FromStr
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -116,13 +114,11 @@ pub(crate) struct Batch {
     pub(crate) jobs: Vec<Job>,
     /// The time until another entry is due, as far as it is known now.
     pub(crate) next_in: Option<Duration>,
-    /// Entries that became dead letters: their last run's lease ended without a settlement, or their first lease began too long
-    /// ago.
+    /// Entries that became dead letters: their last lease ended without a settlement, or their first one began too long ago.
     pub(crate) buried: Vec<Listed>,
 }
 
-/// A clock may be set by at most this time, forward or back, and still no claim is forgotten before its entry is too old to be
-/// run.
+/// The largest step of a clock, forward or back, at which no claim is forgotten before its entry is too old to be run.
 pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
 
 /// The last error of an entry that is too old to be run without an operator's decision.
@@ -317,8 +313,7 @@ pub struct Listed {
     pub tries: u32,
     /// When it was accepted, in milliseconds since 1970-01-01T00:00:00Z.
     pub accepted_at: u64,
-    /// When it is due (queued), when its lease ends (running), or when its id is forgotten (done), in the same unit. `None` for a
-    /// dead letter.
+    /// When it is due (queued), its lease ends (running) or its id is forgotten (done), in the same unit. `None`: a dead letter.
     pub until: Option<u64>,
     /// Why its last run failed.
     pub last_error: Option<String>,
@@ -326,8 +321,7 @@ pub struct Listed {
     pub body_bytes: u64,
 }
 
-/// Parses a stored name. If another program has stored an invalid name, the entry is listed as `unreadable`: an operator must be
-/// able to find it.
+/// Parses a stored name. An invalid one is listed as `unreadable`, so that an operator finds it.
 pub(crate) fn readable<T>(
     name: &str,
     parse: impl Fn(&str) -> Result<T, Malformed>,

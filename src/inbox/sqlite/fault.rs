@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -31,6 +31,26 @@ impl Fault {
     pub(super) fn kind(&self) -> StoreErrorKind {
         self.kind
     }
+
+    /// Whether the write may succeed when the reserve is released.
+    pub(super) fn lacks_room(&self) -> bool {
+        match &*self.source {
+            Source::Sqlite(error) => lacks_room(error),
+            Source::Said(_) => false,
+        }
+    }
+}
+
+/// Whether the error may mean that there is no space. SQLite reports [`ErrorCode::DiskFull`] only if the disk has none left. If the
+/// user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
+pub(super) fn lacks_room(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull
+            || matches!(
+                error.extended_code,
+                ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_SHMSIZE
+            )
+    })
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -75,4 +95,30 @@ pub(super) fn ended() -> StoreError {
         "the inbox is closed, or its clock has panicked",
     )
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_is_a_lack_of_room_and_a_lock_is_none() {
+        let lacks = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            Fault::from(error).lacks_room()
+        };
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+        ] {
+            assert!(lacks(code), "{code}");
+        }
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_READ] {
+            assert!(!lacks(code), "{code}");
+        }
+        let said = Fault::said(StoreErrorKind::Full, "the reserve is too short");
+        assert!(!said.lacks_room());
+    }
 }

@@ -1,9 +1,11 @@
 //! Opens the file, and checks the file, SQLite, and every connection.
 
+use std::error::Error as _;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
+use super::fault::lacks_room;
 use super::options::InboxOptions;
 use super::place::{Place, find};
 use super::reserve::Reserve;
@@ -48,7 +50,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     let mut reserve = Reserve::of(&file);
     let opened = match open_file(&file, path, options) {
         // SQLite does not report for every file that it could not be created because the disk is full.
-        Err(error) if may_be_for_room(error.kind()) && reserve.release() => {
+        Err(error) if may_be_for_room(&error) && reserve.release() => {
             open_file(&file, path, options)
         }
         opened => opened,
@@ -66,9 +68,11 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     })
 }
 
-fn may_be_for_room(kind: InboxErrorKind) -> bool {
-    use InboxErrorKind::{Denied, Failed, Full};
-    matches!(kind, Full | Denied | Failed)
+fn may_be_for_room(error: &InboxError) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref());
+    source.is_some_and(|source: &rusqlite::Error| {
+        lacks_room(source) || source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+    })
 }
 
 /// Returns the two connections: the first writes, the second reads.
@@ -91,7 +95,7 @@ fn open_file(
     }
     // Checked before anything is changed: the file may belong to another program.
     match schema::whose(&writer).map_err(failed)? {
-        Whose::Ours => {}
+        Whose::Ours if !schema::lacks_column(&writer).map_err(failed)? => {}
         Whose::New if !options.create => {
             return Err(InboxError::new(
                 InboxErrorKind::Missing,
@@ -99,7 +103,7 @@ fn open_file(
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
-        Whose::New | Whose::Older => {
+        Whose::New | Whose::Ours => {
             durably(&writer, path)?;
             schema::create(&writer).map_err(failed)?;
         }
@@ -227,4 +231,41 @@ pub(super) fn refusal(path: &Path, error: rusqlite::Error) -> InboxError {
         _ => (InboxErrorKind::Failed, "SQLite can't open the file"),
     };
     InboxError::new(kind, path, advice).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
+        let takes = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            may_be_for_room(&refusal(Path::new("inbox.db"), error))
+        };
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+        ] {
+            assert!(takes(code), "{code}");
+        }
+        for code in [
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_PERM,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_NOTADB,
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_ERROR,
+        ] {
+            assert!(!takes(code), "{code}");
+        }
+        let read_only = InboxError::new(InboxErrorKind::Denied, Path::new("inbox.db"), "read only");
+        assert!(!may_be_for_room(&read_only));
+    }
 }

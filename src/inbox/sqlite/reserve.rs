@@ -3,7 +3,7 @@
 //! A commit needs space in the log, and the log's pages need space in the file when they are copied there. If another program has
 //! used the last space of the disk, no entry could be leased or settled any more, and the file could not even be opened. So
 //! deliveries are accepted only while the whole reserve exists. A lease or a settlement that finds no space uses the reserve,
-//! which is enough to copy the log into the file. After that the log is written from its beginning again, and needs no more
+//! which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is written from its beginning again, and needs no more
 //! space.
 
 use std::fs::{self, File, OpenOptions};
@@ -11,11 +11,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::open::LOG_PAGES;
+use super::writer::GROUP_BYTES;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
-/// Twice the size of the log's pages that are not in the file yet (`LOG_PAGES`, and those of one group): once for the file, which
-/// grows by them, and once for the log, which grows in the meantime.
+/// The file grows by at most the pages that the log has and the file lacks: [`LOG_PAGES`], and those of one group. The bodies of a
+/// group have fewer than [`GROUP_BYTES`] before the last body is added. The rest is left for the log, which may grow before it is
+/// written from its beginning again.
 const BYTES: u64 = 16 * 1024 * 1024;
+/// The size of the largest body for which the reserve is enough. `docs/guarantees.md` names it. A page holds 4,092 bytes of a body.
+const LARGEST_BODY: u64 = 8 * 1024 * 1024;
+/// The pages of one group that hold no body: 1,024 entries with 512 bytes each, and their keys in the indexes.
+const OTHER_BYTES: u64 = 1024 * 1024;
+const _: () = {
+    let bodies = (GROUP_BYTES as u64 + LARGEST_BODY).div_ceil(4_092) * 4_096;
+    let file_grows = LOG_PAGES.cast_unsigned() * 4_096 + bodies + OTHER_BYTES;
+    assert!(file_grows + OTHER_BYTES <= BYTES);
+};
 /// The number of bytes that are written at a time. They are random, so that no file system can compress them.
 const CHUNK: usize = 256 * 1024;
 /// The time between two calls that fill the reserve.
@@ -56,9 +68,12 @@ impl Reserve {
 
     /// Frees the space of the reserve. Returns whether there was any.
     pub(super) fn release(&self) -> bool {
+        if self.bytes() == 0 {
+            return false;
+        }
         // The file is not removed: a full disk may have no room for a new name.
         let emptied = OpenOptions::new().write(true).open(&self.file);
-        self.bytes() > 0 && emptied.and_then(|file| file.set_len(0)).is_ok()
+        emptied.and_then(|file| file.set_len(0)).is_ok()
     }
 
     fn bytes(&self) -> u64 {
@@ -68,21 +83,96 @@ impl Reserve {
 
     /// Adds the missing bytes. The bytes written before an error stay, so that they are not written twice.
     fn fill(&self) -> io::Result<()> {
-        let mut file = self.open()?;
-        let mut chunk = vec![0; CHUNK];
-        fastrand::fill(&mut chunk);
-        while self.bytes() < BYTES {
-            file.write_all(&chunk)?;
-        }
-        Ok(())
+        fill_up(&mut self.open()?)
     }
 
     /// Opens the file. It is readable for its owner alone, as the inbox is, because it may be taken for a part of the inbox.
     fn open(&self) -> io::Result<File> {
+        // Opening a named pipe waits for a reader.
+        match fs::metadata(&self.file) {
+            Ok(found) if !found.is_file() => return Err(not_regular()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options.open(&self.file)
+    }
+}
+
+/// Adds the missing bytes to this file. The number of writes is fixed at the beginning, so that the call ends also if another
+/// program removes or shortens the file in the meantime.
+fn fill_up(file: &mut File) -> io::Result<()> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(not_regular());
+    }
+    let mut chunk = vec![0; CHUNK];
+    fastrand::fill(&mut chunk);
+    let missing = BYTES.saturating_sub(found.len());
+    for _ in 0..missing.div_ceil(CHUNK as u64) {
+        file.write_all(&chunk)?;
+    }
+    Ok(())
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the reserve is not a regular file",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::sqlite::tests::Folder;
+
+    fn reserve(folder: &Folder) -> Reserve {
+        Reserve::of(&folder.file())
+    }
+
+    #[test]
+    fn a_reserve_is_filled_and_released_and_filled_again() {
+        let folder = Folder::new();
+        assert!(reserve(&folder).is_whole());
+        assert!(reserve(&folder).release());
+        assert!(!reserve(&folder).release());
+        assert!(reserve(&folder).is_whole());
+        assert_eq!(reserve(&folder).bytes(), BYTES);
+    }
+
+    #[test]
+    fn a_fill_ends_if_the_path_is_removed_meanwhile() {
+        let folder = Folder::new();
+        let reserve = reserve(&folder);
+        let mut file = reserve.open().unwrap();
+        fs::remove_file(&reserve.file).unwrap();
+        fill_up(&mut file).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), BYTES);
+        assert_eq!(reserve.bytes(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_reserve_that_is_a_device_or_a_pipe_is_never_whole() {
+        let folder = Folder::new();
+        let path = reserve(&folder).file;
+        let is_refused = || {
+            let mut reserve = reserve(&folder);
+            let error = reserve.fill().unwrap_err();
+            error.kind() == io::ErrorKind::InvalidInput && !reserve.is_whole() && !reserve.release()
+        };
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        assert!(is_refused());
+        let mut device = OpenOptions::new().append(true).open(&path).unwrap();
+        assert!(fill_up(&mut device).is_err());
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        if made.is_ok_and(|status| status.success()) {
+            assert!(is_refused());
+        }
     }
 }

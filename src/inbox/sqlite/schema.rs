@@ -5,7 +5,7 @@ use rusqlite::Connection;
 /// The application id in the file's header, so that no other program's database is taken for an inbox: `hkgt`.
 pub(super) const APPLICATION: i64 = 0x686b_6774;
 /// The version of the tables below.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 1;
 
 /// `state` is the number of an [`EntryState`](crate::inbox::EntryState). `until` depends on it: when the entry is due, when its
 /// lease ends, when its id is forgotten. `since` is the time when `until` was set: if the clock shows an earlier time, it has
@@ -68,8 +68,6 @@ pub(super) enum Whose {
     New,
     /// An inbox of this version.
     Ours,
-    /// An inbox of the first version, which lacks a column.
-    Older,
     /// An inbox of a version that this version does not know.
     Newer(i64),
     /// A database of another program.
@@ -84,10 +82,17 @@ pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
     Ok(match (application, version) {
         (0, 0) if tables == 0 => Whose::New,
         (APPLICATION, VERSION) => Whose::Ours,
-        (APPLICATION, 1) => Whose::Older,
         (APPLICATION, version) if version > VERSION => Whose::Newer(version),
         _ => Whose::Foreign,
     })
+}
+
+/// Whether the file was created before the column `first_leased_at` existed. A program from that time opens the file with or
+/// without the column, because it names the columns that it uses. So the version is the same.
+pub(super) fn lacks_column(connection: &Connection) -> rusqlite::Result<bool> {
+    let find =
+        "SELECT count(*) = 0 FROM pragma_table_info('entries') WHERE name = 'first_leased_at'";
+    connection.query_row(find, [], |row| row.get(0))
 }
 
 /// Creates the tables, or the column that an older file lacks, unless another process has done so in the meantime.
@@ -97,9 +102,9 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
         Whose::New => connection.execute_batch(&format!(
             "{TABLES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
         )),
-        Whose::Older => connection.execute_batch(&format!(
-            "ALTER TABLE entries ADD COLUMN first_leased_at INTEGER;PRAGMA user_version = {VERSION};"
-        )),
+        Whose::Ours if lacks_column(connection)? => {
+            connection.execute_batch("ALTER TABLE entries ADD COLUMN first_leased_at INTEGER")
+        }
         _ => Ok(()),
     });
     match made {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Result, Statement};
 use super::Shared;
 use super::accept::Accepting;
 use super::command::{Answer, Command};
-use super::fault::Fault;
+use super::fault::{Fault, lacks_room};
 use super::lease::Leasing;
 use super::open::{LOG_PAGES, copy_log};
 use super::operate::Operating;
@@ -29,8 +29,8 @@ use crate::inbox::sink::Accepted;
 
 /// How often an idle writer checks whether another process has written, and whether ids must be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
-/// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for the log of one commit.
-const GROUP_BYTES: usize = 1024 * 1024;
+/// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for what one commit adds.
+pub(super) const GROUP_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,
@@ -164,8 +164,8 @@ impl<'c> Writer<'c> {
         } else {
             Err(fault)
         };
-        let is_full = tried.as_ref().err().map(Fault::kind) == Some(StoreErrorKind::Full);
-        if is_full && !others.is_empty() && self.take_reserve() {
+        let lacks_room = tried.as_ref().is_err_and(Fault::lacks_room);
+        if lacks_room && !others.is_empty() && self.take_reserve() {
             tried = self.commit(&others, false);
         }
         match tried {
@@ -338,8 +338,7 @@ impl<'c> Writer<'c> {
         });
         if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
             // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
-            let copied = copy_log(self.connection).map_err(Fault::from);
-            if copied.is_err_and(|fault| fault.kind() == StoreErrorKind::Full) {
+            if copy_log(self.connection).is_err_and(|error| lacks_room(&error)) {
                 self.take_reserve();
             }
         }

@@ -19,9 +19,6 @@ const CLAIM_RETENTION: Duration = Duration::from_secs(48 * 3_600);
 /// The inbox's clock and the claims' clock may each be set by an hour in between.
 const CLOCK_LEAPS: Duration = CLOCK_LEAP.saturating_mul(2);
 
-/// A longer claim retention is checked as if it were this long.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
-
 /// Shorter leases could end before a busy machine renews them.
 const SHORTEST_LEASE: Duration = Duration::from_millis(30);
 
@@ -102,7 +99,7 @@ impl Workers {
     /// use hookgate::inbox::Workers;
     /// # use hookgate::Inbox;
     ///
-    /// /// Of the claims, and so of the workers: `claim_in(&transaction, &delivery, RETAIN)`.
+    /// /// Of the claims, and so of the workers: `claim_in(&transaction, "orders", &delivery, RETAIN)`.
     /// const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
     ///
     /// # fn example(inbox: &Inbox) {
@@ -198,9 +195,14 @@ impl Workers {
         )?;
         if settings.claim_retention != Duration::MAX {
             let least = settings.run_limit.saturating_add(CLOCK_LEAPS);
-            // Claims may be kept for years.
-            let retention = settings.claim_retention.min(LONGEST);
-            in_range("claim_retention", retention, least, LONGEST)?;
+            // Claims may be kept for years, so there is no upper limit.
+            if settings.claim_retention <= least {
+                return Err(BuildError::new(BuildErrorKind::OutOfRange {
+                    setting: "claim_retention",
+                    least,
+                    most: Duration::MAX,
+                }));
+            }
         }
         in_range(
             "poll_interval",

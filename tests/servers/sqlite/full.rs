@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use hookgate::inbox::{Backoff, EntryState, Page, RunningWorkers, Selection, Workers};
-use hookgate::{Accepted, Delivery, Inbox, InboxOptions, Sink, StoreErrorKind};
+use hookgate::{Accepted, Delivery, Inbox, InboxOptions, Receiver, Sink, StoreErrorKind};
 
-use super::{RETAIN, body, delivery, delivery_of, receiver, until};
+use super::{RETAIN, body, delivery, delivery_of, receiver, secret, until};
 use crate::support::{Child, Folder, given};
 
 const MOUNT: &str = r#"mount -t tmpfs -o size=64m none "$0" && exec "$@""#;
@@ -177,6 +177,65 @@ async fn on_a_full_disk(disk: &Path) {
         accept(&inbox, "evt_after").await.is_ok()
     })
     .await;
+    inbox.close().await;
+}
+
+/// The log has its most pages and the largest body that the reserve covers, and the file grows by all of them.
+#[test]
+fn the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk() {
+    if let Some(disk) = given() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+        return runtime
+            .unwrap()
+            .block_on(the_largest_body(Path::new(&disk)));
+    }
+    let Some(mounts) = mounts() else {
+        return;
+    };
+    let folder = Folder::new();
+    let disk = folder.path().to_str().unwrap();
+    let program = [mounts, &["sh", "-c", MOUNT, disk]].concat();
+    let test =
+        "sqlite::full::the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk";
+    let mut child = Child::start_under(&program, &[], test, disk);
+    assert!(child.wait().success());
+}
+
+async fn the_largest_body(disk: &Path) {
+    const LARGEST: usize = 8 * 1024 * 1024;
+    let receiver = Receiver::builder()
+        .secret(secret())
+        .without_deduplication()
+        .max_body(LARGEST)
+        .body_budget(4 * LARGEST)
+        .build()
+        .unwrap();
+    let inbox = Inbox::open(disk.join("inbox.db")).unwrap();
+    let accept = async |id: &str, bytes: usize| {
+        let body = body(id).replace("{}", &format!("\"{}\"", "x".repeat(bytes)));
+        inbox.accept(&delivery_of(&receiver, body), RETAIN).await
+    };
+    // Fewer pages than those after which the log is copied.
+    let first = accept("evt_first", 900 * 4_096).await;
+    assert_eq!(first.unwrap(), Accepted::New);
+    // The log has room for the largest body, and the file has none for it.
+    fill(disk);
+    let filler = File::options().write(true).open(disk.join("filler"));
+    let filler = filler.unwrap();
+    let filled = filler.metadata().unwrap().len();
+    filler.set_len(filled - 9 * 1024 * 1024).unwrap();
+    let largest = accept("evt_largest", LARGEST - 1_000).await;
+    assert_eq!(largest.unwrap(), Accepted::New);
+    let workers = work(&inbox);
+    until("both are worked off", async || {
+        inbox.stats().await.unwrap().done == 2
+    })
+    .await;
+    workers.shutdown(Duration::MAX).await;
+    let reserve = fs::metadata(disk.join("inbox.db-reserve")).unwrap();
+    assert!(reserve.len() < 16 * 1024 * 1024, "it was needed");
     inbox.close().await;
 }
 

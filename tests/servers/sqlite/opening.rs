@@ -71,11 +71,11 @@ async fn a_file_of_a_newer_version_is_refused() {
     let file = folder.path().join("inbox.db");
     Inbox::open(&file).unwrap().close().await;
     let version = Connection::open(&file).unwrap();
-    version.execute_batch("PRAGMA user_version = 3").unwrap();
+    version.execute_batch("PRAGMA user_version = 2").unwrap();
     drop(version);
     let (kind, words) = refused(&file);
     assert_eq!(kind, InboxErrorKind::Newer);
-    assert!(words.contains("its tables have version 3"), "{words}");
+    assert!(words.contains("its tables have version 2"), "{words}");
 }
 
 /// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
@@ -179,7 +179,9 @@ async fn a_file_that_can_only_be_read_is_refused() {
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
+    let reserve = folder.path().join("inbox.db-reserve");
     mode(&file, 0o444);
+    mode(&reserve, 0o666);
     mode(folder.path(), 0o555);
     let root =
         fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
@@ -200,4 +202,6 @@ async fn a_file_that_can_only_be_read_is_refused() {
     let mut child = Child::start_program(&program, under, &[], test, file.to_str().unwrap());
     assert!(child.wait().success());
     mode(folder.path(), 0o755);
+    // The reserve of a receiver that runs is not released.
+    assert_eq!(fs::metadata(&reserve).unwrap().len(), 16 * 1024 * 1024);
 }

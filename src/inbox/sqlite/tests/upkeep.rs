@@ -126,7 +126,7 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     );
     let connection = Connection::open(folder.file()).unwrap();
     connection
-        .execute_batch("ALTER TABLE entries DROP COLUMN first_leased_at; PRAGMA user_version = 1")
+        .execute_batch("ALTER TABLE entries DROP COLUMN first_leased_at")
         .unwrap();
     drop(connection);
 
@@ -142,4 +142,20 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
     assert_eq!(events, ["evt_new"]);
     assert_eq!(batch.buried[0].event_id.as_str(), "evt_leased");
+
+    // A program that does not know the column checks the version, and names the columns that it writes.
+    let connection = Connection::open(folder.file()).unwrap();
+    let number = |query| connection.query_row(query, [], |row| row.get::<_, i64>(0));
+    assert_eq!(number("PRAGMA user_version").unwrap(), 1);
+    let columns =
+        "SELECT count(*) FROM pragma_table_info('entries') WHERE name = 'first_leased_at'";
+    assert_eq!(number(columns).unwrap(), 1);
+    connection
+        .execute_batch(
+            "INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at, body_bytes, event_id,
+               event_type, timestamp, scope, key_name, subscription, workspace)
+             SELECT randomblob(32), digest, until, since, row, accepted_at, forget_at, received_at, body_bytes, 'evt_old',
+               event_type, timestamp, scope, key_name, subscription, workspace FROM entries WHERE event_id = 'evt_new'",
+        )
+        .unwrap();
 }

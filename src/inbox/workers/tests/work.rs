@@ -256,6 +256,11 @@ fn settings_that_could_do_nothing_are_refused() {
         Some(hours(24 * 365 - 3))
     );
     assert_eq!(within(bench.workers()), Some(hours(46) - secs(600)));
+    // A run limit near its maximum, with claims that are kept for a year.
+    assert_eq!(
+        within(with(hours(24 * 365), hours(24 * 30 - 1))),
+        Some(hours(24 * 335 - 1))
+    );
     assert_eq!(within(with(Duration::MAX, hours(720))), None);
     assert!(bench.workers().check().is_ok());
 }

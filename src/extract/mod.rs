@@ -4,6 +4,10 @@
 //! the delivery; none of them reads the body. So they can stand in any position, beside `State` and other extractors. The body
 //! is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
+//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
+//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` that is set outside
+//! the layer does not hold behind it, because the layer lifts it, so it does not protect such a handler.
+//!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
 //! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
@@ -89,14 +93,14 @@ impl<S: Sync> FromRequestParts<S> for Verified {
     }
 }
 
-/// For bodies up to this size axum's limit is not lifted: lifting it costs an allocation, and an app with a smaller limit is
-/// hardly made for webhooks.
-const HARDLY_LIMITED: usize = 4 << 10;
+/// Axum's limit is lifted for bodies above this size. For smaller ones it is not, because lifting it costs an allocation. A limit
+/// below this size still holds for them.
+const LIMIT_LIFTED_ABOVE: usize = 1 << 10;
 
 /// Switches off axum's own body limit for this delivery; it is 2 MiB unless the app sets it. The body has passed the receiver's
 /// limit. Axum would refuse it after the layer, at each retry.
 pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) {
-    if delivery.body().len() > HARDLY_LIMITED {
+    if delivery.body().len() > LIMIT_LIFTED_ABOVE {
         DefaultBodyLimit::disable().apply(request);
     }
 }

@@ -1,5 +1,8 @@
 //! The rejections of a handler's arguments.
 
+#[cfg(feature = "tracing")]
+use std::sync::Once;
+
 use axum_core::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
@@ -20,6 +23,9 @@ pub enum EventRejection {
 }
 
 /// The route is not guarded: 500. A fault of the program, not of the request.
+///
+/// With the feature `tracing` it is logged at ERROR once per process: any client can send such requests, and they must not fill
+/// the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
@@ -62,12 +68,16 @@ impl IntoResponse for EventError {
     }
 }
 
+/// Completed once a missing layer is logged.
+#[cfg(feature = "tracing")]
+static LOGGED: Once = Once::new();
+
 impl IntoResponse for LayerMissing {
     fn into_response(self) -> Response {
         // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and no
         // data of the request, so it is safe to answer with it.
         #[cfg(feature = "tracing")]
-        tracing::error!("{self}");
+        LOGGED.call_once(|| tracing::error!("{self}"));
         answer(
             StatusCode::INTERNAL_SERVER_ERROR,
             "INTERNAL_ERROR",

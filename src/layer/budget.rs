@@ -1,6 +1,7 @@
 //! The limit on the bytes that all bodies under way hold together. Until a body is complete, it is unknown whether it is
 //! authentic: a sender without the secret must not decide how much memory the receiver takes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::PoisonError;
@@ -18,7 +19,9 @@ const SMALL: usize = 64 << 10;
 /// A body is counted once it is held across a wait. A body that arrives in one piece, as most deliveries do, is never counted.
 /// The budget counts the memory of the buffers, not the length of the bodies, and never an announced length.
 ///
-/// If there is no room for a buffer to grow, the largest buffer under way is freed, and its reader is woken.
+/// If there is no room for a buffer to grow, the largest buffer under way is freed, and its reader is woken. Of several buffers of
+/// the largest size, the buffer of the oldest body is freed. Sizes are powers of two, so equal sizes are the rule; a client that
+/// holds many buffers and sends nothing more must not keep room from bodies that arrive later.
 pub(crate) struct BodyBudget {
     limit: usize,
     bodies: Mutex<Bodies>,
@@ -28,19 +31,19 @@ pub(crate) struct BodyBudget {
 struct Bodies {
     held: usize,
     held_by_large: usize,
-    /// In the order of their sizes. Of two equal ones, the younger one is the last.
+    /// In the order of their sizes. Of two bodies of the same size, the older one is the last.
     under_way: BTreeMap<Held, Gathered>,
     next: u64,
 }
 
-/// One body under way: the number of bytes in its buffer, and its number.
+/// One body under way: the number of bytes in its buffer, and its number. A body that arrives later has a larger number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
     bytes: usize,
-    number: u64,
+    number: Reverse<u64>,
 }
 
-/// There was no room, and this body was the largest. Its buffer is freed.
+/// There was no room, and this body was the oldest of the largest ones. Its buffer is freed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Spent;
 
@@ -133,7 +136,7 @@ impl Share<'_> {
         let mut freed = Vec::new();
         let mut bodies = self.budget.lock();
         if *held == Held::NOTHING {
-            held.number = bodies.next;
+            held.number = Reverse(bodies.next);
             bodies.next += 1;
         } else if bodies.remove(*held).is_none() {
             return Err(Spent);
@@ -185,7 +188,7 @@ impl Drop for Share<'_> {
 impl Held {
     const NOTHING: Self = Self {
         bytes: 0,
-        number: 0,
+        number: Reverse(0),
     };
 }
 
@@ -285,8 +288,30 @@ mod tests {
         assert_eq!(budget.held(), (0, 10));
     }
 
+    #[test]
+    fn a_new_body_is_not_the_one_ended_beside_idle_bodies_of_its_size() {
+        const SIZE: usize = 2 * SMALL;
+        let budget = BodyBudget::new(8 * SIZE); // six large bodies
+        let mut idle: Vec<_> = (0..6).map(|_| budget.share()).collect();
+        assert!(idle.iter_mut().all(|share| share.hold(SIZE).is_ok()));
+        let mut new = Vec::new();
+        for ended in 1..=6 {
+            let mut share = budget.share();
+            for bytes in [SMALL, SIZE] {
+                assert!(share.hold(bytes).is_ok(), "the new body was ended");
+            }
+            new.push(share);
+            let context = Context::from_waker(Waker::noop());
+            let spent = idle.iter().map(|share| share.poll_spent(&context));
+            let spent: Vec<_> = spent.map(|spent| spent.is_ready()).collect();
+            let oldest: Vec<_> = (0..6).map(|number| number < ended).collect();
+            assert_eq!(spent, oldest);
+        }
+        assert!(new.into_iter().all(|share| share.finish().is_ok()));
+    }
+
     /// Compares the budget with a second, slow bookkeeping. The body that is ended is always the largest of those that count
-    /// for the exhausted limit.
+    /// for the exhausted limit, and the oldest of the largest ones.
     #[test]
     fn the_budget_does_what_a_slow_and_obvious_one_does() {
         const LIMIT: usize = 4 * SMALL;
@@ -301,11 +326,11 @@ mod tests {
         for _ in 0..300 {
             let budget = BodyBudget::new(LIMIT);
             // For each body: its share, its bytes, and its number in order of arrival; `None` once it was ended.
-            let mut bodies: Vec<(Share<'_>, Option<(usize, usize)>)> = Vec::new();
+            let mut bodies: Vec<(Share<'_>, Option<(usize, Reverse<usize>)>)> = Vec::new();
             let mut came = 0;
             for _ in 0..100 {
                 if bodies.is_empty() || below(4) == 0 {
-                    bodies.push((budget.share(), Some((0, usize::MAX))));
+                    bodies.push((budget.share(), Some((0, Reverse(usize::MAX)))));
                 }
                 let at = below(bodies.len());
                 if below(6) == 0 {
@@ -321,7 +346,7 @@ mod tests {
                         assert!(bodies[at].0.hold(usize::MAX).is_err());
                         continue;
                     };
-                    let number = if held == 0 { came } else { number };
+                    let number = if held == 0 { Reverse(came) } else { number };
                     came += usize::from(held == 0);
                     bodies[at].1 = Some((held + more, number));
                     let asked = bodies[at].0.hold(held + more).is_ok();

@@ -5,9 +5,9 @@
 //! 1. The head is checked before a byte of the body is read. If the keys have to be [looked up](crate::lookup), the look-up
 //!    gets 1 s of the budget, or half of the budget if that is less. Then the body is read, under its limit and deadline, and
 //!    hashed as it arrives. The bytes that bodies hold until they are complete are
-//!    [bounded](crate::ReceiverBuilder::body_budget) for all bodies together. A body that is too large is read on until its
-//!    deadline, up to 16 MiB, and not kept: otherwise a sender that writes its whole body before it reads would not get the
-//!    413. A sender that waits for `100 Continue` is answered at once.
+//!    [bounded](crate::ReceiverBuilder::body_budget) for all bodies together. A body that is too large, or gave way to
+//!    others, is read on until its deadline, up to 16 MiB, and not kept: otherwise a sender that writes its whole body before
+//!    it reads would not get the 413 or 503. A sender that waits for `100 Continue` is answered at once.
 //! 2. An authentic delivery is claimed. A copy of an event that is done is answered 200 with `Idempotent-Replayed: true`; a
 //!    copy of an event that is running waits for that run, within its own budget.
 //! 3. The inner service gets the request with the exact bytes that were signed as its body, and the
@@ -37,8 +37,8 @@
 //! bodies.
 //!
 //! Axum's own `DefaultBodyLimit`, 2 MiB unless it is set, does not apply behind the layer, if it was set outside it: the body
-//! has passed `max_body`, and an extractor that refused it would refuse it at each retry. (A limit below 4 KiB outside still
-//! applies to bodies up to 4 KiB.) A `DefaultBodyLimit` inside, between the layer and the handler, applies.
+//! has passed `max_body`, and an extractor that refused it would refuse it at each retry. (A limit below 1 KiB outside still
+//! applies to bodies up to 1 KiB.) A `DefaultBodyLimit` inside, between the layer and the handler, applies.
 //!
 //! The layer needs a tokio runtime with its timers enabled, and panics without one, as tokio's timers do.
 //!

@@ -13,7 +13,7 @@ use super::budget::{BodyBudget, Share, Spent};
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::Intake;
 
-/// The most bytes that are read of a body that is already too large.
+/// The most bytes that are read of a body after its refusal is known.
 const MOST_DISCARDED: u64 = 16 << 20;
 
 /// Reads a body to its end. The deadline applies to the whole body, not to a chunk, so a body that arrives very slowly ends
@@ -33,6 +33,8 @@ pub(super) async fn read<B: Body>(
         };
         if let Ok(mut data) = frame.into_data() {
             let more = data.remaining();
+            // Checked first: a body that is too large is refused as such, and no other body gives way for it.
+            intake.admits(more)?;
             if intake.taken() > 0 {
                 gather(intake, &mut share, more)?;
             }
@@ -66,9 +68,12 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     }
 }
 
-/// Returns whether the refusal is one whose sender may still be writing, so that its body has to be read on.
-pub(super) fn is_too_large(refusal: &Refusal) -> bool {
-    refusal.kind() == RefusalKind::BodyTooLarge
+/// Returns whether the sender may still be writing when it gets this refusal, so that its body has to be read on.
+pub(super) fn is_read_on(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.kind(),
+        RefusalKind::BodyTooLarge | RefusalKind::BodyBudgetSpent
+    )
 }
 
 /// Returns whether the sender waits for `100 Continue` before it sends the body: it reads the answer first.

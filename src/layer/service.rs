@@ -19,7 +19,7 @@ use super::hooks::{Answer, Reason};
 use super::looking;
 use super::meeting::{End, Ended};
 use super::metrics::Meter;
-use super::read::{awaits_leave, discard, is_too_large, read};
+use super::read::{awaits_leave, discard, is_read_on, read};
 use super::record::Tape;
 use super::response::{self, Own};
 use super::run::{Attached, Work};
@@ -220,57 +220,39 @@ impl Delivering {
             .announcing(body.size_hint().lower());
         let layer = &self.receiver.shared.layer;
         let budget_ends = self.started + layer.budget;
+        let mut opened = self.started;
         // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let (mut intake, mut opened, mut refused) = (None, self.started, None);
-        let looked_up = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
-            Ok(Opening::Open(here)) => {
-                intake = Some(here);
-                None
-            }
+        let mut intake = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
+            Ok(Opening::Open(intake)) => intake,
             Ok(Opening::LooksUp(looking_up, waiting)) => {
                 // The budget starts at `call`, so it may be nearly over when the future is first polled.
                 let left = budget_ends.saturating_duration_since(Instant::now());
                 let patience = looking::share_of(layer.budget).min(left);
-                Some(Box::pin(looking::within(
-                    patience,
-                    &self.receiver,
-                    looking_up,
-                    waiting,
-                )))
+                let looked_up = looking::within(patience, &self.receiver, looking_up, waiting);
+                let intake = Box::pin(looked_up).await?;
+                // The time of the receiver's own look-up does not count as slowness of the sender.
+                opened = Instant::now();
+                intake
             }
-            Err(refusal) if is_too_large(&refusal) && !awaits_leave(&parts.headers) => {
-                refused = Some(refusal);
-                None
-            }
-            Err(refusal) => return Err(refusal),
-        };
-        if let Some(looked_up) = looked_up {
-            intake = Some(looked_up.await?);
-            // The time of the receiver's own look-up does not count as slowness of the sender.
-            opened = Instant::now();
-        }
-        let deadline = budget_ends.min(opened + layer.body_deadline);
-        if let Some(reading) = intake.as_mut() {
-            match read(body.as_mut(), reading, &layer.bodies, deadline).await {
-                Ok(()) => self.tape.whole(reading),
-                Err(refusal) => {
-                    self.tape.broke_off(reading);
-                    // Some stale deliveries are read to check their signature. Their answer is the same.
-                    let stale = reading.stale().map(Refusal::from);
-                    if !is_too_large(&refusal) {
-                        return Err(stale.unwrap_or(refusal));
-                    }
-                    refused = Some(stale.unwrap_or(refusal));
+            Err(refusal) => {
+                if is_read_on(&refusal) && !awaits_leave(&parts.headers) {
+                    discard(body, budget_ends.min(opened + layer.body_deadline)).await;
                 }
+                return Err(refusal);
             }
-        }
-        if let Some(refusal) = refused {
+        };
+        let deadline = budget_ends.min(opened + layer.body_deadline);
+        if let Err(refusal) = read(body.as_mut(), &mut intake, &layer.bodies, deadline).await {
+            self.tape.broke_off(&intake);
+            // Some stale deliveries are read to check their signature. Their answer is the same.
+            let stale = intake.stale().map(Refusal::from);
             drop(intake); // the kept part of the body is freed before the rest arrives
-            discard(body, deadline).await;
-            return Err(refusal);
+            if is_read_on(&refusal) {
+                discard(body, deadline).await;
+            }
+            return Err(stale.unwrap_or(refusal));
         }
-        // Every path above that reaches this line has set it.
-        let intake = intake.ok_or_else(|| Refusal::new(RefusalKind::OutOfTime))?;
+        self.tape.whole(&mut intake);
         self.receiver.recognise(intake, &head)
     }
 

@@ -132,7 +132,7 @@ impl ReceiverBuilder {
     /// never less than it.
     ///
     /// If the next bytes of a body would exceed it, the largest body under way is answered 503 with `Retry-After`, and its
-    /// buffer is freed. A body that arrives in one piece, as small ones do, takes no part of it; a body that is complete and
+    /// buffer is freed; of several of the largest size, the oldest. A body that arrives in one piece, as small ones do, takes no part of it; a body that is complete and
     /// verified has given its part back. The budget counts the memory of the buffers, at most twice the bytes that have
     /// arrived, and never an announced length. It does not limit the server's own buffers, such as the windows of HTTP/2.
     pub fn body_budget(mut self, bytes: usize) -> Self {

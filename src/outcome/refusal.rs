@@ -59,8 +59,8 @@ pub enum RefusalKind {
     /// [`Receiver::open`](crate::Receiver::open) refuses in this way, where rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
     NotLookedUp,
-    /// The arriving bodies held the most bytes that they may hold, and this body held more than any other: 503. See
-    /// `ReceiverBuilder::body_budget`.
+    /// The arriving bodies held the most bytes that they may hold, and no other body held more; of several of that size, this
+    /// was the oldest: 503. See `ReceiverBuilder::body_budget`.
     BodyBudgetSpent,
     /// The most runs that are allowed are under way: 503.
     NoPermitFree,

@@ -65,9 +65,7 @@ impl Intake {
     /// # Errors
     /// The body is longer than the limit. The chunk was not taken: drop the intake and stop reading.
     pub fn push(&mut self, chunk: Bytes) -> Result<(), BodyTooLarge> {
-        if chunk.len() > self.limit.saturating_sub(self.taken) {
-            return Err(BodyTooLarge::new(self.limit));
-        }
+        self.admits(chunk.len())?;
         if chunk.is_empty() {
             return Ok(());
         }
@@ -81,6 +79,14 @@ impl Intake {
                 gathered.add(&chunk, self.limit);
             }
             Kept::Many(gathered) => gathered.add(&chunk, self.limit),
+        }
+        Ok(())
+    }
+
+    /// Checks that the body may grow by this many bytes.
+    pub(crate) fn admits(&self, more: usize) -> Result<(), BodyTooLarge> {
+        if more > self.limit.saturating_sub(self.taken) {
+            return Err(BodyTooLarge::new(self.limit));
         }
         Ok(())
     }

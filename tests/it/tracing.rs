@@ -494,6 +494,21 @@ async fn a_flood_of_forgeries_is_told_once_a_second_with_its_count() {
     );
 }
 
+#[tokio::test]
+async fn a_missing_layer_is_told_once_in_a_process() {
+    record();
+    let app: Router = Router::new().route("/", post(async |_: Delivery| OK));
+    for _ in 0..3 {
+        let request = http::Request::post("/").body(axum::body::Body::empty());
+        let answer = app.clone().oneshot(request.unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 500);
+    }
+    // At most: another test of this process may have been the first.
+    let lines = lines();
+    assert!(lines.len() <= 1, "{lines:?}");
+    assert!(lines.iter().all(|line| line.level == tracing::Level::ERROR));
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_reason_is_told_at_once_in_a_flood() {
     record();

@@ -156,6 +156,16 @@ impl Clock for SystemClock {
     }
 }
 
+/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is no time: it wraps, and
+/// the resolution depends on the machine.
+pub(crate) fn entropy() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_else(|before| before.duration());
+    #[allow(clippy::cast_possible_truncation)] // the low bits are those that differ
+    let low = since.as_nanos() as u64;
+    low
+}
+
 /// A clock that changes only when it is moved. Clones share their time.
 ///
 /// Made for tests: only the test moves it.

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::clock;
 use crate::verify::signature::fingerprint;
 
 /// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
@@ -63,8 +64,10 @@ impl fmt::Debug for EventKey {
 /// One half is unique to the claim. The other half is a digest of the body that the claim was made for, so that a done record
 /// can distinguish a redelivery from another body under the same id.
 ///
-/// Replicas draw different tokens, and so do processes that were forked from one. A copy of a whole machine does not: if the
-/// snapshot of a virtual machine is started twice, both draw the same tokens until their programs are restarted.
+/// Replicas draw different tokens. Copies of one process (forks, or a snapshot of a virtual machine that is started twice) draw
+/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: copies with the
+/// same process id, such as forks into PID namespaces of their own, differ by the clock alone. They draw the same token only if
+/// they draw a token of the same number at the same reading of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
@@ -72,15 +75,11 @@ impl ClaimToken {
     /// Returns a new token for a claim on an event with this body.
     #[must_use]
     pub fn new(body: &[u8]) -> Self {
-        static RANDOM: OnceLock<RandomState> = OnceLock::new();
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
-        let random = RANDOM.get_or_init(RandomState::new);
-        let unique = unique(
-            random,
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed),
-        );
+        Self::drawn(Draws::of_this_program(), body)
+    }
+
+    fn drawn(draws: &Draws, body: &[u8]) -> Self {
+        let unique = draws.next();
         let mut token = [0; 16];
         token[..8].copy_from_slice(&unique.to_le_bytes());
         token[8..].copy_from_slice(&body_digest(body).to_le_bytes());
@@ -112,10 +111,38 @@ impl fmt::Debug for ClaimToken {
     }
 }
 
-/// Returns the half of a token that no other claim has. A forked process has the keys and the count of its parent, so the process
-/// id is hashed too. It is read each time: a process can't see that it was forked.
-fn unique(random: &RandomState, process: u32, count: u64) -> u64 {
-    random.hash_one((process, count))
+/// Draws the half of a token that no other claim has.
+///
+/// A forked process has the keys and the count of its parent, so the process id is hashed too, and the clock, because the process
+/// id can be the same. Both are read each time: a process can't see that it was forked.
+struct Draws {
+    /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
+    random: RandomState,
+    count: AtomicU64,
+    process: fn() -> u32,
+    clock: fn() -> u64,
+}
+
+impl Draws {
+    fn new() -> Self {
+        Self {
+            random: RandomState::new(),
+            count: AtomicU64::new(0),
+            process: std::process::id,
+            clock: clock::entropy,
+        }
+    }
+
+    fn of_this_program() -> &'static Self {
+        static DRAWS: OnceLock<Draws> = OnceLock::new();
+        DRAWS.get_or_init(Self::new)
+    }
+
+    fn next(&self) -> u64 {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        self.random
+            .hash_one(((self.process)(), (self.clock)(), count))
+    }
 }
 
 /// Returns a digest that distinguishes bodies, the same in every process and build. It is not cryptographic and need not be: the
@@ -228,17 +255,46 @@ mod tests {
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
     }
 
-    /// After a fork, both processes go on with the same keys and the same count.
+    /// Returns the number of different tokens, of 1,000 that each copy of one program draws. After a fork, all copies go on with
+    /// the same keys and the same count.
+    fn different(copies: &[(fn() -> u32, fn() -> u64)]) -> usize {
+        let random = RandomState::new();
+        let mut tokens = HashSet::new();
+        for (process, clock) in copies.iter().copied() {
+            let draws = Draws {
+                random: random.clone(),
+                count: AtomicU64::new(0),
+                process,
+                clock,
+            };
+            tokens.extend((0..1_000).map(|_| ClaimToken::drawn(&draws, b"{}")));
+        }
+        tokens.len()
+    }
+
     #[test]
     fn forked_processes_draw_different_tokens() {
-        let keys = RandomState::new();
-        let drawn_in = |process| (0..1_000).map(move |count| (process, count));
-        let tokens: HashSet<u64> = [7, 8, 1_000_007]
-            .into_iter()
-            .flat_map(drawn_in)
-            .map(|(process, count)| unique(&keys, process, count))
-            .collect();
-        assert_eq!(tokens.len(), 3_000);
+        let still = || 1;
+        assert_eq!(
+            different(&[(|| 7, still), (|| 8, still), (|| 1_000_007, still)]),
+            3_000
+        );
+        // Forks of the same process id, in PID namespaces of their own.
+        assert_eq!(different(&[(|| 1, || 5), (|| 1, || 6)]), 2_000);
+        // Without a difference they draw the same: the readings above are what the tokens differ by.
+        assert_eq!(different(&[(|| 1, still), (|| 1, still)]), 1_000);
+    }
+
+    /// `ClaimToken::new` draws from these readings.
+    #[test]
+    fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
+        let draws = Draws::of_this_program();
+        assert_eq!((draws.process)(), std::process::id());
+        let first = (draws.clock)();
+        assert!((0..1_000_000).any(|_| (draws.clock)() != first));
+        let before = draws.count.load(Ordering::Relaxed);
+        let _ = ClaimToken::new(b"{}");
+        assert!(draws.count.load(Ordering::Relaxed) > before);
     }
 
     #[test]

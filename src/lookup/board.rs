@@ -160,11 +160,23 @@ impl Board {
         now: Monotonic,
         after: &mut Afterwards,
     ) -> Option<Ended> {
+        let failed = outcome.is_err();
+        self.close(ticket, outcome, failed, now, after)
+    }
+
+    /// As `end`. `failed` is whether the provider failed or took too long: the id is then marked as unanswered.
+    fn close(
+        &mut self,
+        ticket: Ticket,
+        outcome: Outcome,
+        failed: bool,
+        now: Monotonic,
+        after: &mut Afterwards,
+    ) -> Option<Ended> {
         let flight = self.flights.get_mut(&ticket)?;
         if flight.outcome.is_some() {
             return None;
         }
-        let is_answered = outcome.is_ok();
         flight.outcome = Some(outcome);
         flight.wake(after);
         after.drop.extend(flight.lookup.take());
@@ -180,14 +192,15 @@ impl Board {
         if listed {
             self.by_id.remove(&id);
         }
-        if listed && began.is_some() && !is_answered {
+        if listed && began.is_some() && failed {
             after.unanswered.push(Arc::clone(&id));
         }
         self.start_queued(now, after);
         began.filter(|_| listed).map(|began| Ended { id, began })
     }
 
-    /// Removes one waiter. A look-up without waiters ends.
+    /// Removes one waiter. A look-up without waiters ends. It has not failed unless it is overdue: senders that hang up must not
+    /// fill the list of failed ids.
     pub(super) fn leave(&mut self, seat: Seat, now: Monotonic, after: &mut Afterwards) {
         self.uncount(seat);
         let Some(flight) = self.flights.get_mut(&seat.ticket) else {
@@ -196,7 +209,8 @@ impl Board {
         after.spent.extend(flight.wakers.remove(&seat.number));
         flight.present -= 1;
         if flight.present == 0 {
-            self.end(seat.ticket, Err(timed_out()), now, after);
+            let failed = self.is_overdue(seat.ticket, now);
+            self.close(seat.ticket, Err(timed_out()), failed, now, after);
             after.over.extend(self.flights.remove(&seat.ticket));
         }
     }
@@ -309,4 +323,43 @@ fn too_many() -> LookupError {
 
 fn timed_out() -> Arc<LookupError> {
     Arc::new(LookupError::new(Kind::TimedOut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the ids that are marked as unanswered when the only waiter of a look-up leaves at this age.
+    fn marked_when_left_after(age: Duration) -> usize {
+        let (mut board, mut after) = (Board::default(), Afterwards::default());
+        let began = Monotonic::default();
+        let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
+        let seat = board.join("wh_1", Standing::Stranger, began, begin, &mut after);
+        let seat = seat.unwrap();
+        assert_eq!(board.counts(), (1, 1));
+        board.leave(seat, began.saturating_add(age), &mut after);
+        assert_eq!(board.counts(), (0, 0));
+        after.unanswered.len()
+    }
+
+    #[test]
+    fn a_dropped_request_marks_its_id_as_unanswered_only_once_the_look_up_is_overdue() {
+        assert_eq!(marked_when_left_after(Duration::ZERO), 0);
+        assert_eq!(
+            marked_when_left_after(LONGEST - Duration::from_millis(1)),
+            0
+        );
+        assert_eq!(marked_when_left_after(LONGEST), 1);
+    }
+
+    #[test]
+    fn an_error_of_the_provider_marks_the_id_as_unanswered() {
+        let (mut board, mut after) = (Board::default(), Afterwards::default());
+        let now = Monotonic::default();
+        let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
+        let seat = board.join("wh_1", Standing::Stranger, now, begin, &mut after);
+        let error = Arc::new(LookupError::new(Kind::Unavailable));
+        board.end(seat.unwrap().ticket, Err(error), now, &mut after);
+        assert_eq!(after.unanswered, [Arc::<str>::from("wh_1")]);
+    }
 }

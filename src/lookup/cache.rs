@@ -6,10 +6,13 @@ use std::time::Duration;
 use super::bounded::Bounded;
 use super::places::Standing;
 use crate::clock::Monotonic;
-use crate::verify::Ring;
+use crate::verify::{KeyRing, Ring};
 
 /// The time for which an answer is valid, from the beginning of its look-up.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
+
+/// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
+const MOST_UNANSWERED: usize = 4_096;
 
 /// No end: the entry stays until the map needs the room.
 const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
@@ -20,12 +23,12 @@ pub(super) struct Cache {
     unknown: Bounded<()>,
     /// Ids without their rings, kept when the rings have ended: their look-ups go before those of ids that were never found.
     familiar: Bounded<()>,
-    /// Ids whose last look-up brought no answer. They have their own queue, so that a flood of never-seen ids cannot keep them
+    /// Ids whose last look-up failed or timed out. They have their own queue, so that a flood of never-seen ids cannot keep them
     /// waiting.
     unanswered: Bounded<()>,
     evicted: u64,
-    /// The number of keys of the largest ring that was found lately, and the time from which another look-up may lower it.
-    most_keys: (usize, Monotonic),
+    /// For each number of keys, from one: the end of the last ring found with so many keys.
+    ends: [Monotonic; KeyRing::MAX_KEYS],
 }
 
 /// The limits on the ids that are remembered.
@@ -50,9 +53,9 @@ impl Cache {
             found: Bounded::new(capacities.found),
             unknown: Bounded::new(capacities.unknown),
             familiar: Bounded::new(capacities.found),
-            unanswered: Bounded::new(capacities.unknown),
+            unanswered: Bounded::new(MOST_UNANSWERED),
             evicted: 0,
-            most_keys: (1, Monotonic::default()),
+            ends: [Monotonic::default(); KeyRing::MAX_KEYS],
         }
     }
 
@@ -76,8 +79,10 @@ impl Cache {
         }
     }
 
-    pub(super) fn most_keys(&self) -> usize {
-        self.most_keys.0
+    /// Returns the number of keys of the largest ring that has not ended; one if there is none.
+    pub(super) fn most_keys(&self, now: Monotonic) -> usize {
+        let last = self.ends.iter().rposition(|end| now < *end);
+        last.map_or(1, |index| index + 1)
     }
 
     pub(super) fn leave_unanswered(&mut self, id: &Arc<str>) {
@@ -93,9 +98,9 @@ impl Cache {
             let evicted = self.found.insert(id, Arc::clone(ring), ends);
             self.evicted += u64::from(evicted);
             self.familiar.insert(id, (), FOR_GOOD);
-            let (most, until) = self.most_keys;
-            if ring.key_count() >= most || began >= until {
-                self.most_keys = (ring.key_count(), ends);
+            let index = ring.key_count().saturating_sub(1);
+            if let Some(end) = self.ends.get_mut(index) {
+                *end = ends.max(*end);
             }
         } else {
             self.found.remove(id);
@@ -123,5 +128,29 @@ impl Cache {
     /// Returns the number of ids found, of ids unknown, and of rings that were removed before their end.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
         (self.found.len(), self.unknown.len(), self.evicted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_ids_are_remembered_where_unknown_ids_are_not() {
+        let nothing = Capacities {
+            found: 0,
+            unknown: 0,
+        };
+        let mut cache = Cache::new(nothing);
+        let ids: Vec<Arc<str>> = (0..=MOST_UNANSWERED)
+            .map(|number| format!("wh_{number}").into())
+            .collect();
+        for id in &ids {
+            cache.leave_unanswered(id);
+        }
+        assert_eq!(cache.standing(&ids[0]), Standing::Stranger);
+        for id in &ids[1..] {
+            assert_eq!(cache.standing(id), Standing::Unanswered);
+        }
     }
 }

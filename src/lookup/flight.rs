@@ -44,7 +44,7 @@ pub(super) struct Afterwards {
     pub(super) drop: Vec<Lookup>,
     /// Look-ups without waiters. Their outcome may be an error of the provider that has no other owner.
     pub(super) over: Vec<Flight>,
-    /// Ids whose look-ups had begun and brought no answer.
+    /// Ids whose look-ups had begun, and failed or timed out.
     pub(super) unanswered: Vec<Arc<str>>,
 }
 

@@ -18,15 +18,18 @@
 //!    invented ids evict no ring.
 //! 5. **One look-up for each id.** Deliveries that arrive while it is under way wait for the same answer. It has no leader: if
 //!    one of them is dropped, the others go on.
-//! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get three quarters of
-//!    both, so that a flood of them leaves room for the next look-up of ids that were found. No id gets more than a quarter of
-//!    the places to wait. Among the ids that were not found lately, ids whose last look-up brought no answer take turns with
-//!    all others. If all their places are taken, a look-up in the longer of these two queues, chosen at random, gives its place
+//! 6. **16 look-ups at once**, and 1,024 deliveries that wait for them. Ids that were not found lately get at most three quarters
+//!    of both, so that a flood of them leaves room for the next look-up of ids that were found. While look-ups of ids that were
+//!    not found lately are queued, ids that were found get at most 14 of the 16, so that known subscriptions alone never keep a
+//!    queued look-up of a new one from its turn. No id gets more than a quarter of the places to wait. Among the ids that were
+//!    not found lately, ids whose last look-up failed or timed out take turns with all others. If all their places are taken, a look-up in the longer of these two queues, chosen at random, gives its place
 //!    to a new one.
 //! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the
 //!    look-up goes on for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure
-//!    is not remembered: the next delivery asks again, and no restart is needed. A panic is a failure.
+//!    is no answer for a later delivery: the next one asks again, and no restart is needed. A panic is a failure. Only the id is
+//!    remembered, for its turn in the queue (rule 6), and only after an error of the provider or a look-up that took 5 s. A
+//!    request that was dropped before that is no failure.
 //! 9. **An unknown id costs no less work than a known one**: the body is read and hashed, under as many keys as the largest
 //!    ring that was found lately, and the answer is the same 401.
 //!
@@ -48,10 +51,11 @@
 //!   half a KiB with one key, 0.8 KiB with four: the default of 16,384 takes 8 MiB when it is full. If [`LookupStats::evicted`]
 //!   grows, it is too small, and look-ups repeat within the minute.
 //! - *Look-ups*: each live subscription costs one a minute, 10,000 of them 170 a second. With 16 at once the database must
-//!   answer within `16 / look-ups a second`, here 90 ms.
+//!   answer within `16 / look-ups a second`, here 90 ms. Where it is
+//!   slower, known subscriptions alone take up to 14 look-ups, and new ones share the other two.
 //! - *A flood of invented ids* costs the database at most 12 queries at a time. It costs memory for the 4,096 unknown ids, for
-//!   as many ids whose look-ups failed, 0.3 KiB each, and for 768 waiting requests. Known subscriptions keep their cached
-//!   rings, and have four look-ups of their own when these end. A subscription whose look-up failed is looked up at its retry,
+//!   up to 4,096 ids whose look-ups failed (this number is fixed), 0.3 KiB each, and for 768 waiting requests. Known subscriptions keep their cached
+//!   rings, and have at least four look-ups of their own when these end. A subscription whose look-up failed is looked up at its retry,
 //!   because invented ids fail only if the database does, unless 4,096 others have failed since. A subscription whose first
 //!   delivery arrives during the flood has to queue with it: if the database answers `s` look-ups a second and the flood brings
 //!   `r` new requests a second, each of its deliveries is looked up with a chance of about `s / (s + r)`, else answered 503 and

@@ -7,6 +7,9 @@ use super::board::Ticket;
 
 /// Look-ups under way at a time.
 const MOST_RUNNING: usize = 16;
+/// The part of it for ids that were found lately, while look-ups of other ids are queued. If the look-ups of known subscriptions
+/// fill the database, the first look-up of a new subscription still begins.
+const FAMILIAR_RUNNING: usize = MOST_RUNNING - 2;
 /// Deliveries that wait for look-ups, queued ones included.
 const MOST_WAITING: usize = 1_024;
 /// The part of both limits for ids that were not found lately. The rest is kept for ids that were found lately.
@@ -23,7 +26,7 @@ pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 pub(super) enum Standing {
     /// It was found lately.
     Familiar,
-    /// Its last look-up brought no answer.
+    /// Its last look-up failed or timed out.
     Unanswered,
     Stranger,
 }
@@ -92,7 +95,10 @@ impl Places {
             return None;
         }
         let [familiar, unanswered, strangers] = &mut self.queues;
-        if let Some(ticket) = familiar.pop_front() {
+        let are_others_queued = !(unanswered.is_empty() && strangers.is_empty());
+        if !(are_others_queued && self.familiar.running >= FAMILIAR_RUNNING)
+            && let Some(ticket) = familiar.pop_front()
+        {
             return Some(ticket);
         }
         if self.others.running >= OTHERS_RUNNING {
@@ -122,5 +128,69 @@ impl Places {
         let queued = u64::try_from(longer.len()).ok()?;
         let place = self.random.hash_one(number).checked_rem(queued)?;
         longer.get(usize::try_from(place).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Begins all look-ups that may begin now. The tickets below 1,000 are those of ids that were found lately.
+    fn begin(places: &mut Places) -> Vec<Ticket> {
+        let mut begun = Vec::new();
+        while let Some(ticket) = places.next() {
+            let standing = if ticket < 1_000 {
+                Standing::Familiar
+            } else {
+                Standing::Stranger
+            };
+            places.lane(standing).running += 1;
+            begun.push(ticket);
+        }
+        begun
+    }
+
+    #[test]
+    fn look_ups_of_known_ids_that_fill_all_places_leave_two_to_queued_ones_of_new_ids() {
+        let mut places = Places::default();
+        for ticket in 0..100 {
+            places.queue(Standing::Familiar, ticket);
+        }
+        // No other look-up is queued: they take all places.
+        assert_eq!(begin(&mut places).len(), MOST_RUNNING);
+        for standing in [Standing::Stranger, Standing::Unanswered] {
+            for ticket in 1_000..1_003 {
+                places.queue(standing, ticket);
+            }
+        }
+        let mut begun = Vec::new();
+        for _ in 0..4 {
+            places.lane(Standing::Familiar).running -= 1;
+            begun.extend(begin(&mut places));
+        }
+        assert_eq!(begun, [1_000, 1_000, 16, 17]);
+        let running = (places.familiar.running, places.others.running);
+        assert_eq!(running, (FAMILIAR_RUNNING, 2));
+        // Each place of a new id goes to the next one, and none of a known id is taken for it.
+        for next in [1_001, 1_001, 1_002, 1_002] {
+            places.lane(Standing::Stranger).running -= 1;
+            assert_eq!(begin(&mut places), [next]);
+        }
+        // No other look-up is queued any more.
+        places.lane(Standing::Stranger).running -= 2;
+        assert_eq!(begin(&mut places), [18, 19]);
+    }
+
+    #[test]
+    fn look_ups_of_new_ids_leave_four_places_to_known_ones() {
+        let mut places = Places::default();
+        for ticket in 1_000..1_100 {
+            places.queue(Standing::Stranger, ticket);
+        }
+        assert_eq!(begin(&mut places).len(), OTHERS_RUNNING);
+        for ticket in 0..100 {
+            places.queue(Standing::Familiar, ticket);
+        }
+        assert_eq!(begin(&mut places), [0, 1, 2, 3]);
     }
 }

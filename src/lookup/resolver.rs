@@ -99,8 +99,9 @@ impl Resolver {
 
     /// Returns the number of keys of the largest ring that was found lately.
     pub(crate) fn most_keys(&self) -> usize {
+        let now = self.clock.monotonic();
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        cache.most_keys()
+        cache.most_keys(now)
     }
 
     pub(crate) fn stats(&self) -> LookupStats {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::Receiver;
 use crate::clock::Monotonic;
@@ -43,29 +43,20 @@ impl Receiver {
 ///
 /// The number of deliveries in a second is unknown until the second is over. So each delivery is chosen with a chance of six
 /// divided by a number: the number of deliveries in this second so far, or in earlier seconds, whichever is larger. The number
-/// of the earlier seconds decreases by a quarter with each second. So an authentic delivery keeps its chance in a steady flood
-/// of forged ones, however the flood is spread over each second.
+/// of the earlier seconds decreases by a sixteenth with each second. So an authentic delivery keeps its chance in a steady flood
+/// of forged ones, however the flood is spread over each second, and in bursts with some quiet seconds between them. After a
+/// flood of 200 a second it takes less than a minute until all deliveries of a quiet second are chosen again.
 #[derive(Default)]
 pub(super) struct StaleSample {
     random: RandomState,
-    /// A [`Tally`], in one number so that it is changed in one step and without a lock.
-    tally: AtomicU64,
+    tally: Mutex<Tally>,
 }
 
 impl StaleSample {
     fn chooses(&self, now: Monotonic) -> bool {
-        let second = now.since_start().as_secs();
-        let mut chosen = false;
-        let next = |packed| {
-            let mut tally = Tally::unpack(packed);
-            tally.move_on_to(second);
-            chosen = tally.chooses_one(&self.random);
-            Some(tally.pack())
-        };
-        let _ = self
-            .tally
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        chosen
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.move_on_to(now.since_start().as_secs());
+        tally.chooses_one(&self.random)
     }
 }
 
@@ -76,51 +67,31 @@ impl fmt::Debug for StaleSample {
 }
 
 /// The stale deliveries of one second.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Tally {
-    /// The monotonic second, in 24 bits: it wraps after half a year.
-    second: u32,
+    /// The monotonic second.
+    second: u64,
     chosen: u8,
     came: u16,
-    /// The number of deliveries in the earlier seconds: the most in one second, less a quarter for each second since then.
+    /// The number of deliveries in the earlier seconds: the most in one second, less a sixteenth for each second since then.
     before: u16,
 }
 
 impl Tally {
-    const SECONDS: u32 = 1 << 24;
-    /// After so many seconds no important part of any number is left.
-    const FORGOTTEN_AFTER: u32 = 64;
-
-    #[allow(clippy::cast_possible_truncation)] // each field takes its own bits
-    fn unpack(packed: u64) -> Self {
-        Self {
-            second: (packed >> 40) as u32,
-            chosen: (packed >> 32) as u8,
-            came: (packed >> 16) as u16,
-            before: packed as u16,
-        }
-    }
-
-    fn pack(self) -> u64 {
-        u64::from(self.second) << 40
-            | u64::from(self.chosen) << 32
-            | u64::from(self.came) << 16
-            | u64::from(self.before)
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // only the low bits are kept
     fn move_on_to(&mut self, second: u64) {
-        let second = second as u32 % Self::SECONDS;
-        let passed = second.wrapping_sub(self.second) % Self::SECONDS;
         // If another thread has already moved on to a later second, this reading counts as that second.
-        if passed == 0 || passed > Self::SECONDS - Self::FORGOTTEN_AFTER {
-            return;
+        for _ in self.second..second {
+            // Rounded up, so that the number reaches zero.
+            let less = self.before - self.before.div_ceil(16);
+            self.before = mem::take(&mut self.came).max(less);
+            if self.before == 0 {
+                break;
+            }
         }
-        for _ in 0..passed.min(Self::FORGOTTEN_AFTER) {
-            self.before = mem::take(&mut self.came).max(self.before - self.before / 4);
+        if second > self.second {
+            self.second = second;
+            self.chosen = 0;
         }
-        self.second = second;
-        self.chosen = 0;
     }
 
     fn chooses_one(&mut self, random: &RandomState) -> bool {
@@ -175,11 +146,11 @@ mod tests {
 
     #[test]
     fn quiet_seconds_between_busy_ones_do_not_give_all_places_to_the_next_burst() {
-        for every in [2, 3] {
+        for every in [2, 3, 8] {
             let forged = |second| if second % every == 0 { 200 } else { 0 };
             let sample = StaleSample::default();
             let (mut found, mut bursts) = (0, 0);
-            for second in 1..=12_000 {
+            for second in 1..=every * 6_000 {
                 for _ in 0..forged(second) {
                     sample.chooses(at(second));
                 }
@@ -204,10 +175,9 @@ mod tests {
         }
         // No more are chosen: neither again in that second, nor with a reading from an earlier second.
         assert!(!sample.chooses(at(10)) && !sample.chooses(at(9)));
-        assert!((0..6).all(|_| sample.chooses(at(50))));
-        // The same where the second's 24 bits wrap.
-        let round = u64::from(Tally::SECONDS);
-        for second in [round - 24, round + 200] {
+        assert!((0..6).all(|_| sample.chooses(at(200))));
+        // The same after a very long time.
+        for second in [1 << 24, (1 << 24) + 400, u64::MAX] {
             let chosen = (0..100).filter(|_| sample.chooses(at(second))).count();
             assert!((6..=8).contains(&chosen), "{chosen}");
         }

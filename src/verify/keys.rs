@@ -1,9 +1,7 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
-use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::headers::WEBHOOK_ID;
@@ -97,10 +95,11 @@ impl Keys {
     /// # Errors
     /// `BySubscription` where rings are held by subscription id, `ByProvider` where they are looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), KeysError> {
-        let mut table = self.table()?;
+        // The conversion may be code from outside this crate, so it comes before the lock.
+        let (ring, mut table) = (ring.into(), self.table()?);
         match &mut *table {
             Table::Single(current) => {
-                *current = Arc::new(current.succeeded_by(ring.into()));
+                *current = Arc::new(current.succeeded_by(ring));
                 Ok(())
             }
             Table::BySubscription { .. } => Err(KeysError::new(Kind::BySubscription)),
@@ -119,13 +118,13 @@ impl Keys {
         ring: impl Into<KeyRing>,
     ) -> Result<(), KeysError> {
         let id = usable_name(id)?;
-        let mut table = self.table()?;
+        let (ring, mut table) = (ring.into(), self.table()?);
         let Table::BySubscription { rings, .. } = &mut *table else {
             return Err(KeysError::new(Kind::NotBySubscription));
         };
         let ring = match rings.get(&id) {
-            Some(current) => current.succeeded_by(ring.into()),
-            None => Ring::of_subscription(&id, ring.into()),
+            Some(current) => current.succeeded_by(ring),
+            None => Ring::of_subscription(&id, ring),
         };
         let mut scopes = Scopes::default();
         for (_, others) in rings.iter().filter(|(other, _)| **other != id) {
@@ -133,7 +132,7 @@ impl Keys {
         }
         scopes.add(&ring)?;
         rings.insert(id, Arc::new(ring));
-        *table = Table::by_subscription(mem::take(rings));
+        *table = Table::by_subscription(std::mem::take(rings));
         Ok(())
     }
 
@@ -146,7 +145,7 @@ impl Keys {
         match &mut *table {
             Table::BySubscription { rings, .. } => {
                 let was_there = rings.remove(id).is_some();
-                *table = Table::by_subscription(mem::take(rings));
+                *table = Table::by_subscription(std::mem::take(rings));
                 Ok(was_there)
             }
             Table::Single(_) => Err(KeysError::new(Kind::NotBySubscription)),
@@ -253,9 +252,8 @@ impl Keys {
     }
 
     fn decoy(&self, keys: usize) -> Selected {
-        let index = keys.clamp(1, KeyRing::MAX_KEYS) - 1;
         Selected {
-            ring: Arc::clone(&self.0.decoys[index]),
+            ring: Arc::clone(&self.0.decoys[keys.clamp(1, KeyRing::MAX_KEYS) - 1]),
             known: false,
         }
     }
@@ -443,6 +441,36 @@ mod tests {
         }
         clock.advance(std::time::Duration::from_secs(60));
         assert_eq!((hashed("wh_2"), hashed("wh_0")), (2, 2));
+
+        // The second largest ring counts once the largest has ended, also after a smaller one was found.
+        let later = |seconds| clock.advance(std::time::Duration::from_secs(seconds));
+        later(120);
+        assert_eq!((hashed("wh_4"), hashed("wh_0")), (4, 4));
+        later(30);
+        assert_eq!((hashed("wh_3"), hashed("wh_0")), (3, 4));
+        later(31);
+        assert_eq!((hashed("wh_1"), hashed("wh_0")), (1, 3));
+        later(29);
+        assert_eq!((hashed("wh_1"), hashed("wh_0")), (1, 1));
+    }
+
+    #[test]
+    fn a_ring_is_converted_before_the_lock_is_taken() {
+        struct Looks(Keys);
+        impl From<Looks> for KeyRing {
+            fn from(Looks(keys): Looks) -> Self {
+                let Rings::Held(table) = &keys.0.rings else {
+                    panic!("these keys are held")
+                };
+                assert!(table.try_read().is_ok(), "the lock is free");
+                KeyRing::new(secret("2"))
+            }
+        }
+        let keys = Keys::single(secret("1"));
+        keys.replace(Looks(keys.clone())).unwrap();
+        let keys = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
+        keys.replace_subscription("wh_1", Looks(keys.clone()))
+            .unwrap();
     }
 
     #[test]

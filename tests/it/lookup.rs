@@ -196,7 +196,7 @@ async fn what_is_stale_or_refused_by_its_head_is_not_looked_up() {
     }
     let asked = provider.count();
     assert!((6..=8).contains(&asked), "{asked}");
-    pass(30_000).await; // until one a second is few
+    pass(60_000).await; // until one a second is few
     harness.send(&stale("wh_100", 301)).await;
     assert_eq!(provider.count(), asked + 1);
     // Neither is a head that is refused, nor one without an id.

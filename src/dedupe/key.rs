@@ -180,6 +180,9 @@ mod tests {
 
     use super::*;
 
+    /// The process id and the time that a source of tokens reads.
+    type Readers = (fn() -> u32, fn() -> u64);
+
     #[test]
     fn keys_are_the_same_in_every_process() {
         // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's hashlib.
@@ -257,7 +260,7 @@ mod tests {
 
     /// Returns the number of different tokens, of 1,000 that each copy of one program draws. After a fork, all copies go on with
     /// the same keys and the same count.
-    fn different(copies: &[(fn() -> u32, fn() -> u64)]) -> usize {
+    fn different(copies: &[Readers]) -> usize {
         let random = RandomState::new();
         let mut tokens = HashSet::new();
         for (process, clock) in copies.iter().copied() {

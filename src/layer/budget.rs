@@ -257,6 +257,9 @@ mod tests {
 
     use super::*;
 
+    /// A body's share, and the bytes that it holds with its age; `None` once it was ended.
+    type Body<'b> = (Share<'b>, Option<(usize, Reverse<usize>)>);
+
     struct Woken(AtomicUsize);
 
     impl Wake for Woken {
@@ -326,7 +329,7 @@ mod tests {
         for _ in 0..300 {
             let budget = BodyBudget::new(LIMIT);
             // For each body: its share, its bytes, and its number in order of arrival; `None` once it was ended.
-            let mut bodies: Vec<(Share<'_>, Option<(usize, Reverse<usize>)>)> = Vec::new();
+            let mut bodies: Vec<Body<'_>> = Vec::new();
             let mut came = 0;
             for _ in 0..100 {
                 if bodies.is_empty() || below(4) == 0 {

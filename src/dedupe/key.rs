@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock;
 use crate::verify::signature::fingerprint;
@@ -65,9 +65,9 @@ impl fmt::Debug for EventKey {
 /// can distinguish a redelivery from another body under the same id.
 ///
 /// Replicas draw different tokens. Copies of one process (forks, or a snapshot of a virtual machine that is started twice) draw
-/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: copies with the
-/// same process id, such as forks into PID namespaces of their own, differ by the clock alone. They draw the same token only if
-/// they draw a token of the same number at the same reading of the clock.
+/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: a fork in its first
+/// millisecond, and a copy with the same process id, such as a fork into a PID namespace of its own, differ by the clock alone. They
+/// draw the same token only if they draw a token of the same number at the same reading of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
@@ -114,13 +114,22 @@ impl fmt::Debug for ClaimToken {
 /// Draws the half of a token that no other claim has.
 ///
 /// A forked process has the keys and the count of its parent, so the process id is hashed too, and the clock, because the process
-/// id can be the same. Both are read each time: a process can't see that it was forked.
+/// id can be the same. A process can't see that it was forked, so the clock is read for each token, and the process id again after
+/// each millisecond: it takes a system call, which costs as much as the claim itself.
 struct Draws {
     /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
     random: RandomState,
     count: AtomicU64,
-    process: fn() -> u32,
+    process: ProcessId,
     clock: fn() -> u64,
+}
+
+/// The id of this process, as it was at most a millisecond ago.
+struct ProcessId {
+    read: fn() -> u32,
+    last: AtomicU32,
+    /// The clock's reading at that time.
+    read_at: AtomicU64,
 }
 
 impl Draws {
@@ -128,7 +137,7 @@ impl Draws {
         Self {
             random: RandomState::new(),
             count: AtomicU64::new(0),
-            process: std::process::id,
+            process: ProcessId::new(std::process::id),
             clock: clock::entropy,
         }
     }
@@ -140,8 +149,30 @@ impl Draws {
 
     fn next(&self) -> u64 {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        self.random
-            .hash_one(((self.process)(), (self.clock)(), count))
+        let now = (self.clock)();
+        self.random.hash_one((self.process.at(now), now, count))
+    }
+}
+
+impl ProcessId {
+    const VALID_NANOS: u64 = 1_000_000;
+
+    fn new(read: fn() -> u32) -> Self {
+        Self {
+            read,
+            last: AtomicU32::new(read()),
+            read_at: AtomicU64::new(0),
+        }
+    }
+
+    /// A clock that was set back ends the millisecond as well.
+    fn at(&self, now: u64) -> u32 {
+        let age = now.wrapping_sub(self.read_at.load(Ordering::Acquire));
+        if age > Self::VALID_NANOS {
+            self.last.store((self.read)(), Ordering::Relaxed);
+            self.read_at.store(now, Ordering::Release);
+        }
+        self.last.load(Ordering::Relaxed)
     }
 }
 
@@ -176,6 +207,7 @@ fn mixed(digest: u64, word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashSet;
 
     use super::*;
@@ -267,7 +299,7 @@ mod tests {
             let draws = Draws {
                 random: random.clone(),
                 count: AtomicU64::new(0),
-                process,
+                process: ProcessId::new(process),
                 clock,
             };
             tokens.extend((0..1_000).map(|_| ClaimToken::drawn(&draws, b"{}")));
@@ -290,9 +322,21 @@ mod tests {
 
     /// `ClaimToken::new` draws from these readings.
     #[test]
+    fn a_fork_has_its_own_process_id_after_a_millisecond() {
+        thread_local!(static ID: Cell<u32> = const { Cell::new(7) });
+        let process = ProcessId::new(|| ID.get());
+        assert_eq!(process.at(5_000_000), 7);
+        ID.set(8);
+        assert_eq!(process.at(6_000_000), 7);
+        assert_eq!(process.at(6_000_001), 8);
+        ID.set(9);
+        assert_eq!(process.at(6_000_000), 9, "the clock was set back");
+    }
+
+    #[test]
     fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
         let draws = Draws::of_this_program();
-        assert_eq!((draws.process)(), std::process::id());
+        assert_eq!(draws.process.at((draws.clock)()), std::process::id());
         let first = (draws.clock)();
         assert!((0..1_000_000).any(|_| (draws.clock)() != first));
         let before = draws.count.load(Ordering::Relaxed);

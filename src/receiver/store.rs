@@ -79,7 +79,9 @@ impl<'a, T> Call<'a, T> {
     }
 
     fn end(&mut self) {
-        let _ = caught(|| self.0 = None);
+        if let Some(future) = self.0.take() {
+            let _ = caught(|| drop(future));
+        }
     }
 }
 

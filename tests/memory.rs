@@ -1,8 +1,8 @@
-//! A million deliveries take no more memory than a hundred thousand, whatever they are: handled, handed in twice, forged, failed,
-//! or given up on half way. Each scenario is a process of its own, since an allocator keeps memory that another scenario has
-//! freed.
+//! Four hundred thousand deliveries take no more memory than one hundred thousand: deliveries that are handled, that come twice, that
+//! are forged, that fail, and that break off. Each scenario is a process of its own, because an allocator keeps the memory that
+//! another scenario has freed. `HOOKGATE_DELIVERIES=1000000` makes it a million.
 //!
-//! A million take seconds in a release build and minutes in a debug one, so only the former has them. `scripts/test` runs both.
+//! They take seconds in a release build and minutes in a debug build, so the tests exist in the release build alone.
 
 #![cfg(all(not(debug_assertions), target_os = "linux"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test
@@ -34,7 +34,6 @@ const CAPACITY: usize = 12_000;
 /// Turned over many times before the first reading, so that no table has yet to grow.
 const SMALL: usize = 5_000;
 const EARLY: usize = 100_000;
-const LATE: usize = 1_000_000;
 /// The limit of the last reading, in hundredths of the first.
 const GROWTH: usize = 110;
 const WORKERS: usize = 8;
@@ -42,6 +41,12 @@ const WORKERS: usize = 8;
 const A_WHILE: usize = 2 * WORKERS;
 /// Says to the process that it is to run one scenario and print its readings.
 const SCENARIO: &str = "HOOKGATE_MEMORY_SCENARIO";
+
+/// The number of deliveries before the last reading.
+fn late() -> usize {
+    let number = std::env::var("HOOKGATE_DELIVERIES");
+    number.map_or(400_000, |number| number.parse().unwrap())
+}
 
 macro_rules! scenarios {
     ($($(#[$attribute:meta])* $name:ident)*) => {
@@ -143,14 +148,14 @@ mod scenarios {
     pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
         let store = MemoryStore::new(CAPACITY);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
-        assert!(store.stats().evicted > (LATE / 2) as u64);
+        assert!(store.stats().evicted > (late() / 2) as u64);
         readings
     }
 
     pub(super) async fn fresh_events_and_their_duplicates_in_the_local_store() -> (usize, usize) {
         let store = LocalStore::new(SMALL);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
-        assert!(store.stats().evicted > (LATE / 2) as u64);
+        assert!(store.stats().evicted > (late() / 2) as u64);
         readings
     }
 
@@ -172,7 +177,7 @@ mod scenarios {
         })
         .await;
         // A worker that slept while the others filled the store finds its event forgotten, and that is correct.
-        assert!(replays.load(Ordering::Relaxed) > LATE * 9 / 30);
+        assert!(replays.load(Ordering::Relaxed) > late() * 9 / 30);
         readings
     }
 
@@ -342,7 +347,7 @@ mod scenarios {
         while receiver.runs() > 0 {
             yield_now().await;
         }
-        assert_eq!(handled.load(Ordering::Relaxed), LATE / 2, "a run was lost");
+        assert_eq!(handled.load(Ordering::Relaxed), late() / 2, "a run was lost");
         readings
     }
 
@@ -402,9 +407,9 @@ mod scenarios {
         };
         accept_all(0..EARLY).await;
         let early = resident();
-        accept_all(EARLY..LATE).await;
+        accept_all(EARLY..late()).await;
         let late = resident();
-        assert_eq!(handled.load(Ordering::Relaxed), LATE, "each once");
+        assert_eq!(handled.load(Ordering::Relaxed), late(), "each once");
         assert_eq!(running.shutdown(Duration::from_secs(10)).await.aborted(), 0);
         std::fs::remove_dir_all(folder).unwrap();
         (early, late)
@@ -462,7 +467,7 @@ where
 {
     deliver_all(0..EARLY, deliver.clone()).await;
     let early = resident();
-    deliver_all(EARLY..LATE, deliver).await;
+    deliver_all(EARLY..late(), deliver).await;
     (early, resident())
 }
 

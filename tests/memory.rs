@@ -347,7 +347,11 @@ mod scenarios {
         while receiver.runs() > 0 {
             yield_now().await;
         }
-        assert_eq!(handled.load(Ordering::Relaxed), late() / 2, "a run was lost");
+        assert_eq!(
+            handled.load(Ordering::Relaxed),
+            late() / 2,
+            "a run was lost"
+        );
         readings
     }
 

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, MemoryStore, Ownership,
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, MokaStore, Ownership,
     StoreFuture,
 };
 
@@ -35,8 +35,8 @@ const RETAIN: Duration = Duration::from_secs(48 * 3600);
 
 const BARE: &str = "bare moka";
 const MEMORY: &str = "MemoryStore";
-const LOCAL: &str = "LocalStore";
-const STORES: [&str; 3] = [BARE, MEMORY, LOCAL];
+const MOKA: &str = "MokaStore";
+const STORES: [&str; 3] = [BARE, MEMORY, MOKA];
 
 fn main() {
     let arguments = Arguments::read();
@@ -78,8 +78,8 @@ impl Contestant {
                     .time_to_live(RETAIN)
                     .build(),
             ),
+            MOKA => Self::Ours(Box::new(MokaStore::new(capacity))),
             MEMORY => Self::Ours(Box::new(MemoryStore::new(capacity))),
-            LOCAL => Self::Ours(Box::new(LocalStore::new(capacity))),
             other => panic!("no store {other}"),
         }
     }

@@ -18,7 +18,7 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Clock, Event, EventData, LocalStore, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
+    Clock, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder, Secret, Signature,
     SystemClock, Timestamp,
 };
 use http::StatusCode;
@@ -109,21 +109,21 @@ const CONTESTANTS: [Contestant; 5] = [
         replayed: false,
     },
     Contestant {
-        name: "typed event, LocalStore, fresh ids",
-        goal: "0.55",
-        app: || guarded(|builder| builder.store(LocalStore::default())).route_handler(true),
-        replayed: false,
-    },
-    Contestant {
         name: "typed event, MemoryStore, fresh ids",
-        goal: "0.52",
+        goal: "0.55",
         app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
         replayed: false,
     },
     Contestant {
-        name: "typed event, LocalStore, replays",
+        name: "typed event, MokaStore, fresh ids",
+        goal: "0.52",
+        app: || guarded(|builder| builder.store(MokaStore::default())).route_handler(true),
+        replayed: false,
+    },
+    Contestant {
+        name: "typed event, MemoryStore, replays",
         goal: "0.72",
-        app: || guarded(|builder| builder.store(LocalStore::default())).route_handler(true),
+        app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
         replayed: true,
     },
 ];

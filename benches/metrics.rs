@@ -5,7 +5,7 @@
 //! cargo bench -p hookgate-benches --features metrics --bench metrics
 //! ```
 //!
-//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `LocalStore`; the handler
+//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `MemoryStore`; the handler
 //! answers 204 at once. A round sends the same number through each in turn; the printed figure is the time a delivery, as a
 //! multiple of the one without a recorder in the same round.
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hookgate::layer::VerifiedBody;
 use hookgate::{
-    Clock, DURATION_BUCKETS, LocalStore, Receiver, Secret, Signature, SystemClock, Timestamp,
+    Clock, DURATION_BUCKETS, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp,
 };
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
@@ -71,7 +71,7 @@ fn measure(round: usize) -> Duration {
     let runtime = { runtime }.enable_all().build().unwrap();
     let receiver = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()
         .unwrap();
     let handler = service_fn(async |_: Request<VerifiedBody>| {

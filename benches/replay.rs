@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies each delivery, reading of
-//! headers included, and does no more. The other replays the log at its recorded time against an axum route with a `LocalStore`:
+//! headers included, and does no more. The other replays the log at its recorded time against an axum route with a `MemoryStore`:
 //! every delivery is verified twice, once when the log is read and once by the receiver, sent in a separate task, claimed,
 //! handled by a handler that answers 204 at once, committed, and reported. Rounds in turn; the figure is the median of the
 //! rounds' ratios. More than [`MOST`] fails.
@@ -24,7 +24,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::routing::post;
 use hookgate::testing::{DeliveryLog, LoggedDelivery, Replay, Signer};
-use hookgate::{Delivery, LocalStore, Receiver, ReplayError, Secret, UnixSeconds, Verifier};
+use hookgate::{Delivery, MemoryStore, Receiver, ReplayError, Secret, UnixSeconds, Verifier};
 use http::StatusCode;
 
 const SECRET: &str = "whsec_made_up_for_the_replay_bench";
@@ -104,7 +104,7 @@ fn replay(log: &DeliveryLog) -> f64 {
     let began = Instant::now();
     let report = runtime.block_on(Replay::of(log_of_it).secret(secret).against(|harness| {
         let handler = async |_: Delivery| StatusCode::NO_CONTENT;
-        let store = LocalStore::default().with_clock(harness.clock());
+        let store = MemoryStore::default().with_clock(harness.clock());
         let guard = harness.layer(Receiver::builder().store(store))?;
         Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
     }));

@@ -1,5 +1,5 @@
 //! The cost of shared claims and of durable accepts, as ratios: each store compared with two bare round trips to its server, and
-//! with `LocalStore`; each inbox compared with a plain insert that is committed alone.
+//! with `MemoryStore`; each inbox compared with a plain insert that is committed alone.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench stores --all-features
@@ -20,7 +20,7 @@ use hookgate::inbox::Workers;
 use hookgate::postgres::Postgres;
 use hookgate::{
     Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Inbox, InboxOptions,
-    LocalStore, Ownership, PostgresStore, RedisStore, Sink,
+    MemoryStore, Ownership, PostgresStore, RedisStore, Sink,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ use support::{Arguments, Case};
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3600);
 
-const LOCAL: &str = "LocalStore";
+const MEMORY: &str = "MemoryStore";
 const PINGS: &str = "two PINGs to Redis";
 const REDIS: &str = "RedisStore";
 const DURABLE: &str = "RedisStore, append-only file, always";
@@ -135,7 +135,7 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
         hookgate::postgres::migrate(&asked).await.unwrap();
         let ping = asked.prepare("SELECT 1").await.unwrap();
         let stores: [(&str, Arc<dyn DedupeStore>); 4] = [
-            (LOCAL, Arc::new(LocalStore::new(10_000_000))),
+            (MEMORY, Arc::new(MemoryStore::new(10_000_000))),
             (
                 REDIS,
                 Arc::new(RedisStore::connect(&redis.url()).await.unwrap()),
@@ -185,9 +185,9 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
             (REDIS, PINGS),
             (DURABLE, PINGS),
             (POSTGRES, SELECTS),
-            (REDIS, LOCAL),
-            (DURABLE, LOCAL),
-            (POSTGRES, LOCAL),
+            (REDIS, MEMORY),
+            (DURABLE, MEMORY),
+            (POSTGRES, MEMORY),
         ] {
             let ratio = measured.ratio(name, base);
             println!("  {name:<38} {ratio:>8.2} x {base}");

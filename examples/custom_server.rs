@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-use hookgate::{Admission, LocalStore, Receiver, Refusal, RequestHead, Secret, block_on};
+use hookgate::{Admission, MemoryStore, Receiver, Refusal, RequestHead, Secret, block_on};
 
 /// The greatest length of a request's line and headers, in bytes.
 const MAX_HEAD: u64 = 16 * 1024;
@@ -25,7 +25,7 @@ const MAX_UNREAD: u64 = 64 * 1024;
 fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::builder()
         .secret(Secret::from_env("WEBHOOK_SECRET")?)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()?;
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
     let listener = TcpListener::bind(&address)

@@ -14,7 +14,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 use hookgate::layer::VerifiedBody;
-use hookgate::{Delivery, LocalStore, Receiver, Secret};
+use hookgate::{Delivery, MemoryStore, Receiver, Secret};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -40,7 +40,7 @@ async fn on_delivery(request: Request<VerifiedBody>) -> Result<Response<Full<Byt
 async fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::builder()
         .secret(Secret::from_env("WEBHOOK_SECRET")?)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()?;
     let service = receiver.layer().layer(tower::service_fn(on_delivery));
 

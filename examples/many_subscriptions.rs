@@ -31,7 +31,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Router, serve};
 use hookgate::{
-    Delivery, KeyRing, Keys, LocalStore, LookupError, LookupFuture, Receiver, Secret,
+    Delivery, KeyRing, Keys, LookupError, LookupFuture, MemoryStore, Receiver, Secret,
     SecretProvider, SubscriptionId,
 };
 use tokio::net::TcpListener;
@@ -147,7 +147,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let receiver = Receiver::builder()
         .provider(tenants)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .on_answer(|answer| println!("{answer}"))
         .build()?;
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Delivery, KeyRing, LocalStore, Receiver, Secret};
+use hookgate::{Delivery, KeyRing, MemoryStore, Receiver, Secret};
 use zeroize::Zeroizing;
 
 /// Reads the ring. Of a key only the name is printed: it identifies the key and shows no part of the secret.
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (ring, mut current) = read_ring(&path)?;
     let receiver = Receiver::builder()
         .secrets(ring)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()?;
 
     let keys = receiver.keys().clone();

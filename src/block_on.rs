@@ -8,7 +8,7 @@ use std::thread::{self, Thread};
 
 /// Runs a future to its end on this thread. The thread sleeps while it waits. For servers without a runtime.
 ///
-/// [`LocalStore`](crate::LocalStore) answers at once, so with it the thread never sleeps. A store that needs a runtime of its
+/// [`MemoryStore`](crate::MemoryStore) answers at once, so with it the thread never sleeps. A store that needs a runtime of its
 /// own needs that runtime's `block_on`.
 ///
 /// ```

@@ -50,10 +50,10 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | none | everything up to [`receiver`], with [`LocalStore`] |
+//! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
-//! | `moka` (default) | `MemoryStore` |
+//! | `moka` (default) | `MokaStore` |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
@@ -105,9 +105,9 @@ pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 #[cfg(feature = "moka")]
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
-pub use dedupe::MemoryStore;
+pub use dedupe::MokaStore;
 pub use dedupe::{
-    Attempt, Capacity, Claim, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership,
+    Attempt, Capacity, Claim, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
     RetrySchedule, ScopesInUse, StoreFuture, StoreStats, WhenFull,
 };
 pub use delivery::Delivery;

@@ -185,7 +185,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {
     use axum::{Router, body::Body, body::Bytes, routing::post};
-    use hookgate::{Clock, Event, LocalStore};
+    use hookgate::{Clock, Event, MemoryStore};
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
@@ -226,7 +226,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         _ => StatusCode::BAD_REQUEST,
     });
     let verifying = receiver().without_deduplication().build().unwrap();
-    let claiming = receiver().store(LocalStore::default()).build().unwrap();
+    let claiming = receiver().store(MemoryStore::default()).build().unwrap();
 
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();

@@ -18,8 +18,8 @@ use axum::body::{Body, Bytes};
 use axum::routing::post;
 use futures_core::Stream;
 use hookgate::{
-    Event, Keys, LocalStore, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret,
-    Signature, SubscriptionId, Timestamp, UnixSeconds, provider_fn,
+    Event, Keys, ManualClock, MemoryStore, MokaStore, Receiver, ReceiverBuilder, Secret, Signature,
+    SubscriptionId, Timestamp, UnixSeconds, provider_fn,
 };
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -69,8 +69,8 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    fresh_events_and_their_duplicates_in_the_moka_store
     fresh_events_and_their_duplicates_in_the_memory_store
-    fresh_events_and_their_duplicates_in_the_local_store
     events_whose_retention_ends
     floods_of_what_is_not_authentic
     floods_of_subscriptions_that_are_looked_up
@@ -145,15 +145,15 @@ mod scenarios {
         .await
     }
 
-    pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
-        let store = MemoryStore::new(CAPACITY);
+    pub(super) async fn fresh_events_and_their_duplicates_in_the_moka_store() -> (usize, usize) {
+        let store = MokaStore::new(CAPACITY);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
         assert!(store.stats().evicted > (late() / 2) as u64);
         readings
     }
 
-    pub(super) async fn fresh_events_and_their_duplicates_in_the_local_store() -> (usize, usize) {
-        let store = LocalStore::new(SMALL);
+    pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
+        let store = MemoryStore::new(SMALL);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
         assert!(store.stats().evicted > (late() / 2) as u64);
         readings

@@ -140,7 +140,7 @@ impl fmt::Debug for Claim {
 #[cfg(test)]
 mod tests {
     use crate::{
-        Admission, LocalStore, Receiver, RequestHead, Secret, Signature, Timestamp, block_on,
+        Admission, MemoryStore, Receiver, RequestHead, Secret, Signature, Timestamp, block_on,
     };
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
         let receiver = Receiver::builder()
             .secret(secret)
-            .store(LocalStore::default())
+            .store(MemoryStore::default())
             .clock(crate::ManualClock::at(timestamp.seconds()))
             .build()
             .unwrap();

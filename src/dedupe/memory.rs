@@ -1,84 +1,74 @@
-//! The TTL cache for one process: running claims in sharded maps, done records in moka.
+//! The reference store: one lock, one map, the standard library.
 
-mod done;
-mod evictions;
-mod shard;
-#[cfg(all(test, not(shuttle)))]
-mod tests;
-
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use self::done::{Done, Seen};
-use self::shard::Shard;
 use super::capacity::{Capacity, StoreStats, WhenFull};
-use super::expiry::BATCH;
+use super::expiry::{BATCH, ExpiryQueue};
+use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::sync::{AtomicUsize, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 
-/// Remembers in this process, for many threads at once: the TTL cache of feature `moka`.
+/// Remembers in this process, with the standard library only. It is the reference for every other store, and a good choice up to
+/// some thousand events a second.
 ///
-/// Running claims live in 64 maps, each behind its own lock, where nothing evicts them; done records live in a
-/// [`moka`] cache. **All steps of one event happen under the lock of its map**, so the cache never sees two writers of one event.
+/// It implements the table of [`DedupeStore`] as plainly as possible: one map behind one lock, so that each call is one step,
+/// and two queues of the leases and the retentions that end next. Calls are amortised O(1); each frees a few records that
+/// have ended. The capacity of done records is exact. A remembered event takes about 190 bytes (growth of the resident set over a
+/// million commits, x86-64 Linux, the allocator of glibc); nothing is reserved up front.
 ///
-/// # What moka must not do
-/// Three of moka's defaults would break deduplication, so none is used:
-/// - its policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*. This
-///   store asks for LRU.
-/// - a `get` counts as a use: duplicates of old events would evict new ones. This store looks up without being counted, so
-///   that **the newest events are remembered at capacity, also after each old one was read**.
-/// - `entry().or_insert()` lets two concurrent claims of one event succeed. This store decides under its own lock.
+/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a finished event runs again.
+/// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled
+///   has taken effect all the same.
+/// - **Monotonic time only.** A stepped wall clock neither frees a running claim nor forgets a finished event.
+/// - Clones share their records.
 ///
-/// # Capacity
-/// [`EvictOldest`](WhenFull::EvictOldest) evicts in the order of commits: an event is evicted only after as many other events as
-/// the store holds were committed since. With one retention for all events, as the receiver uses, this is the record whose
-/// retention ends first. A record whose retention has ended is forgotten at once, but its memory is used until newer records
-/// need it: memory is bounded by the capacity, not by the retention. Evictions and their ages are counted by one of the next 16
-/// commits, or by [`stats`](Self::stats).
+/// ```
+/// # use std::time::Duration;
+/// use std::sync::Arc;
+/// use hookgate::{
+///     ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, ManualClock, Ownership, UnixSeconds, block_on,
+/// };
 ///
-/// With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space.
+/// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+/// let store = MemoryStore::default().with_clock(clock.clone());
 ///
-/// # Memory
-/// About 355 bytes for each remembered event, 370 with `Refuse` (growth of the resident set over a million commits,
-/// x86-64 Linux, the allocator of glibc); nothing is reserved up front. So the default capacity is about 90 MiB once it is full.
-/// Size it by `rate × retention`: see [`Capacity`].
+/// let key = EventKey::new("default", "evt_1");
+/// let (first, copy) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));
+/// let (lease, retain) = (Duration::from_secs(30), Duration::from_secs(48 * 3600));
+/// assert_eq!(block_on(store.claim(&key, first, lease))?, Claimed::Fresh);
+/// assert_eq!(block_on(store.claim(&key, copy, lease))?, Claimed::Running { retry_after: lease });
+/// assert_eq!(block_on(store.commit(&key, first, retain))?, Ownership::Held);
+/// assert_eq!(block_on(store.claim(&key, copy, lease))?, Claimed::Done { by: first });
 ///
-/// # Caveats
-/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a done event runs again.
-/// - **The work is done when the method is called**: a call whose future is never polled has taken effect all the same.
-/// - moka does its housekeeping inside some commits. A commit that is far ahead of the housekeeping sleeps for 50 µs at a time
-///   until moka has finished it.
-/// - **Monotonic time only**, from this store's clock and never moka's. Clones share their records.
+/// clock.advance(retain);
+/// assert_eq!(block_on(store.claim(&key, copy, lease))?, Claimed::Fresh);
+/// # Ok::<(), hookgate::StoreError>(())
+/// ```
 ///
-/// # Example
+/// Settings, made before the first use:
+///
 /// ```
 /// use hookgate::{MemoryStore, WhenFull};
 ///
-/// // Ten events a second for 48 h, and rather a 503 than a forgotten event.
-/// let store = MemoryStore::new(10 * 48 * 3600).with_when_full(WhenFull::Refuse);
-/// assert_eq!(store.clone().stats().evicted, 0); // clones share their records
+/// let store = MemoryStore::new(100_000).with_when_full(WhenFull::Refuse);
+/// assert_eq!(store.capacity().records(), 100_000);
+/// assert_eq!(store.stats().done, 0);
 /// ```
 #[derive(Clone)]
-pub struct MemoryStore(Arc<Inner>);
-
-struct Inner {
+pub struct MemoryStore {
     capacity: Capacity,
     clock: Arc<dyn Clock>,
-    shards: [Mutex<Shard>; SHARDS],
-    done: Done,
-    /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
-    held: AtomicUsize,
+    // A std mutex: it is held for a few map operations and never across an await.
+    table: Arc<Mutex<Table>>,
     scopes: ScopesInUse,
 }
-
-/// The number of threads that can use the store before they often wait for each other.
-const SHARDS: usize = 64;
 
 impl Default for MemoryStore {
     fn default() -> Self {
@@ -88,7 +78,7 @@ impl Default for MemoryStore {
 
 impl MemoryStore {
     /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
-    pub const BYTES_PER_RECORD: usize = 355;
+    pub const BYTES_PER_RECORD: usize = 190;
 
     /// Returns a store for up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
@@ -97,59 +87,56 @@ impl MemoryStore {
     }
 
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner {
+        Self {
             capacity,
-            done: Done::new(capacity),
             clock,
-            shards: std::array::from_fn(|_| Mutex::default()),
-            held: AtomicUsize::new(0),
+            table: Arc::default(),
             scopes: ScopesInUse::default(),
-        }))
+        }
     }
 
     /// Returns an empty store with this behaviour when it is full.
     #[must_use]
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
-        Self::with(
-            self.0.capacity.with_when_full(when_full),
-            Arc::clone(&self.0.clock),
-        )
+        Self::with(self.capacity.with_when_full(when_full), self.clock)
     }
 
     /// Returns an empty store on this clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock) -> Self {
-        Self::with(self.0.capacity, Arc::new(clock))
+        Self::with(self.capacity, Arc::new(clock))
     }
 
     /// Returns the capacity.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        self.0.capacity
+        self.capacity
     }
 
-    /// Returns the numbers of records held now and of evictions so far. moka does its housekeeping first: call this for a metric,
-    /// not at each delivery.
+    /// Returns the numbers of records held now and of evictions so far.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let mut stats = StoreStats {
-            capacity: Some(self.0.capacity.records()),
-            ..StoreStats::default()
-        };
-        for shard in &self.0.shards {
-            stats.running += self.0.enter_shard(shard).0.running.len();
+        StoreStats {
+            capacity: Some(self.capacity.records()),
+            ..self.enter().0.stats
         }
-        let now = self.0.clock.monotonic();
-        self.0.done.add_evictions_to(&mut stats, now);
-        stats.done = self.0.done.count();
-        stats
+    }
+
+    /// Locks the table, frees some ended records, and reads the time. The time is read under the lock, so that the steps of the
+    /// store and the readings have one order.
+    fn enter(&self) -> (MutexGuard<'_, Table>, Monotonic) {
+        // Every step leaves the table consistent, so it stays usable after a panic elsewhere (in a clock, for example).
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.monotonic();
+        table.free(now);
+        (table, now)
     }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore")
-            .field("capacity", &self.0.capacity)
+            .field("capacity", &self.capacity)
             .finish_non_exhaustive()
     }
 }
@@ -161,12 +148,25 @@ impl DedupeStore for MemoryStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        // Ended records in other shards are freed only when there is no space, and with no lock held.
-        let claimed = self.0.claim(key, token, lease).or_else(|| {
-            self.0.sweep();
-            self.0.claim(key, token, lease)
-        });
-        StoreFuture::ready(claimed.ok_or_else(|| StoreError::new(StoreErrorKind::Full)))
+        let (mut table, now) = self.enter();
+        let lease_end = now.saturating_add(lease);
+        StoreFuture::ready(Ok(match table.find(key, now) {
+            Some(Record::Running { token: by, .. }) if by == token => {
+                table.run(*key, token, lease_end);
+                Claimed::Fresh
+            }
+            Some(Record::Running { end, .. }) => Claimed::Running {
+                retry_after: end.saturating_since(now),
+            },
+            Some(Record::Done { by, .. }) => Claimed::Done { by },
+            None if table.refuses(self.capacity) => {
+                return StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Full)));
+            }
+            None => {
+                table.run(*key, token, lease_end);
+                Claimed::Fresh
+            }
+        }))
     }
 
     fn renew<'a>(
@@ -175,12 +175,13 @@ impl DedupeStore for MemoryStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        let (mut shard, now) = self.0.enter(key);
-        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
-            shard.run(*key, token, now.saturating_add(lease));
-            Ownership::Held
-        } else {
-            Ownership::Lost
+        let (mut table, now) = self.enter();
+        StoreFuture::ready(Ok(match table.find(key, now) {
+            Some(Record::Running { token: by, .. }) if by == token => {
+                table.run(*key, token, now.saturating_add(lease));
+                Ownership::Held
+            }
+            _ => Ownership::Lost,
         }))
     }
 
@@ -190,31 +191,25 @@ impl DedupeStore for MemoryStore {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        let (mut shard, now) = self.0.enter(key);
-        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
-            // Where space is counted, the space of the claim passes to the record.
-            let end = self.0.done.insert(*key, token, now, retain);
-            if self.0.refuses() {
-                shard.retentions.push(end, *key);
+        let (mut table, now) = self.enter();
+        StoreFuture::ready(Ok(match table.find(key, now) {
+            Some(Record::Running { token: by, .. }) if by == token => {
+                table.finish(*key, token, now, retain, self.capacity);
+                Ownership::Held
             }
-            shard.running.remove(key);
-            Ownership::Held
-        } else {
-            match self.0.done.look(key, now) {
-                Seen::Done { by } if by == token => Ownership::Held,
-                _ => Ownership::Lost,
-            }
+            Some(Record::Done { by, .. }) if by == token => Ownership::Held,
+            _ => Ownership::Lost,
         }))
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        let (mut shard, now) = self.0.enter(key);
-        StoreFuture::ready(Ok(if shard.holds(key, token, now) {
-            shard.running.remove(key);
-            self.0.give_back();
-            Ownership::Held
-        } else {
-            Ownership::Lost
+        let (mut table, now) = self.enter();
+        StoreFuture::ready(Ok(match table.find(key, now) {
+            Some(Record::Running { token: by, .. }) if by == token => {
+                table.remove(key);
+                Ownership::Held
+            }
+            _ => Ownership::Lost,
         }))
     }
 
@@ -223,114 +218,133 @@ impl DedupeStore for MemoryStore {
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
-        Some(&self.0.scopes)
+        Some(&self.scopes)
     }
 }
 
-impl Inner {
-    /// Claims the event. Returns `None` where there is no space for a fresh event.
-    fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let (mut shard, now) = self.enter(key);
-        match shard.running.get(key) {
-            Some(running) if running.end > now => {
-                if running.token != token {
-                    return Some(Claimed::Running {
-                        retry_after: running.end.saturating_since(now),
-                    });
+#[derive(Default)]
+struct Table {
+    records: HashMap<EventKey, Record, KeyState>,
+    leases: ExpiryQueue,
+    retentions: ExpiryQueue,
+    /// Kept beside the map, so that neither a full store nor a reader of the numbers has to count.
+    stats: StoreStats,
+}
+
+#[derive(Clone, Copy)]
+enum Record {
+    Running {
+        token: ClaimToken,
+        end: Monotonic,
+    },
+    Done {
+        by: ClaimToken,
+        committed: Monotonic,
+        end: Monotonic,
+    },
+}
+
+impl Record {
+    fn end(&self) -> Monotonic {
+        let (Self::Running { end, .. } | Self::Done { end, .. }) = self;
+        *end
+    }
+}
+
+impl Table {
+    /// Returns the record, unless it has ended. A record that has ended is removed, whether the queues have reached it or not.
+    fn find(&mut self, key: &EventKey, now: Monotonic) -> Option<Record> {
+        let record = *self.records.get(key)?;
+        if record.end() <= now {
+            self.remove(key);
+            return None;
+        }
+        Some(record)
+    }
+
+    /// Returns whether the commit of one more claim could find no space. Running claims count, since each has its space reserved.
+    fn refuses(&self, capacity: Capacity) -> bool {
+        capacity.when_full() == WhenFull::Refuse
+            && self.stats.done + self.stats.running >= capacity.records()
+    }
+
+    /// Claims, or renews a claim.
+    fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
+        match self.records.insert(key, Record::Running { token, end }) {
+            // The queue has an entry with the same end already.
+            Some(old) if old.end() == end => return,
+            Some(_) => {}
+            None => self.stats.running += 1,
+        }
+        self.leases.push(end, key);
+        let records = &self.records;
+        self.leases.tidy(self.stats.running, |end, key| {
+            matches!(records.get(key), Some(Record::Running { end: other, .. }) if *other == end)
+        });
+    }
+
+    fn finish(
+        &mut self,
+        key: EventKey,
+        by: ClaimToken,
+        now: Monotonic,
+        retain: Duration,
+        capacity: Capacity,
+    ) {
+        self.remove(&key);
+        // Before the new record is inserted: it is never the one that is evicted, however short its retention.
+        while self.stats.done >= capacity.records() && self.evict_first(now) {}
+        let end = now.saturating_add(retain);
+        let committed = now;
+        self.records
+            .insert(key, Record::Done { by, committed, end });
+        self.retentions.push(end, key);
+        self.stats.done += 1;
+    }
+
+    /// Evicts the done record whose retention ends first. Returns false where there is none.
+    fn evict_first(&mut self, now: Monotonic) -> bool {
+        while let Some((end, key)) = self.retentions.pop_first() {
+            if let Some(Record::Done {
+                committed,
+                end: other,
+                ..
+            }) = self.records.get(&key)
+                && *other == end
+            {
+                if end > now {
+                    let age = now.saturating_since(*committed);
+                    self.stats.evicted += 1;
+                    self.stats.last_evicted = Some(age);
+                    let youngest = self.stats.youngest_evicted.unwrap_or(age);
+                    self.stats.youngest_evicted = Some(youngest.min(age));
                 }
-                shard.run(*key, token, now.saturating_add(lease));
-                return Some(Claimed::Fresh);
+                self.remove(&key);
+                return true;
             }
-            // A lease that has ended leaves its space to the next claim. That claim may still find none, so free the space first.
-            Some(_) => {
-                shard.running.remove(key);
-                self.give_back();
-            }
-            None => {}
         }
-        match self.done.look(key, now) {
-            Seen::Done { by } => return Some(Claimed::Done { by }),
-            Seen::Over => self.forget(key),
-            Seen::Nothing => {}
-        }
-        self.reserve().then(|| {
-            shard.run(*key, token, now.saturating_add(lease));
-            Claimed::Fresh
-        })
+        false
     }
 
-    /// Locks the event's shard, frees some ended records in it, and reads the time. The time is read under the lock, so that the
-    /// steps on an event and the readings have one order.
-    fn enter(&self, key: &EventKey) -> (MutexGuard<'_, Shard>, Monotonic) {
-        // Any byte is suitable, since the key is a digest.
-        self.enter_shard(&self.shards[usize::from(key.as_bytes()[0]) % SHARDS])
-    }
-
-    fn enter_shard<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Monotonic) {
-        // Every step leaves a shard consistent, so it stays usable after a panic elsewhere (in a clock, for example).
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.monotonic();
-        self.free(&mut shard, now);
-        (shard, now)
-    }
-
-    fn free(&self, shard: &mut Shard, now: Monotonic) {
+    /// Frees some ended records.
+    fn free(&mut self, now: Monotonic) {
         for _ in 0..BATCH {
-            let lease = shard.leases.pop_ended(now);
-            let retention = shard.retentions.pop_ended(now);
+            let (lease, retention) = (self.leases.pop_ended(now), self.retentions.pop_ended(now));
             if lease.is_none() && retention.is_none() {
                 return;
             }
-            // Either entry may be an old one of a record that is still live.
-            if let Some((_, key)) = lease
-                && shard
-                    .running
-                    .get(&key)
-                    .is_some_and(|running| running.end <= now)
-            {
-                shard.running.remove(&key);
-                self.give_back();
-            }
-            if let Some((_, key)) = retention
-                && matches!(self.done.look(&key, now), Seen::Over)
-            {
-                self.forget(&key);
+            for (_, key) in [lease, retention].into_iter().flatten() {
+                // The entry may be an old one of a record that is still live.
+                self.find(&key, now);
             }
         }
     }
 
-    fn forget(&self, key: &EventKey) {
-        if self.done.forget(key) {
-            self.give_back();
-        }
-    }
-
-    /// Frees some ended records in every shard, one lock at a time.
-    fn sweep(&self) {
-        for shard in &self.shards {
-            drop(self.enter_shard(shard));
-        }
-    }
-
-    fn refuses(&self) -> bool {
-        self.capacity.when_full() == WhenFull::Refuse
-    }
-
-    /// Reserves the space for a claim and for the record that it becomes. Returns false where there is none.
-    fn reserve(&self) -> bool {
-        let most = self.capacity.records();
-        !self.refuses()
-            || self
-                .held
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                    (held < most).then_some(held + 1)
-                })
-                .is_ok()
-    }
-
-    fn give_back(&self) {
-        if self.refuses() {
-            self.held.fetch_sub(1, Ordering::Relaxed);
+    fn remove(&mut self, key: &EventKey) {
+        match self.records.remove(key) {
+            Some(Record::Running { .. }) => self.stats.running -= 1,
+            Some(Record::Done { .. }) => self.stats.done -= 1,
+            None => {}
         }
     }
 }

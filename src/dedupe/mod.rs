@@ -33,8 +33,8 @@
 //! # Choosing a store
 //! | store | for | after a restart |
 //! |---|---|---|
-//! | [`LocalStore`] | one process, no dependency; the reference | all forgotten |
-//! | `MemoryStore`, feature `moka` | one process, many threads | all forgotten |
+//! | [`MemoryStore`] | one process, no dependency; the reference | all forgotten |
+//! | `MokaStore`, feature `moka` | one process, many threads | all forgotten |
 //! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
 //! | `PostgresStore`, feature `postgres` | replicas, restarts; [`claim_in`](https://docs.rs/hookgate/latest/hookgate/postgres/fn.claim_in.html) beside it: effects exactly once | all known |
 //! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
@@ -46,15 +46,15 @@
 //! A cache may forget any entry, and chooses badly for this purpose. moka's default policy admits by frequency: once the
 //! cache is full and has been read, an id that was *just* inserted is dropped again in favour of older ones that were looked up
 //! more often, so the very next copy runs. Its `entry().or_insert()` lets two concurrent claims of one event succeed.
-//! `MemoryStore` documents how it uses moka and avoids both.
+//! `MokaStore` documents how it uses moka and avoids both.
 
+#[cfg(feature = "moka")]
+mod cache;
 mod capacity;
 mod claim;
 mod expiry;
 mod hash;
 mod key;
-mod local;
-#[cfg(feature = "moka")]
 mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
@@ -62,12 +62,12 @@ mod schedule;
 mod scopes;
 mod store;
 
+#[cfg(feature = "moka")]
+#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
+pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use claim::Claim;
 pub use key::{ClaimToken, EventKey};
-pub use local::LocalStore;
-#[cfg(feature = "moka")]
-#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;

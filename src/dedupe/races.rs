@@ -1,7 +1,7 @@
 //! Races for the claim, under a scheduler that chooses the next thread at every lock and counter.
 //!
 //! `scripts/races` runs them: shuttle, random schedules and schedules with few changes of threads, `HOOKGATE_SCHEDULES` of each
-//! kind. Only this crate's own code is explored: `LocalStore` whole; of `MemoryStore` the shards, the counted space and
+//! kind. Only this crate's own code is explored: `MemoryStore` whole; of `MokaStore` the shards, the counted space and
 //! the order of both with moka. The scheduler can't stop inside moka, so each call of moka is one step.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
 use super::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership, StoreFuture,
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership, StoreFuture,
     StoreStats, WhenFull,
 };
 use crate::clock::{Clock, ManualClock, UnixSeconds};
@@ -46,13 +46,13 @@ fn each_store(
     let clock = || ManualClock::at(UnixSeconds::new(1_763_690_000));
     explore(move || {
         let clock = clock();
-        let store = LocalStore::new(capacity).with_clock(clock.clone());
+        let store = MemoryStore::new(capacity).with_clock(clock.clone());
         race(Arc::new(store.clone()), &|| store.stats(), clock);
     });
     #[cfg(feature = "moka")]
     explore(move || {
         let clock = clock();
-        let store = super::MemoryStore::new(capacity).with_clock(clock.clone());
+        let store = super::MokaStore::new(capacity).with_clock(clock.clone());
         race(Arc::new(store.clone()), &|| store.stats(), clock);
     });
 }

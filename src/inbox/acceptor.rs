@@ -105,7 +105,7 @@ impl ReceiverBuilder {
     /// off. See [`BuildErrorKind`](crate::BuildErrorKind).
     ///
     /// ```
-    /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
+    /// use hookgate::{BuildErrorKind, MemoryStore, Receiver, Secret};
     /// # use hookgate::{Accepted, Delivery, Sink, StoreFuture};
     /// # #[derive(Debug)]
     /// # struct Queue;
@@ -116,7 +116,7 @@ impl ReceiverBuilder {
     /// # }
     ///
     /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// let both = Receiver::builder().secret(secret).store(LocalStore::default()).accept_into(Queue);
+    /// let both = Receiver::builder().secret(secret).store(MemoryStore::default()).accept_into(Queue);
     /// assert_eq!(both.err().map(|error| error.kind()), Some(BuildErrorKind::StoreBesideSink));
     /// # Ok::<(), hookgate::SecretError>(())
     /// ```

@@ -14,7 +14,7 @@ use super::response::mark_as_replayed;
 ///
 /// ```
 /// use bytes::Bytes;
-/// use hookgate::{AlreadyHandled, Delivery, LocalStore, Outcome, Receiver, Secret};
+/// use hookgate::{AlreadyHandled, Delivery, MemoryStore, Outcome, Receiver, Secret};
 /// use http::StatusCode;
 /// use http_body_util::Full;
 /// # use hookgate::{Answer, Clock, Signature, SystemClock, Timestamp};
@@ -41,7 +41,7 @@ use super::response::mark_as_replayed;
 /// #     .header("x-service-timestamp", timestamp.as_str())
 /// #     .header("x-service-signature", &signature)
 /// #     .body(Full::new(Bytes::from(body)))?;
-/// let receiver = Receiver::builder().secret(secret).store(LocalStore::default()).build()?;
+/// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 /// let answer = receiver.handle(request, on_delivery).await;
 /// assert_eq!(answer.status(), 200);
 /// assert_eq!(answer.headers()["idempotent-replayed"], "true");

@@ -42,11 +42,11 @@ impl Receiver {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// use std::time::Duration;
-    /// use hookgate::{LocalStore, Receiver, Secret};
+    /// use hookgate::{MemoryStore, Receiver, Secret};
     ///
     /// let receiver = Receiver::builder()
     ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(LocalStore::default())
+    ///     .store(MemoryStore::default())
     ///     .build()?;
     /// // axum::serve(listener, app).with_graceful_shutdown(signal).await?;
     /// assert_eq!(receiver.drain(Duration::from_secs(30)).await.aborted(), 0);

@@ -45,7 +45,7 @@ impl Receiver {
     ///
     /// ```
     /// use bytes::Bytes;
-    /// use hookgate::{Event, EventData, LocalStore, Receiver, Secret};
+    /// use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
     /// use http::{Request, StatusCode};
     /// use http_body_util::Full;
     /// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
@@ -62,7 +62,7 @@ impl Receiver {
     /// # let timestamp = Timestamp::at(SystemClock.now())?;
     /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
     /// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-    /// let receiver = Receiver::builder().secret(secret).store(LocalStore::default()).build()?;
+    /// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
     /// // For each request of the server at hand:
     /// let request = Request::post("/webhooks")
     ///     .header("x-service-timestamp", timestamp.as_str())

@@ -65,13 +65,13 @@
 //! With the defaults:
 //!
 //! ```
-//! use hookgate::{Delivery, LocalStore, Receiver, Secret};
+//! use hookgate::{Delivery, MemoryStore, Receiver, Secret};
 //! use http::{Request, Response, StatusCode};
 //! use tower::{ServiceBuilder, service_fn};
 //!
 //! let receiver = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
-//!     .store(LocalStore::default())
+//!     .store(MemoryStore::default())
 //!     .build()?;
 //!
 //! let service = ServiceBuilder::new().layer(receiver.layer()).service(service_fn(
@@ -91,11 +91,11 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use hookgate::{LocalStore, Receiver, Secret};
+//! use hookgate::{MemoryStore, Receiver, Secret};
 //!
 //! let receiver = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
-//!     .store(LocalStore::default())
+//!     .store(MemoryStore::default())
 //!     .budget(Duration::from_secs(4))
 //!     .run_limit(Duration::from_secs(120))
 //!     .on_answer(|answer| println!("{answer}"))

@@ -38,7 +38,7 @@ mod on {
         /// ```
         /// use std::sync::mpsc;
         /// use hookgate::testing::{LoggedDelivery, Signer};
-        /// use hookgate::{Delivery, LocalStore, Receiver, Secret};
+        /// use hookgate::{Delivery, MemoryStore, Receiver, Secret};
         /// use http::StatusCode;
         /// use http_body_util::Full;
         ///
@@ -47,7 +47,7 @@ mod on {
         /// let secret = Secret::new("whsec_made_up_for_this_example")?;
         /// let receiver = Receiver::builder()
         ///     .secret(secret.clone())
-        ///     .store(LocalStore::default())
+        ///     .store(MemoryStore::default())
         ///     .record(move |delivery: LoggedDelivery| { let _ = logged.send(delivery); })
         ///     .build()?;
         ///

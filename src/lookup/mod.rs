@@ -67,7 +67,7 @@
 //! # Example
 //!
 //! ```
-//! use hookgate::{LocalStore, Receiver, Secret, provider_fn};
+//! use hookgate::{MemoryStore, Receiver, Secret, provider_fn};
 //! # struct Database;
 //! # impl Database { async fn secret_of(&self, _: &str) -> Result<Option<String>, std::io::Error> { Ok(None) } }
 //! # let database = std::sync::Arc::new(Database);
@@ -82,7 +82,7 @@
 //!         }
 //!     }))
 //!     .lookup_cache(50_000, 4_096)
-//!     .store(LocalStore::default())
+//!     .store(MemoryStore::default())
 //!     .build()?;
 //!
 //! // When a secret was rotated, or a subscription removed, or added (its id may be remembered as unknown):

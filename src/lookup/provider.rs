@@ -130,7 +130,7 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 /// ```
 /// use std::collections::HashMap;
 /// use std::sync::Arc;
-/// use hookgate::{LocalStore, Receiver, Secret, SecretError, provider_fn};
+/// use hookgate::{MemoryStore, Receiver, Secret, SecretError, provider_fn};
 ///
 /// let secrets = Arc::new(HashMap::from([("wh_1".to_owned(), "whsec_made_up_for_this_example")]));
 /// let receiver = Receiver::builder()
@@ -141,7 +141,7 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 ///             found.map(|secret| Secret::new(secret)).transpose()
 ///         }
 ///     }))
-///     .store(LocalStore::default())
+///     .store(MemoryStore::default())
 ///     .build()?;
 /// # let _ = receiver;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -36,14 +36,14 @@ pub enum HeaderMismatch {
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{KeyRing, LocalStore, Receiver, Secret, Window};
+/// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, Window};
 ///
 /// let receiver = Receiver::builder()
 ///     .secrets(
 ///         KeyRing::named("2026-11", Secret::new("whsec_made_up_new_secret")?)?
 ///             .with_key("2026-05", Secret::new("whsec_made_up_old_secret")?)?,
 ///     )
-///     .store(LocalStore::default())
+///     .store(MemoryStore::default())
 ///     .window(Window::default().with_ahead(Duration::from_secs(30)))
 ///     .max_body(256 * 1024)
 ///     .build()?;
@@ -127,9 +127,9 @@ impl ReceiverBuilder {
     /// were remembered under the old one.
     ///
     /// ```
-    /// use hookgate::{BuildErrorKind, LocalStore, Receiver, Secret};
+    /// use hookgate::{BuildErrorKind, MemoryStore, Receiver, Secret};
     ///
-    /// let store = LocalStore::default();
+    /// let store = MemoryStore::default();
     /// let orders = Secret::new("whsec_made_up_for_orders")?;
     /// let orders = Receiver::builder().secret(orders).store(store.clone()).build()?;
     ///

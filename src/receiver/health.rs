@@ -9,11 +9,11 @@ use crate::clock::UnixSeconds;
 /// The health of a receiver at one moment. Made by [`Receiver::health`].
 ///
 /// ```
-/// use hookgate::{LocalStore, Receiver, Secret};
+/// use hookgate::{MemoryStore, Receiver, Secret};
 ///
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-///     .store(LocalStore::default())
+///     .store(MemoryStore::default())
 ///     .build()?;
 /// let health = receiver.health();
 /// assert!(health.is_ready());
@@ -81,10 +81,10 @@ impl Health {
     /// Returns the reasons why the receiver is not ready.
     ///
     /// ```
-    /// # use hookgate::{LocalStore, Receiver, Secret, Unready};
+    /// # use hookgate::{MemoryStore, Receiver, Secret, Unready};
     /// # let receiver = Receiver::builder()
     /// #     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    /// #     .store(LocalStore::default())
+    /// #     .store(MemoryStore::default())
     /// #     .build()?;
     /// // Replicas of one database may rather answer 503 themselves than vanish all at once.
     /// let ready = receiver.health().reasons().all(|reason| reason == Unready::StoreFailing);

@@ -12,14 +12,14 @@
 //! runtime: deadlines, waiting for a running copy, runs that outlive their request.
 //!
 //! ```
-//! use hookgate::{Admission, LocalStore, Receiver, RequestHead, Secret, block_on};
+//! use hookgate::{Admission, MemoryStore, Receiver, RequestHead, Secret, block_on};
 //! # use hookgate::{Signature, SystemClock, Timestamp, Clock};
 //! # let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! # let now = SystemClock.now().to_string();
 //! # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
 //! # let signature = Signature::sign(&secret, &Timestamp::parse(now.as_bytes())?, body).to_header_value();
 //! # let headers = [("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
-//! let receiver = Receiver::builder().secret(secret).store(LocalStore::default()).build()?;
+//! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 //!
 //! let head = RequestHead::new("POST", headers);
 //! let mut intake = receiver.open(&head)?;

@@ -31,7 +31,7 @@ impl Receiver {
     /// when it ends. The layer does both.
     ///
     /// ```
-    /// use hookgate::{LocalStore, Receiver, RefusalKind, RequestHead, Secret, block_on, provider_fn};
+    /// use hookgate::{MemoryStore, Receiver, RefusalKind, RequestHead, Secret, block_on, provider_fn};
     /// # use hookgate::{Signature, SystemClock, Timestamp, Clock};
     /// # let now = SystemClock.now().to_string();
     /// # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
@@ -44,7 +44,7 @@ impl Receiver {
     ///         "wh_1" => Secret::new("whsec_made_up_for_this_example").map(Some),
     ///         _ => Ok(None),
     ///     }))
-    ///     .store(LocalStore::default())
+    ///     .store(MemoryStore::default())
     ///     .build()?;
     ///
     /// let head = RequestHead::new("POST", headers);

@@ -28,14 +28,14 @@ const ROW_TYPES: [EventType; 3] = [
 #[cfg_attr(not(feature = "testing"), doc = "```ignore")]
 /// use axum::{Router, body::Body};
 /// use hookgate::testing::Signer;
-/// use hookgate::{Answer, EventRouter, LocalStore, Outcome, Receiver, Secret};
+/// use hookgate::{Answer, EventRouter, MemoryStore, Outcome, Receiver, Secret};
 /// use tower::ServiceExt;
 ///
 /// async fn on_page() {}
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let secret = Secret::new("whsec_made_up_for_this_test")?;
-/// let receiver = Receiver::builder().secret(secret.clone()).store(LocalStore::default()).build()?;
+/// let receiver = Receiver::builder().secret(secret.clone()).store(MemoryStore::default()).build()?;
 /// let events = EventRouter::new().on("page.created", on_page).build()?;
 /// let app: Router = Router::new().route("/webhooks", events.layer(receiver.layer()));
 ///

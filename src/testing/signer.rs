@@ -15,7 +15,7 @@ use crate::verify::{
 #[cfg_attr(not(feature = "axum"), doc = "```ignore")]
 /// use axum::{Router, body::Body, http::StatusCode, routing::post};
 /// use hookgate::testing::Signer;
-/// use hookgate::{Delivery, LocalStore, Receiver, Secret};
+/// use hookgate::{Delivery, MemoryStore, Receiver, Secret};
 /// use tower::ServiceExt;
 ///
 /// async fn on_delivery(_: Delivery) -> StatusCode {
@@ -24,7 +24,7 @@ use crate::verify::{
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let secret = Secret::new("whsec_made_up_for_this_test")?;
-/// let receiver = Receiver::builder().secret(secret.clone()).store(LocalStore::default()).build()?;
+/// let receiver = Receiver::builder().secret(secret.clone()).store(MemoryStore::default()).build()?;
 /// let app: Router = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
 ///
 /// let signer = Signer::new(secret);

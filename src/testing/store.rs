@@ -56,14 +56,14 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use hookgate::testing::{StoreConformance, StoreUnderTest};
-/// use hookgate::{Capacity, DedupeStore, LocalStore, ManualClock, UnixSeconds};
+/// use hookgate::{Capacity, DedupeStore, MemoryStore, ManualClock, UnixSeconds};
 ///
 /// struct Local(ManualClock);
 ///
 /// impl StoreUnderTest for Local {
 ///     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
 ///         let capacity = capacity.unwrap_or_default();
-///         let store = LocalStore::new(capacity).with_clock(self.0.clone());
+///         let store = MemoryStore::new(capacity).with_clock(self.0.clone());
 ///         Some(Arc::new(store))
 ///     }
 ///
@@ -85,9 +85,9 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// # use std::sync::Arc;
 /// # use std::time::Duration;
 /// # use hookgate::testing::{StoreConformance, StoreUnderTest};
-/// # use hookgate::{Capacity, DedupeStore, LocalStore};
+/// # use hookgate::{Capacity, DedupeStore, MemoryStore};
 /// # struct Connection;
-/// # impl Connection { async fn store_in_a_fresh_namespace(&self) -> LocalStore { LocalStore::default() } }
+/// # impl Connection { async fn store_in_a_fresh_namespace(&self) -> MemoryStore { MemoryStore::default() } }
 /// struct Remote(Connection);
 ///
 /// impl StoreUnderTest for Remote {

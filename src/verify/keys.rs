@@ -158,11 +158,11 @@ impl Keys {
     /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
     ///
     /// ```
-    /// use hookgate::{LocalStore, Receiver, Secret, SecretError, provider_fn};
+    /// use hookgate::{MemoryStore, Receiver, Secret, SecretError, provider_fn};
     ///
     /// let receiver = Receiver::builder()
     ///     .provider(provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None)))
-    ///     .store(LocalStore::default())
+    ///     .store(MemoryStore::default())
     ///     .build()?;
     /// receiver.keys().forget("wh_1")?;
     /// let stats = receiver.keys().lookup_stats().unwrap();

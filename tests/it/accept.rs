@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use axum::routing::{post, post_service};
 use hookgate::{
-    Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, LocalStore, Outcome,
+    Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, MemoryStore, Outcome,
     Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
     Unready,
 };
@@ -718,7 +718,7 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
     let kind = |builder: ReceiverBuilder| builder.accept_into(sink()).unwrap_err().kind();
     let short = Duration::from_secs(3_600);
     assert_eq!(
-        kind(builder().store(LocalStore::default())),
+        kind(builder().store(MemoryStore::default())),
         BuildErrorKind::StoreBesideSink
     );
     assert_eq!(

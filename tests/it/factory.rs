@@ -11,7 +11,7 @@ use hookgate::testing::factory::{
 };
 use hookgate::testing::{Signer, iso8601};
 use hookgate::{
-    Event, EventData, LocalStore, ManualClock, PathErrorKind, Properties, Receiver, Secret,
+    Event, EventData, ManualClock, MemoryStore, PathErrorKind, Properties, Receiver, Secret,
     UnixSeconds,
 };
 use serde_json::Value;
@@ -21,7 +21,7 @@ use tower::ServiceExt;
 fn app(signer_secret: &Secret) -> Router {
     let receiver = Receiver::builder()
         .secret(signer_secret.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()
         .unwrap();
     let handler = |_: Event| async { StatusCode::NO_CONTENT };

@@ -58,9 +58,9 @@ fn the_sizes_follow_from_their_formula() {
             assert!((said / computed - 1.0).abs() < 0.02, "{row:?}: {computed}");
         }
         let constant = match row[0].split('`').nth(1) {
-            Some("LocalStore") => Some(hookgate::LocalStore::BYTES_PER_RECORD),
-            #[cfg(feature = "moka")]
             Some("MemoryStore") => Some(hookgate::MemoryStore::BYTES_PER_RECORD),
+            #[cfg(feature = "moka")]
+            Some("MokaStore") => Some(hookgate::MokaStore::BYTES_PER_RECORD),
             #[cfg(feature = "redis")]
             Some("RedisStore") => Some(hookgate::redis::BYTES_PER_RECORD),
             _ => None,

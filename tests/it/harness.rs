@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hookgate::{
-    Clock, Delivery, Failed, LocalStore, Monotonic, Outcome, Receiver, ReceiverBuilder, Secret,
+    Clock, Delivery, Failed, MemoryStore, Monotonic, Outcome, Receiver, ReceiverBuilder, Secret,
     Settled, Signature, Timestamp, UnixSeconds,
 };
 use http::Request;
@@ -97,7 +97,7 @@ pub struct Told {
 }
 
 impl Harness {
-    /// A receiver with a `LocalStore` in tokio's time, changed by `settings`, before the handler `script`.
+    /// A receiver with a `MemoryStore` in tokio's time, changed by `settings`, before the handler `script`.
     pub fn new<F, A>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
@@ -108,7 +108,7 @@ impl Harness {
     {
         Self::without_store(
             |builder, clock| {
-                let store = LocalStore::default().with_clock(clock.clone());
+                let store = MemoryStore::default().with_clock(clock.clone());
                 settings(builder.store(store), clock)
             },
             script,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, Health, LocalStore, ManualClock, Outcome, Receiver, RefusalKind, Secret, StoreError,
+    Capacity, Health, ManualClock, MemoryStore, Outcome, Receiver, RefusalKind, Secret, StoreError,
     StoreErrorKind, StoreFuture, Unready, WhenFull, block_on,
 };
 use http::StatusCode;
@@ -21,9 +21,9 @@ fn reasons(health: &Health) -> Vec<Unready> {
     health.reasons().collect()
 }
 
-/// A `LocalStore` that can be set to fail.
+/// A `MemoryStore` that can be set to fail.
 #[derive(Clone, Debug, Default)]
-struct Moody(Arc<(LocalStore, AtomicU8)>);
+struct Moody(Arc<(MemoryStore, AtomicU8)>);
 
 const WELL: u8 = 0;
 const DOWN: u8 = 1;
@@ -39,7 +39,7 @@ impl Through for Moody {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         match self.0.1.load(Ordering::SeqCst) {
             DOWN => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
@@ -306,7 +306,7 @@ async fn a_full_store_is_no_failing_one() {
     let harness = Harness::new(
         |builder, clock: &TokioClock| {
             let capacity = Capacity::new(1).with_when_full(WhenFull::Refuse);
-            builder.store(LocalStore::new(capacity).with_clock(clock.clone()))
+            builder.store(MemoryStore::new(capacity).with_clock(clock.clone()))
         },
         |_, _| async { OK },
     );
@@ -328,7 +328,7 @@ impl Through for Refusing {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        _: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        _: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Refused)))
     }
@@ -353,15 +353,15 @@ async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
     assert!(harness.receiver.health().is_ready());
 }
 
-/// A `LocalStore` behind a slow wire: its claims come after so many milliseconds, and hold.
+/// A `MemoryStore` behind a slow wire: its claims come after so many milliseconds, and hold.
 #[derive(Debug)]
-struct Slow(LocalStore, u64);
+struct Slow(MemoryStore, u64);
 
 impl Through for Slow {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         if call != Call::Claim {
             return really(&self.0);
@@ -380,7 +380,7 @@ async fn an_answer_that_comes_too_late_does_not_say_that_the_store_is_well() {
     for (millis, status, fails) in [(1_500, 503, true), (500, 204, false)] {
         let harness = Harness::new(
             |builder, clock| {
-                let local = LocalStore::default().with_clock(clock.clone());
+                let local = MemoryStore::default().with_clock(clock.clone());
                 builder.store(Slow(local, millis))
             },
             |_, _| async { OK },

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use hookgate::extract::EventRejection;
 use hookgate::{
     AlreadyHandled, Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData,
-    EventKey, Failure, FailureReason, KeyRing, LocalStore, Outcome, Properties, RefusalKind,
+    EventKey, Failure, FailureReason, KeyRing, MemoryStore, Outcome, Properties, RefusalKind,
     Secret, StoreError, StoreErrorKind, StoreFuture, Unrecorded,
 };
 use http::StatusCode;
@@ -302,7 +302,7 @@ async fn a_drain_refuses_waits_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_runs_out_of_time_aborts_and_releases() {
-    let store = Arc::new(LocalStore::default().with_clock(TokioClock::start()));
+    let store = Arc::new(MemoryStore::default().with_clock(TokioClock::start()));
     let shared = Arc::clone(&store);
     let harness = Harness::new(
         |builder, _| builder.store(shared),
@@ -686,10 +686,10 @@ async fn a_pinned_ring_refuses_another_workspace() {
     assert_eq!(harness.runs(), 1);
 }
 
-/// A store whose calls fail, hang or answer as set, over a `LocalStore`.
+/// A store whose calls fail, hang or answer as set, over a `MemoryStore`.
 #[derive(Debug)]
 struct Faulty {
-    inner: LocalStore,
+    inner: MemoryStore,
     claim: Mutex<Fault>,
     commit: Mutex<Fault>,
     release: Mutex<Fault>,
@@ -711,7 +711,7 @@ enum Fault {
 impl Faulty {
     fn new(clock: &TokioClock) -> Arc<Self> {
         Arc::new(Self {
-            inner: LocalStore::default().with_clock(clock.clone()),
+            inner: MemoryStore::default().with_clock(clock.clone()),
             claim: Mutex::new(Fault::None),
             commit: Mutex::new(Fault::None),
             release: Mutex::new(Fault::None),
@@ -733,7 +733,7 @@ impl Through for Faulty {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let Some(fault) = self.fault(call) else {
             return really(&self.inner);
@@ -925,7 +925,7 @@ async fn a_slow_release_does_not_keep_the_answer() {
 /// A store whose calls panic on demand: all of one kind, at once or when their future is polled.
 #[derive(Debug)]
 struct Panicking {
-    inner: LocalStore,
+    inner: MemoryStore,
     /// The kind of call, and whether it panics before there is a future.
     panics: Mutex<Option<(Call, bool)>>,
     times: AtomicUsize,
@@ -935,7 +935,7 @@ impl Through for Panicking {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let panics = *self.panics.lock().unwrap();
         match panics {
@@ -961,7 +961,7 @@ where
     let harness = Harness::new(
         |builder, clock| {
             let panicking = Arc::new(Panicking {
-                inner: LocalStore::default().with_clock(clock.clone()),
+                inner: MemoryStore::default().with_clock(clock.clone()),
                 panics: Mutex::new(None),
                 times: AtomicUsize::new(0),
             });
@@ -1089,7 +1089,7 @@ async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
 async fn a_run_that_lost_its_lease_cannot_undo_its_successor() {
     // The clock of the store runs ahead while the first run is under way: its lease ends, a copy takes over.
     let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
-    let store = LocalStore::default().with_clock(clock.clone());
+    let store = MemoryStore::default().with_clock(clock.clone());
     let harness = Harness::new(
         |builder, _| builder.store(store),
         |_, run| async move {
@@ -1112,7 +1112,7 @@ async fn a_run_that_lost_its_lease_cannot_undo_its_successor() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_claim_is_reported_and_answered_2xx() {
     let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
-    let store = LocalStore::default().with_clock(clock.clone());
+    let store = MemoryStore::default().with_clock(clock.clone());
     let harness = Harness::new(
         |builder, _| builder.store(store),
         |_, _| async {
@@ -1129,7 +1129,7 @@ async fn a_lost_claim_is_reported_and_answered_2xx() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_store_that_refuses_is_503() {
-    let store = LocalStore::new(1).with_when_full(hookgate::WhenFull::Refuse);
+    let store = MemoryStore::new(1).with_when_full(hookgate::WhenFull::Refuse);
     let harness = Harness::new(|builder, _| builder.store(store), |_, _| async { OK });
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
@@ -1343,7 +1343,7 @@ fn settings_that_cannot_work_are_refused_by_name() {
     let kind = |change: fn(ReceiverBuilder) -> ReceiverBuilder| {
         let builder = Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
-            .store(LocalStore::default());
+            .store(MemoryStore::default());
         change(builder)
             .build()
             .map(|_| ())

@@ -77,14 +77,14 @@ const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-cr
 
 #[test]
 fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
-    use hookgate::{Admission, LocalStore, Receiver, RequestHead, block_on};
+    use hookgate::{Admission, MemoryStore, Receiver, RequestHead, block_on};
 
     let secret = || Secret::new(SECRET).unwrap();
     let timestamp = Timestamp::at(NOW).unwrap();
     let receiver = Receiver::builder()
         .secret(secret())
         .clock(ManualClock::at(NOW))
-        .store(LocalStore::default());
+        .store(MemoryStore::default());
     let mut shown = Shown(Vec::new());
     shown.debug(&receiver);
     shown.error(&Receiver::builder().build().unwrap_err());
@@ -146,7 +146,7 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
 #[test]
 fn what_is_looked_up_shows_none_of_it_either() {
     use hookgate::{
-        LocalStore, LookupError, LookupErrorKind, LookupFuture, Receiver, RequestHead,
+        LookupError, LookupErrorKind, LookupFuture, MemoryStore, Receiver, RequestHead,
         SecretProvider, SubscriptionId, block_on, provider_fn,
     };
 
@@ -182,7 +182,7 @@ fn what_is_looked_up_shows_none_of_it_either() {
     let builder = Receiver::builder()
         .provider(provider)
         .clock(ManualClock::at(NOW))
-        .store(LocalStore::default());
+        .store(MemoryStore::default());
     shown.debug(&builder);
     let receiver = builder.build().unwrap();
     let mut opening = Box::pin(async { receiver.open_async(&head("wh_1")).await });

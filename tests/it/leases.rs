@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
-    Admission, LocalStore, ManualClock, Outcome, Receiver, RefusalKind, RequestHead, StoreError,
+    Admission, ManualClock, MemoryStore, Outcome, Receiver, RefusalKind, RequestHead, StoreError,
     StoreErrorKind, StoreFuture, block_on,
 };
 use http::StatusCode;
@@ -20,7 +20,7 @@ const OK: StatusCode = StatusCode::NO_CONTENT;
 /// Claims at once, and says so late: the nth claim after the nth of these milliseconds. Notes when it was asked to renew.
 #[derive(Debug)]
 struct RepliesLate {
-    inner: LocalStore,
+    inner: MemoryStore,
     late: Vec<u64>,
     claims: AtomicUsize,
     start: Instant,
@@ -30,7 +30,7 @@ struct RepliesLate {
 impl RepliesLate {
     fn new(clock: &TokioClock, late: &[u64]) -> Arc<Self> {
         Arc::new(Self {
-            inner: LocalStore::default().with_clock(clock.clone()),
+            inner: MemoryStore::default().with_clock(clock.clone()),
             late: late.to_vec(),
             claims: AtomicUsize::new(0),
             start: Instant::now(),
@@ -47,7 +47,7 @@ impl Through for RepliesLate {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         if call == Call::Renew {
             let at = self.start.elapsed().as_millis();
@@ -154,12 +154,12 @@ async fn a_late_claim_is_renewed_a_third_of_its_lease_after_it_was_asked_for() {
 #[test]
 fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
     #[derive(Debug)]
-    struct Slow(LocalStore, ManualClock, Duration);
+    struct Slow(MemoryStore, ManualClock, Duration);
     impl Through for Slow {
         fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
             call: Call,
-            really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+            really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
         ) -> StoreFuture<'a, T> {
             if call == Call::Claim {
                 self.1.advance(self.2);
@@ -172,7 +172,7 @@ fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
     for (millis, held) in [(999, true), (1_000, false)] {
         let clock = support::manual();
         // Its clock is another one: the claim exists there when the answer comes.
-        let local = LocalStore::default().with_clock(support::manual());
+        let local = MemoryStore::default().with_clock(support::manual());
         let store = Slow(local.clone(), clock.clone(), Duration::from_millis(millis));
         let receiver = Receiver::builder()
             .secret(support::secret())

@@ -14,8 +14,8 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use hookgate::{
-    Answer, DeliveryHeaders, KeyRing, Keys, KeysErrorKind, LocalStore, LookupError,
-    LookupErrorKind, Outcome, Receiver, Refusal, RefusalKind, RequestHead, Secret, Signature,
+    Answer, DeliveryHeaders, KeyRing, Keys, KeysErrorKind, LookupError, LookupErrorKind,
+    MemoryStore, Outcome, Receiver, Refusal, RefusalKind, RequestHead, Secret, Signature,
     Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on,
 };
 use http::StatusCode;
@@ -319,7 +319,7 @@ fn a_request_that_is_polled_no_more_holds_up_nobody() {
     });
     let receiver = Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(support::manual())
         .build()
         .unwrap();
@@ -341,7 +341,7 @@ fn without_a_runtime_a_look_up_ends_with_the_last_who_waits() {
     let provider = Provider::new(async |_, _| pending::<Found>().await);
     let receiver = Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(support::manual())
         .build()
         .unwrap();
@@ -890,7 +890,7 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_calls_nobody_unknown()
     let clock = support::manual();
     let receiver = Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -949,7 +949,7 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_calls_nobody_unknown()
 fn keys_that_are_looked_up_are_changed_where_they_are_found() {
     let receiver = Receiver::builder()
         .provider(Provider::all())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()
         .unwrap();
     let secret = || Secret::new(SECRET).unwrap();
@@ -1012,7 +1012,7 @@ async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
     });
     let receiver = Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(support::manual())
         .build()
         .unwrap();

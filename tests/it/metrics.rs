@@ -7,8 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use hookgate::{
-    Accepted, DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, LocalStore, Receiver, Secret,
-    Sink, StoreError, StoreErrorKind, StoreFuture, SubscriptionId, provider_fn,
+    Accepted, DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, MemoryStore, Receiver,
+    Secret, Sink, StoreError, StoreErrorKind, StoreFuture, SubscriptionId, provider_fn,
 };
 use http::{Request, StatusCode};
 use metrics::{
@@ -391,7 +391,7 @@ fn two_subscriptions(clock: &TokioClock) -> hookgate::ReceiverBuilder {
     Receiver::builder()
         .subscriptions([("wh_orders", orders), ("wh_invoices", invoices)])
         .clock(clock.clone())
-        .store(LocalStore::default().with_clock(clock.clone()))
+        .store(MemoryStore::default().with_clock(clock.clone()))
 }
 
 fn deliveries_of() -> [Sent; 3] {
@@ -534,7 +534,7 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
     });
     let harness = Harness::new(
         |builder, clock| {
-            let store = LocalStore::default().with_clock(clock.clone());
+            let store = MemoryStore::default().with_clock(clock.clone());
             builder.provider(provider).store(store)
         },
         |_, _| async { OK },
@@ -714,7 +714,7 @@ async fn gauges_say_what_holds_when_they_are_asked_for() {
     let harness = Harness::new(
         |builder, clock| {
             builder
-                .store(LocalStore::new(1).with_clock(clock.clone()))
+                .store(MemoryStore::new(1).with_clock(clock.clone()))
                 .max_runs(3)
                 .max_waiting(5, 2)
         },

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use hookgate::layer::{ResponseBody, VerifiedBody};
 use hookgate::{
-    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, HookError, LocalStore, Outcome,
+    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, HookError, MemoryStore, Outcome,
     Receiver, Secret, Signature, Timestamp, UnixSeconds,
 };
 use http::{Request, Response, StatusCode};
@@ -82,7 +82,7 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     let mut copies = vec![(1, 30)];
     copies.extend([(4_510, SENDER_GIVES_UP); MAX_WAITING.1]);
     let plan = Plan {
-        store: Store::Local,
+        store: Store::Memory,
         lease: 30_000,
         events: vec![EventPlan {
             first_attempt: 0,
@@ -107,7 +107,7 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
 #[test]
 fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_helped() {
     let plan = |store_jumps| Plan {
-        store: Store::Local,
+        store: Store::Memory,
         lease: 30_000,
         events: vec![EventPlan {
             first_attempt: 846,
@@ -134,7 +134,7 @@ fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_he
 fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
     for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
         let plan = Plan {
-            store: Store::Local,
+            store: Store::Memory,
             lease,
             events: vec![EventPlan {
                 first_attempt: 0,
@@ -221,11 +221,11 @@ impl Play {
         let world = World::new(&plan.events);
         let clock: Arc<dyn hookgate::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
         let inner: Arc<dyn DedupeStore> = match plan.store {
-            Store::Local => Arc::new(LocalStore::new(100).with_clock(clock)),
+            Store::Memory => Arc::new(MemoryStore::new(100).with_clock(clock)),
             #[cfg(feature = "moka")]
-            Store::Memory => Arc::new(hookgate::MemoryStore::new(100).with_clock(clock)),
+            Store::Moka => Arc::new(hookgate::MokaStore::new(100).with_clock(clock)),
             #[cfg(not(feature = "moka"))]
-            Store::Memory => Arc::new(LocalStore::new(100).with_clock(clock)),
+            Store::Moka => Arc::new(MemoryStore::new(100).with_clock(clock)),
         };
         let store = WatchedStore {
             inner,

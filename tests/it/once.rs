@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Admission, BuildErrorKind, Delivery, KeyRing, Keys, KeysErrorKind, LocalStore, Receiver,
+    Admission, BuildErrorKind, Delivery, KeyRing, Keys, KeysErrorKind, MemoryStore, Receiver,
     RequestHead, Secret, SystemClock, UnixSeconds, WhenFull,
 };
 use http::StatusCode;
@@ -72,7 +72,7 @@ async fn another_subscriptions_secret_neither_opens_nor_silences() {
     let keys = Keys::by_subscription([("wh_1", secret()), ("wh_2", other())]).unwrap();
     let receiver = Receiver::builder()
         .keys(keys)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(manual())
         .build()
         .unwrap();
@@ -102,7 +102,7 @@ async fn rings_remember_together_only_where_they_are_told_to() {
     let ring = |secret: Secret| KeyRing::new(secret).with_scope("both").unwrap();
     let receiver = Receiver::builder()
         .subscriptions([("wh_1", ring(secret())), ("wh_2", ring(other()))])
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(manual())
         .build()
         .unwrap();
@@ -134,7 +134,7 @@ async fn a_pinned_workspace_lets_no_other_in() {
     for (workspace, status) in [("ws_1", 204), ("ws_2", 401)] {
         let receiver = Receiver::builder()
             .secrets(ring(workspace))
-            .store(LocalStore::default())
+            .store(MemoryStore::default())
             .build()
             .unwrap();
         let app = app(&receiver, &probe);
@@ -157,7 +157,7 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
         .unwrap();
     let receiver = Receiver::builder()
         .secret(secret())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(manual())
         .build()
         .unwrap();
@@ -182,7 +182,7 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
 
 #[tokio::test]
 async fn a_full_store_that_is_told_to_refuse_loses_nothing_in_silence() {
-    let store = LocalStore::new(2).with_when_full(WhenFull::Refuse);
+    let store = MemoryStore::new(2).with_when_full(WhenFull::Refuse);
     let receiver = receiver().store(store).build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
@@ -307,7 +307,7 @@ async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
 #[tokio::test]
 async fn a_claim_that_died_with_its_process_is_free_when_its_lease_ends() {
     let clock = manual();
-    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
     let receiver = receiver()
         .store(store)
         .clock(clock.clone())
@@ -353,7 +353,7 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
         );
     }
     // The shared store makes it run once.
-    let shared = Arc::new(LocalStore::default());
+    let shared = Arc::new(MemoryStore::default());
     let replica = || receiver().store(Arc::clone(&shared)).build().unwrap();
     assert_eq!(ask(&app(&replica(), &probe), &sent).await.status, 204);
     assert!(ask(&app(&replica(), &probe), &sent).await.is_replay());
@@ -362,7 +362,7 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
 #[tokio::test]
 async fn what_is_done_is_remembered_for_the_whole_retry_schedule() {
     let clock = manual();
-    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
     let receiver = receiver()
         .store(store)
         .clock(clock.clone())

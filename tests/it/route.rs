@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use axum::routing::MethodRouter;
 use bytes::Bytes;
 use hookgate::{
-    Answer, Delivery, Event, EventData, EventError, EventRouter, EventType, Failure, LocalStore,
+    Answer, Delivery, Event, EventData, EventError, EventRouter, EventType, Failure, MemoryStore,
     Outcome, Receiver, ReceiverBuilder, RouterError, RouterErrorKind, Settled, Subscription,
     SubscriptionWarning, Unhandled,
 };
@@ -222,7 +222,7 @@ struct Invoice {
 
 #[tokio::test]
 async fn an_arm_that_refuses_passes_nothing_on() {
-    let store = Arc::new(LocalStore::default());
+    let store = Arc::new(MemoryStore::default());
     let settings = || receiver().store(Arc::clone(&store));
     let events = EventRouter::new()
         .on_model("row.created", "dm_invoices", async |_: Event<Invoice>| {})
@@ -397,7 +397,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
 
 #[tokio::test]
 async fn what_is_refused_unhandled_reaches_a_mended_deployment() {
-    let store = Arc::new(LocalStore::default());
+    let store = Arc::new(MemoryStore::default());
     let settings = || receiver().store(Arc::clone(&store));
     let events = || EventRouter::new().on_model("row.created", "dm_1", says!("row"));
     let body = event("evt_1", "row.created", "dm_2");
@@ -775,7 +775,7 @@ async fn overlapping_subscriptions_run_an_event_once_only_under_one_scope() {
         };
         let settings = Receiver::builder()
             .subscriptions([("wh_any", ring(0)), ("wh_one", ring(1))])
-            .store(LocalStore::default());
+            .store(MemoryStore::default());
         let events = EventRouter::new().on("row.created", says!("any")).on_model(
             "row.created",
             "dm_1",

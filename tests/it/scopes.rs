@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    Admission, BuildErrorKind, Claim, Delivery, KeyRing, Keys, LocalStore, MemoryStore, Receiver,
+    Admission, BuildErrorKind, Claim, Delivery, KeyRing, Keys, MemoryStore, Receiver,
     ReceiverBuilder, RequestHead, RetrySchedule, Secret, block_on, provider_fn,
 };
 use hookgate::{DedupeStore, SecretError};
@@ -53,9 +53,9 @@ async fn two_routes_on(store: impl DedupeStore + Clone) {
 #[tokio::test]
 async fn two_secrets_on_one_store_need_a_name_for_their_scope() {
     two_routes_on(MemoryStore::default()).await;
-    two_routes_on(LocalStore::default()).await;
+    two_routes_on(MemoryStore::default()).await;
     two_routes_on(Arc::new(MemoryStore::default())).await;
-    let boxed: Arc<dyn DedupeStore> = Arc::new(LocalStore::default());
+    let boxed: Arc<dyn DedupeStore> = Arc::new(MemoryStore::default());
     two_routes_on(boxed).await;
 }
 
@@ -167,7 +167,7 @@ fn names_are_taken_at_their_word() {
 #[test]
 fn a_scope_is_named_once_and_for_one_ring() {
     let beside = Err(BuildErrorKind::ScopeBesideKeys);
-    let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(LocalStore::default()));
+    let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(MemoryStore::default()));
     let named = KeyRing::new(key(LEDGER)).with_scope("books").unwrap();
     assert_eq!(on(with(LEDGER)), Ok(()));
     assert_eq!(on(Receiver::builder().secrets(named)), beside);
@@ -178,7 +178,7 @@ fn a_scope_is_named_once_and_for_one_ring() {
     let none = provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None));
     assert_eq!(on(Receiver::builder().provider(none)), beside);
     assert_eq!(on(Receiver::builder()), Err(BuildErrorKind::NoSecret));
-    let blank = with(LEDGER).scope(" ").store(LocalStore::default());
+    let blank = with(LEDGER).scope(" ").store(MemoryStore::default());
     assert_eq!(kind(blank), Err(BuildErrorKind::Keys));
 }
 
@@ -213,19 +213,19 @@ fn moving_from_one_secret_to_subscriptions_keeps_what_was_remembered() {
 #[test]
 fn a_store_without_a_list_compares_nothing() {
     #[derive(Debug, Clone)]
-    struct Plain(LocalStore);
+    struct Plain(MemoryStore);
     impl crate::through::Through for Plain {
         fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
             _: crate::through::Call,
-            really: impl FnOnce(&'a LocalStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
+            really: impl FnOnce(&'a MemoryStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
         ) -> hookgate::StoreFuture<'a, T> {
             really(&self.0)
         }
     }
     crate::through::passes_through!(Plain);
 
-    let store = Plain(LocalStore::default());
+    let store = Plain(MemoryStore::default());
     assert!(store.scopes_in_use().is_none());
     let _orders = with(SECRET).store(store.clone()).build().unwrap();
     assert_eq!(kind(with(LEDGER).store(store)), Ok(()));
@@ -312,7 +312,7 @@ fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
 
 #[test]
 fn a_store_and_no_deduplication_are_an_error_in_either_order() {
-    let store = LocalStore::default;
+    let store = MemoryStore::default;
     for builder in [
         with(SECRET).store(store()).without_deduplication(),
         with(SECRET).without_deduplication().store(store()),
@@ -339,7 +339,7 @@ fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
     let seconds = Duration::from_secs;
     let on = |waits: &[u64]| {
         let waits: Vec<_> = waits.iter().copied().map(seconds).collect();
-        let store = LocalStore::default().with_clock(manual());
+        let store = MemoryStore::default().with_clock(manual());
         let builder = with(SECRET).store(store);
         builder.schedule(RetrySchedule::new(waits))
     };

@@ -3,9 +3,9 @@
 mod both;
 #[cfg(feature = "testing")]
 mod broken;
+mod cache;
 #[cfg(feature = "testing")]
 mod conformance;
-mod memory;
 mod races;
 
 use std::pin::pin;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, ManualClock, Ownership,
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, Ownership,
     StoreError, StoreErrorKind, StoreFuture, StoreStats, UnixSeconds, WhenFull,
 };
 
@@ -94,7 +94,7 @@ fn remembers(store: &dyn DedupeStore, key: &EventKey) -> bool {
 #[test]
 fn the_record_whose_retention_ends_first_is_evicted_and_counted() {
     let clock = clock();
-    let store = LocalStore::new(3).with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::new(3).with_clock(Arc::new(clock.clone()));
     finish(&store, &key(0), RETAIN);
     clock.advance(Duration::from_secs(10));
     finish(&store, &key(1), Duration::from_secs(60));
@@ -121,7 +121,7 @@ fn the_record_whose_retention_ends_first_is_evicted_and_counted() {
 #[test]
 fn what_has_ended_makes_room_and_is_not_counted_as_evicted() {
     let clock = clock();
-    let store = LocalStore::new(100).with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::new(100).with_clock(Arc::new(clock.clone()));
     for n in 0..100 {
         finish(&store, &key(n), Duration::from_secs(60));
     }
@@ -140,7 +140,7 @@ fn what_has_ended_makes_room_and_is_not_counted_as_evicted() {
 #[test]
 fn claims_that_nobody_ends_are_freed_when_their_lease_is_over() {
     let clock = clock();
-    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
     for n in 0..1000 {
         now(store.claim(&key(n), token(), LEASE)).unwrap();
     }
@@ -181,10 +181,10 @@ fn a_stepped_wall_clock_changes_nothing() {
 
 #[test]
 fn a_store_for_no_record_holds_one() {
-    let store = LocalStore::new(0);
+    let store = MemoryStore::new(0);
     finish(&store, &key(0), RETAIN);
     assert!(remembers(&store, &key(0)));
-    let refusing = LocalStore::new(0).with_when_full(WhenFull::Refuse);
+    let refusing = MemoryStore::new(0).with_when_full(WhenFull::Refuse);
     finish(&refusing, &key(0), RETAIN);
     let refused = now(refusing.claim(&key(1), token(), LEASE)).unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Full);
@@ -193,7 +193,7 @@ fn a_store_for_no_record_holds_one() {
 #[test]
 fn a_lease_or_retention_without_end_has_none() {
     let clock = clock();
-    let store = LocalStore::default().with_clock(Arc::new(clock.clone()));
+    let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
     now(store.claim(&key(0), token(), Duration::MAX)).unwrap();
     finish(&store, &key(1), Duration::MAX);
     clock.advance(Duration::from_secs(u64::from(u32::MAX)));

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Clock, Delivery, LocalStore, ManualClock, Receiver, ReceiverBuilder, Secret, Signature,
+    Clock, Delivery, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
     StoreFuture, SystemClock, Timestamp, UnixSeconds,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -46,7 +46,7 @@ pub(crate) fn manual() -> ManualClock {
 pub(crate) fn receiver() -> ReceiverBuilder {
     Receiver::builder()
         .secret(secret())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
 }
 
 /// A whole, well-formed event.
@@ -433,7 +433,7 @@ impl Wire {
 
 /// A store that counts its calls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CountingStore(Arc<(LocalStore, AtomicUsize)>);
+pub(crate) struct CountingStore(Arc<(MemoryStore, AtomicUsize)>);
 
 impl CountingStore {
     pub(crate) fn calls(&self) -> usize {
@@ -445,7 +445,7 @@ impl Through for CountingStore {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         self.0.1.fetch_add(1, Ordering::SeqCst);
         really(&self.0.0)

@@ -1,6 +1,6 @@
-//! Stores in front of a [`LocalStore`]: one function that every call passes through.
+//! Stores in front of a [`MemoryStore`]: one function that every call passes through.
 
-use hookgate::{LocalStore, StoreFuture};
+use hookgate::{MemoryStore, StoreFuture};
 
 /// A call of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub trait Through {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a LocalStore) -> StoreFuture<'a, T> + Send + 'a,
+        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T>;
 }
 

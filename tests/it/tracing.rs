@@ -11,7 +11,7 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, LocalStore,
+    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, MemoryStore,
     Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
     Unhandled,
 };
@@ -646,7 +646,7 @@ async fn nothing_tells_a_secret_a_mac_or_a_body() {
     said.debug(&secret());
     let builder = Receiver::builder()
         .secrets(ring)
-        .store(LocalStore::default().with_clock(clock.clone()))
+        .store(MemoryStore::default().with_clock(clock.clone()))
         .clock(clock.clone())
         .on_answer(move |answer| answers.answer(answer))
         .on_settled(move |run| {

@@ -19,13 +19,13 @@ fn public_types_cross_threads() {
         Secret, KeyRing, Keys, Verifier, Check, Intake, Verified, Verified<Vec<u8>>, Proof, Signature, Timestamp, Window,
         DeliveryHeaders<'static>, RequestHead<'static>,
         SystemClock, ManualClock, Monotonic, UnixSeconds,
-        EventKey, ClaimToken, Claim, Claimed, Ownership, LocalStore, RetrySchedule, Attempt, Capacity, StoreStats, WhenFull,
+        EventKey, ClaimToken, Claim, Claimed, Ownership, MemoryStore, RetrySchedule, Attempt, Capacity, StoreStats, WhenFull,
         Receiver, ReceiverBuilder, Admission, HeaderMismatch, Delivery, Outcome, Failure, Refusal, RefusalKind, Unrecorded,
         Event, EventData, EventHead, EventType, Properties, Changes, Change<Value>, Value, Json, Number, Date, File,
         Box<dyn DedupeStore>, Box<dyn Clock>,
     }
     #[cfg(feature = "moka")]
-    crosses_threads::<MemoryStore>();
+    crosses_threads::<MokaStore>();
     #[cfg(feature = "tower")]
     each! { crosses_threads:
         WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLettered, DeadLetter, Drained,

@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hookgate::postgres::{ClaimValues, NotFresh};
-use hookgate::{Delivery, FailureReason, LocalStore, Receiver, Secret};
+use hookgate::{Delivery, FailureReason, MemoryStore, Receiver, Secret};
 use hookgate_sqlx::{claim_in, migrate};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -86,7 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     let receiver = Receiver::builder()
         .secret(Secret::from_env("WEBHOOK_SECRET")?)
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .build()?;
     let on_event = post(on_event).layer(receiver.layer());
     let app = Router::new()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Admission, Claim, Clock, HeaderMismatch, KeyRing, Keys, LocalStore, ManualClock, Ownership,
+    Admission, Claim, Clock, HeaderMismatch, KeyRing, Keys, ManualClock, MemoryStore, Ownership,
     Receiver, Refusal, RequestHead, Secret, UnixSeconds, WhenFull, Window, block_on,
 };
 
@@ -23,7 +23,7 @@ pub fn run(input: &[u8]) {
     let rules = rules(&mut choices);
     let mut walk = Walk {
         clock: ManualClock::at(UnixSeconds::new(NOW)),
-        store: LocalStore::default(),
+        store: MemoryStore::default(),
         receiver: None,
         obvious: Obvious::new(rules, NOW),
         in_hand: Vec::new(),
@@ -83,7 +83,7 @@ fn rules(choices: &mut Choices<'_>) -> Rules {
 
 struct Walk {
     clock: ManualClock,
-    store: LocalStore,
+    store: MemoryStore,
     /// Present after `build`.
     receiver: Option<Receiver>,
     obvious: Obvious,
@@ -117,7 +117,7 @@ impl Walk {
         } else {
             WhenFull::EvictOldest
         };
-        self.store = LocalStore::new(rules.capacity)
+        self.store = MemoryStore::new(rules.capacity)
             .with_when_full(when_full)
             .with_clock(self.clock.clone());
         let keys = match &rules.rings[..] {

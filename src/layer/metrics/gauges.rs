@@ -22,13 +22,13 @@ impl Receiver {
     /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
     ///
     /// ```
-    /// use hookgate::{LocalStore, Receiver, Secret};
+    /// use hookgate::{MemoryStore, Receiver, Secret};
     /// use metrics_exporter_prometheus::PrometheusBuilder;
     ///
     /// let prometheus = PrometheusBuilder::new().install_recorder()?;
     /// let receiver = Receiver::builder()
     ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(LocalStore::default())
+    ///     .store(MemoryStore::default())
     ///     .metrics_name("orders")
     ///     .build()?;
     /// receiver.record_metrics();

@@ -13,7 +13,7 @@ use super::entry::LoggedDelivery;
 /// ```
 /// use std::sync::Mutex;
 /// use hookgate::testing::log::{LoggedDelivery, Record};
-/// use hookgate::{LocalStore, Receiver, Secret};
+/// use hookgate::{MemoryStore, Receiver, Secret};
 ///
 /// /// Keeps what was refused, for a test to look at.
 /// #[derive(Default)]
@@ -30,7 +30,7 @@ use super::entry::LoggedDelivery;
 /// let refused = std::sync::Arc::new(Refused::default());
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-///     .store(LocalStore::default())
+///     .store(MemoryStore::default())
 ///     .record(std::sync::Arc::clone(&refused))
 ///     .build()?;
 /// # let _ = receiver;

@@ -36,7 +36,7 @@ const COPIED: usize = 16 << 10;
 /// use std::time::Duration;
 /// use hookgate::testing::log::{DeliveryLog, Recorder, Redaction};
 /// use hookgate::testing::Signer;
-/// use hookgate::{Delivery, LocalStore, Receiver, Secret};
+/// use hookgate::{Delivery, MemoryStore, Receiver, Secret};
 /// use http::StatusCode;
 /// use http_body_util::Full;
 ///
@@ -51,7 +51,7 @@ const COPIED: usize = 16 << 10;
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// let receiver = Receiver::builder()
 ///     .secret(secret.clone())
-///     .store(LocalStore::default())
+///     .store(MemoryStore::default())
 ///     .record(recorder.clone())
 ///     .build()?;
 ///

@@ -17,10 +17,10 @@ use crate::clock::{Clock, Monotonic, UnixSeconds};
 ///
 /// ```
 /// use hookgate::testing::{DeliveryLog, Replay};
-/// use hookgate::LocalStore;
+/// use hookgate::MemoryStore;
 ///
 /// let replay = Replay::of(DeliveryLog::default());
-/// let durable = LocalStore::default().with_clock(replay.clock()); // outlives the restarts of the plan
+/// let durable = MemoryStore::default().with_clock(replay.clock()); // outlives the restarts of the plan
 /// # let _ = durable;
 /// ```
 #[derive(Clone)]

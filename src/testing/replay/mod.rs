@@ -116,7 +116,7 @@
 //! ```
 //! use axum::{Router, http::StatusCode, routing::post};
 //! use hookgate::testing::{DeliveryLog, Faults, LoggedDelivery, Replay, Signer};
-//! use hookgate::{Delivery, LocalStore, Receiver, ReplayError, Secret, UnixSeconds};
+//! use hookgate::{Delivery, MemoryStore, Receiver, ReplayError, Secret, UnixSeconds};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
 //! let secret = Secret::new("whsec_made_up_for_this_example")?;
@@ -126,7 +126,7 @@
 //! let log: DeliveryLog = [LoggedDelivery::new(at, headers, body)].into_iter().collect();
 //!
 //! let replay = Replay::of(log).secret(secret).with(Faults::seeded(1).restarts(1).duplicate());
-//! let store = LocalStore::default().with_clock(replay.clock()); // stands for your own, in a database
+//! let store = MemoryStore::default().with_clock(replay.clock()); // stands for your own, in a database
 //! let report = replay
 //!     .against(|harness| {
 //!         let guard = harness.layer(Receiver::builder().store(store.clone()))?;

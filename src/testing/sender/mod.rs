@@ -27,7 +27,7 @@
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
 //! use hookgate::testing::sender::{Fate, NetworkFaults, Sender, Subscription};
 //! use hookgate::testing::{EventFactory, InProcess, TokioClock};
-//! use hookgate::{Event, LocalStore, Receiver, Secret, UnixSeconds};
+//! use hookgate::{Event, MemoryStore, Receiver, Secret, UnixSeconds};
 //!
 //! #[derive(Clone)]
 //! struct Handled {
@@ -50,7 +50,7 @@
 //! let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! let receiver = Receiver::builder()
 //!     .secret(secret.clone())
-//!     .store(LocalStore::default().with_clock(clock))
+//!     .store(MemoryStore::default().with_clock(clock))
 //!     .clock(clock)
 //!     .build()?;
 //! let handled = Handled {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hookgate::testing::Signer;
 use hookgate::testing::log::{LoggedDelivery, Record};
 use hookgate::{
-    Clock, Delivery, FailureReason, LocalStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
+    Clock, Delivery, FailureReason, MemoryStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
 };
 use http::{Request, StatusCode};
 use http_body::Frame;
@@ -353,7 +353,7 @@ async fn a_recorder_that_panics_costs_nobody_an_answer() {
         let recorder = move |_: LoggedDelivery| assert!(!panics, "the recorder");
         Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
-            .store(LocalStore::default())
+            .store(MemoryStore::default())
             .record(recorder)
             .build()
             .unwrap()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::testing::Signer;
 use hookgate::testing::log::{DeliveryLog, LoggedDelivery, Record, Recorder, Redaction};
-use hookgate::{Delivery, LocalStore, LogErrorKind, Receiver, Secret};
+use hookgate::{Delivery, LogErrorKind, MemoryStore, Receiver, Secret};
 use http::StatusCode;
 
 use super::{Folder, delivery, delivery_of, ids};
@@ -453,7 +453,7 @@ async fn credentials_and_secrets_never_reach_the_file() {
     let secret = Secret::new(SECRET).unwrap();
     let receiver = Receiver::builder()
         .secret(secret.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .record(recorder.clone())
         .build()
         .unwrap();

@@ -15,7 +15,7 @@ use super::*;
 fn receiver(provider: &Provider) -> Receiver {
     Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(support::manual())
         .build()
         .unwrap()
@@ -218,7 +218,7 @@ async fn ids_whose_look_ups_fail_leave_room_for_all_others() {
     let clock = support::manual();
     let receiver = Receiver::builder()
         .provider(provider.clone())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(clock.clone())
         .build()
         .unwrap();

@@ -24,8 +24,8 @@ pub(super) struct Plan {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Store {
-    Local,
     Memory,
+    Moka,
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub(super) enum Fault {
 }
 
 pub(super) fn plans() -> impl Strategy<Value = Plan> {
-    let store = prop_oneof![Just(Store::Local), Just(Store::Memory)];
+    let store = prop_oneof![Just(Store::Memory), Just(Store::Moka)];
     // The shorter ones are renewed within the budget; the shortest may end before the store has answered.
     let lease = prop_oneof![6 => Just(30_000_u64), 2 => Just(1_000), 1 => Just(300)];
     let wall_step = prop_oneof![

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::routing::post;
 use hookgate::testing::Harness;
 use hookgate::testing::replay::ReplayClock;
-use hookgate::{Delivery, LocalStore, Receiver, ReplayError};
+use hookgate::{Delivery, MemoryStore, Receiver, ReplayError};
 use http::StatusCode;
 
 /// The effects of handlers, by event, across processes.
@@ -31,19 +31,23 @@ impl Effects {
 }
 
 /// A store that outlives processes.
-pub fn durable(clock: ReplayClock) -> LocalStore {
-    LocalStore::default().with_clock(clock)
+pub fn durable(clock: ReplayClock) -> MemoryStore {
+    MemoryStore::default().with_clock(clock)
 }
 
 /// Handles at once; remembers in this store.
-pub fn app(harness: &Harness, store: LocalStore, effects: &Effects) -> Result<Router, ReplayError> {
+pub fn app(
+    harness: &Harness,
+    store: MemoryStore,
+    effects: &Effects,
+) -> Result<Router, ReplayError> {
     slow_app(harness, store, effects, Duration::ZERO)
 }
 
 /// Takes so long, and counts at its end.
 pub fn slow_app(
     harness: &Harness,
-    store: LocalStore,
+    store: MemoryStore,
     effects: &Effects,
     takes: Duration,
 ) -> Result<Router, ReplayError> {
@@ -64,6 +68,6 @@ pub fn slow_app(
 
 /// Forgets with its process.
 pub fn forgetful(harness: &Harness, effects: &Effects) -> Result<Router, ReplayError> {
-    let store = LocalStore::default().with_clock(harness.clock());
+    let store = MemoryStore::default().with_clock(harness.clock());
     app(harness, store, effects)
 }

@@ -198,7 +198,7 @@ async fn a_slow_handler_outlives_its_request() {
     let report = Replay::of(small_log())
         .secret(secret())
         .against(|harness| {
-            let store = hookgate::LocalStore::default().with_clock(harness.clock());
+            let store = hookgate::MemoryStore::default().with_clock(harness.clock());
             slow_app(&harness, store, &effects, by)
         })
         .await

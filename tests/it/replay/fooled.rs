@@ -12,7 +12,7 @@ use hookgate::layer::VerifiedBody;
 use hookgate::testing::replay::{Report, Verdict};
 use hookgate::testing::{Faults, Harness, Replay};
 use hookgate::{
-    ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventKey, LocalStore, Ownership,
+    ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventKey, MemoryStore, Ownership,
     Receiver, ReceiverBuilder, ReplayError, StoreError, StoreErrorKind, StoreFuture, Window,
 };
 use http::{Request, Response, StatusCode};
@@ -38,7 +38,7 @@ enum Breach {
     KnowsAll,
 }
 
-struct Broken(Breach, LocalStore);
+struct Broken(Breach, MemoryStore);
 
 impl fmt::Debug for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +107,7 @@ async fn with_store(breach: Breach, faults: Faults) -> Report {
         .secret(secret())
         .with(faults)
         .against(|harness| {
-            let inner = LocalStore::default().with_clock(harness.clock());
+            let inner = MemoryStore::default().with_clock(harness.clock());
             guarded(&harness, Receiver::builder().store(Broken(breach, inner)))
         })
         .await
@@ -258,7 +258,7 @@ async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
         let report = Replay::of(small_log())
             .secret(secret())
             .against(|harness| {
-                let store = LocalStore::default().with_clock(harness.clock());
+                let store = MemoryStore::default().with_clock(harness.clock());
                 let receiver = harness.receiver(Receiver::builder().store(store))?;
                 let handler = tower::service_fn(|_: Request<VerifiedBody>| async {
                     Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::default()))
@@ -288,7 +288,7 @@ async fn what_never_was_authentic_must_stay_refused() {
         .secret(secret())
         .against(|harness| {
             // The gate is gone: every request reaches the handler, a forged delivery too.
-            let store = LocalStore::default().with_clock(harness.clock());
+            let store = MemoryStore::default().with_clock(harness.clock());
             harness.receiver(Receiver::builder().store(store))?;
             let handler = async || StatusCode::NO_CONTENT;
             Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler)))
@@ -313,7 +313,7 @@ async fn what_never_was_authentic_must_stay_refused() {
 async fn a_report_without_events_is_no_success() {
     let report = Replay::of(log([forged("evt_1", 0), forged("evt_2", 1)]))
         .secret(secret())
-        .against(|harness| guarded(&harness, Receiver::builder().store(LocalStore::default())))
+        .against(|harness| guarded(&harness, Receiver::builder().store(MemoryStore::default())))
         .await
         .unwrap();
     assert_eq!((report.events().len(), report.let_in().count()), (0, 0));
@@ -331,7 +331,7 @@ async fn the_receivers_own_settings_hold() {
             .secret(secret())
             .with(faults)
             .against(|harness| {
-                let store = LocalStore::default().with_clock(harness.clock());
+                let store = MemoryStore::default().with_clock(harness.clock());
                 guarded(&harness, Receiver::builder().store(store).window(window))
             })
             .await
@@ -352,7 +352,7 @@ async fn dead_letters_count_once_they_are_committed() {
         let report = Replay::of(log([logged("evt_1", 0)]))
             .secret(secret())
             .against(|harness| {
-                let store = LocalStore::default().with_clock(harness.clock());
+                let store = MemoryStore::default().with_clock(harness.clock());
                 let settings =
                     Receiver::builder()
                         .store(store)

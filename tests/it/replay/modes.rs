@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::post;
 use hookgate::testing::{Harness, LoggedDelivery, Replay};
 use hookgate::{
-    Clock, Delivery, KeyRing, Keys, LocalStore, Receiver, ReplayError, ReplayErrorKind as Kind,
+    Clock, Delivery, KeyRing, Keys, MemoryStore, Receiver, ReplayError, ReplayErrorKind as Kind,
     Secret, SystemClock, UnixSeconds,
 };
 use http::StatusCode;
@@ -65,7 +65,7 @@ async fn the_clock_stands_where_each_delivery_was_received() {
                 seen.lock().unwrap().push(clock.now().as_i64() - NOW);
                 async { StatusCode::NO_CONTENT }
             };
-            let store = LocalStore::default().with_clock(harness.clock());
+            let store = MemoryStore::default().with_clock(harness.clock());
             let guard = harness.layer(Receiver::builder().store(store))?;
             Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
         })
@@ -83,7 +83,7 @@ async fn nothing_in_a_request_sets_the_time() {
     let clock = hookgate::ManualClock::at(UnixSeconds::new(NOW + 301));
     let receiver = Receiver::builder()
         .secret(secret())
-        .store(LocalStore::default())
+        .store(MemoryStore::default())
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -307,7 +307,7 @@ async fn a_rotated_log_is_verified_by_the_whole_ring_and_signed_by_the_key_that_
                     .push(delivery.verified().key_name().to_owned());
                 async { StatusCode::NO_CONTENT }
             };
-            let guard = harness.layer(Receiver::builder().store(LocalStore::default()))?;
+            let guard = harness.layer(Receiver::builder().store(MemoryStore::default()))?;
             Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
         })
         .await
@@ -381,7 +381,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let error = unset.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
     assert!(format!("{error:?}").contains("no store"), "{error:?}");
-    let store = LocalStore::default();
+    let store = MemoryStore::default();
     let other = Secret::new("whsec_made_up_for_another_route").unwrap();
     let other = Receiver::builder().secret(other).store(store.clone());
     let _other = other.build().unwrap();
@@ -403,7 +403,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let unfaulted = replay()
         .with(hookgate::testing::Faults::seeded(1).handler_fails(1))
         .against(|harness| {
-            let store = LocalStore::default().with_clock(harness.clock());
+            let store = MemoryStore::default().with_clock(harness.clock());
             let receiver = harness.receiver(Receiver::builder().store(store))?;
             let handler = async |_: Delivery| StatusCode::NO_CONTENT;
             let route = post(handler).layer(receiver.layer());
@@ -422,7 +422,7 @@ async fn an_app_that_takes_a_receiver_is_replayed_as_it_is() {
     let report = Replay::of(small_log())
         .secret(secret())
         .against(|harness| {
-            let store = LocalStore::default().with_clock(harness.clock());
+            let store = MemoryStore::default().with_clock(harness.clock());
             let receiver = harness.receiver(Receiver::builder().store(store))?;
             Ok::<_, ReplayError>(production(&receiver))
         })
@@ -451,7 +451,7 @@ async fn time_that_runs_is_an_error_that_names_the_mend() {
         .against(|harness| {
             app(
                 &harness,
-                LocalStore::default().with_clock(harness.clock()),
+                MemoryStore::default().with_clock(harness.clock()),
                 &effects,
             )
         })

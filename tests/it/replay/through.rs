@@ -9,7 +9,7 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::testing::{InProcess, LoggedDelivery, Replay, Transport, TransportError};
-use hookgate::{Delivery, LocalStore, Receiver, ReplayErrorKind as Kind};
+use hookgate::{Delivery, MemoryStore, Receiver, ReplayErrorKind as Kind};
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 
@@ -74,7 +74,7 @@ fn events(count: i64) -> DeliveryLog {
 async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
     let receiver = Receiver::builder()
         .secret(secret())
-        .store(LocalStore::default());
+        .store(MemoryStore::default());
     let receiver = receiver.build().unwrap();
     let handler = async |_: Delivery| StatusCode::NO_CONTENT;
     let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));
@@ -111,7 +111,7 @@ async fn another_receivers_secret_signs_what_was_authentic() {
     let theirs = || Secret::new("whsec_made_up_for_a_test_machine").unwrap();
     let receiver = Receiver::builder()
         .secret(theirs())
-        .store(LocalStore::default());
+        .store(MemoryStore::default());
     let receiver = receiver.build().unwrap();
     let handler = async |_: Delivery| StatusCode::NO_CONTENT;
     let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));

@@ -13,7 +13,9 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::testing::sender::{Sender, SenderBuilder, Subscription};
 use hookgate::testing::{InProcess, TokioClock, Transport};
-use hookgate::{Delivery, LocalStore, Receiver, Secret, UnixSeconds, VerifyError, VerifyErrorKind};
+use hookgate::{
+    Delivery, MemoryStore, Receiver, Secret, UnixSeconds, VerifyError, VerifyErrorKind,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 
@@ -139,7 +141,7 @@ impl Gate {
         let answered = Arc::clone(&seen);
         let receiver = Receiver::builder()
             .secret(Secret::new(super::SECRET).unwrap())
-            .store(LocalStore::default().with_clock(clock))
+            .store(MemoryStore::default().with_clock(clock))
             .clock(clock)
             .on_answer(move |answer| {
                 let mut seen = answered.lock().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Capacity, DedupeStore, LocalStore, ManualClock, Ownership, StoreStats, WhenFull};
+use hookgate::{Capacity, DedupeStore, ManualClock, MemoryStore, Ownership, StoreStats, WhenFull};
 
 use super::{clock, key, now, token};
 
@@ -15,13 +15,13 @@ pub(super) fn stores(
     let clock = || Arc::new(clock.clone());
     vec![
         (
-            "LocalStore",
-            Box::new(LocalStore::new(capacity).with_clock(clock())),
+            "MemoryStore",
+            Box::new(MemoryStore::new(capacity).with_clock(clock())),
         ),
         #[cfg(feature = "moka")]
         (
-            "MemoryStore",
-            Box::new(hookgate::MemoryStore::new(capacity).with_clock(clock())),
+            "MokaStore",
+            Box::new(hookgate::MokaStore::new(capacity).with_clock(clock())),
         ),
     ]
 }
@@ -41,11 +41,11 @@ fn a_store_says_its_capacity_and_shows_no_record() {
             format!("{name} {{ capacity: {capacity:?}, .. }}")
         );
     }
-    let refusing = LocalStore::new(7).with_when_full(WhenFull::Refuse);
+    let refusing = MemoryStore::new(7).with_when_full(WhenFull::Refuse);
     assert_eq!(refusing.capacity(), capacity);
     #[cfg(feature = "moka")]
     assert_eq!(
-        hookgate::MemoryStore::new(7)
+        hookgate::MokaStore::new(7)
             .with_when_full(WhenFull::Refuse)
             .capacity(),
         capacity

@@ -347,7 +347,7 @@ impl DedupeStore for IdsOnly {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_store_that_confuses_events_breaks_the_rule_about_scopes() {
     let open = |capacity, clock| -> Arc<dyn DedupeStore> {
-        Arc::new(IdsOnly(super::conformance::local(capacity, clock)))
+        Arc::new(IdsOnly(super::conformance::memory(capacity, clock)))
     };
     let suite = StoreConformance::new(InManualTime(open, super::clock()));
     let finding = suite.check(StoreRule::ScopesApart).await;

@@ -6,17 +6,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hookgate::testing::{StoreConformance, StoreUnderTest};
-use hookgate::{Capacity, Clock, DedupeStore, LocalStore, ManualClock, SystemClock};
+use hookgate::{Capacity, Clock, DedupeStore, ManualClock, MemoryStore, SystemClock};
 
 pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore>;
 
-pub(super) fn local(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    Arc::new(LocalStore::new(capacity).with_clock(clock))
+pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
+    Arc::new(MemoryStore::new(capacity).with_clock(clock))
 }
 
 #[cfg(feature = "moka")]
-fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    Arc::new(hookgate::MemoryStore::new(capacity).with_clock(clock))
+fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
+    Arc::new(hookgate::MokaStore::new(capacity).with_clock(clock))
 }
 
 pub(super) struct InManualTime<F>(pub(super) F, pub(super) ManualClock);
@@ -104,19 +104,19 @@ impl Stalls {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_local_store_keeps_the_contract() {
-    keeps_the_contract(local).await;
+async fn the_memory_store_keeps_the_contract() {
+    keeps_the_contract(memory).await;
 }
 
 #[cfg(feature = "moka")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_memory_store_keeps_the_contract() {
-    keeps_the_contract(memory).await;
+async fn the_moka_store_keeps_the_contract() {
+    keeps_the_contract(moka).await;
 }
 
 #[tokio::test]
 #[should_panic(expected = "multi-thread runtime")]
 async fn a_suite_that_could_not_race_says_so() {
-    let suite = StoreConformance::new(InManualTime(local, super::clock()));
+    let suite = StoreConformance::new(InManualTime(memory, super::clock()));
     let _ = suite.run().await;
 }

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use hookgate::{Claimed, DedupeStore, LocalStore, Ownership};
+use hookgate::{Claimed, DedupeStore, MemoryStore, Ownership};
 
 use super::{LEASE, RETAIN, key, now, remembers, token};
 
@@ -57,8 +57,8 @@ fn race(store: &dyn DedupeStore) {
 }
 
 #[test]
-fn threads_have_one_winner_an_event_in_the_local_store() {
-    let store = LocalStore::default();
+fn threads_have_one_winner_an_event_in_the_memory_store() {
+    let store = MemoryStore::default();
     race(&store);
     let stats = store.stats();
     assert_eq!(
@@ -69,13 +69,13 @@ fn threads_have_one_winner_an_event_in_the_local_store() {
 
 #[cfg(feature = "moka")]
 #[test]
-fn threads_have_one_winner_an_event_in_the_memory_store() {
-    use hookgate::{MemoryStore, WhenFull};
+fn threads_have_one_winner_an_event_in_the_moka_store() {
+    use hookgate::{MokaStore, WhenFull};
 
     for store in [
-        MemoryStore::default(),
+        MokaStore::default(),
         // The third that is released needs a place for a moment, for each thread.
-        MemoryStore::new(EVENTS - EVENTS.div_ceil(3) + THREADS).with_when_full(WhenFull::Refuse),
+        MokaStore::new(EVENTS - EVENTS.div_ceil(3) + THREADS).with_when_full(WhenFull::Refuse),
     ] {
         race(&store);
         let stats = store.stats();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::testing::DeliveryLog;
 use hookgate::{
-    BuildError, BuildErrorKind, Capacity, KeyRing, LocalStore, MemoryStore, Receiver,
+    BuildError, BuildErrorKind, Capacity, KeyRing, MemoryStore, MokaStore, Receiver,
     ReceiverBuilder, RetrySchedule, Secret, Window,
 };
 
@@ -81,7 +81,7 @@ pub(super) fn window(doctor: &Doctor) -> Window {
 
 /// Builds a receiver that differs from the default in the settings that `set` changes. Its secret is made up.
 fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, BuildError> {
-    let mut builder = Receiver::builder().store(LocalStore::default());
+    let mut builder = Receiver::builder().store(MemoryStore::default());
     if let Ok(secret) = Secret::new("whsec_made_up_to_check_settings") {
         builder = builder.secret(secret);
     }
@@ -249,9 +249,9 @@ fn capacity(doctor: &Doctor) -> Check {
     let memory = |records: usize| {
         let of = |each: usize| bytes(records.saturating_mul(each));
         format!(
-            "{} in a MemoryStore, {} in a LocalStore",
-            of(MemoryStore::BYTES_PER_RECORD),
-            of(LocalStore::BYTES_PER_RECORD)
+            "{} in a MokaStore, {} in a MemoryStore",
+            of(MokaStore::BYTES_PER_RECORD),
+            of(MemoryStore::BYTES_PER_RECORD)
         )
     };
     let held = format!(

@@ -121,7 +121,7 @@ fn capacity_is_judged_by_rate_and_retention() {
         (
             &[][..],
             "not_measured",
-            "262144 events, about 88.8 MiB in a MemoryStore, 47.5 MiB in a LocalStore",
+            "262144 events, about 88.8 MiB in a MokaStore, 47.5 MiB in a MemoryStore",
         ),
         (&["--rate", "1"], "ok", "need 172800"),
         (&["--rate", "1.517"], "ok", "need 262138"),
@@ -130,19 +130,19 @@ fn capacity_is_judged_by_rate_and_retention() {
             "warn",
             "covers the retries, not the retention",
         ),
-        (&["--rate", "2.7"], "warn", "MemoryStore::new(46656"),
+        (&["--rate", "2.7"], "warn", "MokaStore::new(46656"),
         (&["--rate", "2.8"], "bad", "while the sender still retries"),
         (&["--rate", "10", "--capacity", "1728000"], "ok", "585 MiB"),
         (
             &["--rate", "10", "--capacity", "1727999"],
             "warn",
-            "MemoryStore::new(1728000)",
+            "MokaStore::new(1728000)",
         ),
         // Not less than the retries need, however short the retention is.
         (
             &["--rate", "10", "--retention", "1h", "--capacity", "1"],
             "bad",
-            "MemoryStore::new(963900)",
+            "MokaStore::new(963900)",
         ),
         (&["--rate", "0.001", "--capacity", "0"], "bad", "1 events"),
     ] {

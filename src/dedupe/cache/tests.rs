@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn ids_that_lie_in_one_shard_after_the_other_take_no_more_memory_than_others() {
     const RECORDS: usize = 1_000;
-    let store = MemoryStore::new(RECORDS);
+    let store = MokaStore::new(RECORDS);
     let mut shards: Vec<Vec<EventKey>> = vec![Vec::new(); SHARDS];
     let keys = (0_u64..).map(|n| EventKey::new("default", &n.to_string()));
     for key in keys.take(RECORDS * SHARDS * 5 / 4) {
@@ -25,7 +25,7 @@ fn ids_that_lie_in_one_shard_after_the_other_take_no_more_memory_than_others() {
 #[test]
 fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
     let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-    let store = MemoryStore::default().with_clock(clock.clone());
+    let store = MokaStore::default().with_clock(clock.clone());
     let lease = Duration::from_secs(30);
     let of_one_shard = |key: &EventKey| usize::from(key.as_bytes()[0]) % SHARDS == 0;
     let keys: Vec<_> = (0..)
@@ -50,7 +50,7 @@ fn a_lease_that_ended_behind_many_others_lets_a_successor_in() {
 #[test]
 fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
     let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
-    let store = MemoryStore::new(1).with_clock(clock.clone());
+    let store = MokaStore::new(1).with_clock(clock.clone());
     let seconds = Duration::from_secs;
     let finish = |id: &str| {
         let (key, token) = (EventKey::new("default", id), ClaimToken::new(b"{}"));

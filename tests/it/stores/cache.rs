@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, StoreErrorKind, WhenFull};
+use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, MokaStore, StoreErrorKind, WhenFull};
 
 use super::{LEASE, RETAIN, clock, finish, key, now, remembers, token};
 
 const RECORDS: usize = 1000;
 
 /// Claims events that are done, which leaves no trace in a store that keeps the contract.
-fn read(store: &MemoryStore, events: std::ops::Range<usize>) {
+fn read(store: &MokaStore, events: std::ops::Range<usize>) {
     for n in events {
         let claimed = now(store.claim(&key(n), token(), LEASE)).unwrap();
         assert!(
@@ -23,7 +23,7 @@ fn read(store: &MemoryStore, events: std::ops::Range<usize>) {
 #[test]
 fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
     for let_moka_catch_up in [true, false] {
-        let store = MemoryStore::new(RECORDS);
+        let store = MokaStore::new(RECORDS);
         for n in 0..RECORDS {
             finish(&store, &key(n), RETAIN);
         }
@@ -59,7 +59,7 @@ fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
 #[test]
 fn the_youngest_record_forgotten_is_reported_with_its_age() {
     let clock = clock();
-    let store = MemoryStore::new(2).with_clock(clock.clone());
+    let store = MokaStore::new(2).with_clock(clock.clone());
     for (n, wait) in [30, 20, 10, 5, 40].into_iter().enumerate() {
         finish(&store, &key(n), RETAIN);
         assert!(store.stats().done <= 2);
@@ -81,7 +81,7 @@ fn the_youngest_record_forgotten_is_reported_with_its_age() {
 #[test]
 fn what_has_ended_is_not_counted_as_evicted() {
     let clock = clock();
-    let store = MemoryStore::new(RECORDS).with_clock(clock.clone());
+    let store = MokaStore::new(RECORDS).with_clock(clock.clone());
     for n in 0..RECORDS {
         finish(&store, &key(n), LEASE);
     }
@@ -98,7 +98,7 @@ fn what_has_ended_is_not_counted_as_evicted() {
 #[test]
 fn a_full_store_that_refuses_takes_exactly_as_many_as_have_ended() {
     let clock = clock();
-    let store = MemoryStore::new(RECORDS)
+    let store = MokaStore::new(RECORDS)
         .with_when_full(WhenFull::Refuse)
         .with_clock(clock.clone());
     let refused = || {
@@ -132,7 +132,7 @@ fn a_full_store_that_refuses_takes_exactly_as_many_as_have_ended() {
 
 #[test]
 fn running_claims_are_held_beside_the_done_ones() {
-    let store = MemoryStore::new(RECORDS);
+    let store = MokaStore::new(RECORDS);
     let running: Vec<ClaimToken> = (0..RECORDS).map(|_| token()).collect();
     for (n, token) in running.iter().enumerate() {
         now(store.claim(&key(n), *token, LEASE)).unwrap();

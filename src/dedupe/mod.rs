@@ -58,6 +58,7 @@ mod key;
 mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
+mod running;
 mod schedule;
 mod scopes;
 mod store;

@@ -286,7 +286,7 @@ mod axum {
         }
     }
 
-    #[cfg(all(feature = "moka", unix))]
+    #[cfg(unix)]
     #[test]
     fn receiver_prints_typed_events_and_ends_gracefully() {
         let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
@@ -309,7 +309,6 @@ mod axum {
         example.line_with("stopped, 0 runs aborted");
     }
 
-    #[cfg(feature = "moka")]
     #[test]
     fn event_router_takes_each_event_to_its_arm() {
         let secrets = format!("wh_1={SECRET},wh_2=whsec_made_up_for_another_model");
@@ -369,7 +368,6 @@ mod axum {
         );
     }
 
-    #[cfg(feature = "moka")]
     #[test]
     fn receiver_says_what_keeps_it_from_starting() {
         let key = "tk_live_made_up_for_the_examples";
@@ -385,7 +383,6 @@ mod axum {
         assert!(said.contains(&advice), "{said}");
     }
 
-    #[cfg(feature = "moka")]
     mod conformance {
         use serde_json::{Value, json};
 

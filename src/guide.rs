@@ -42,7 +42,7 @@ pages! {
     properties "properties.md";
     proxy "proxy.md";
     tracing "tracing.md";
-    #[cfg(any(not(doctest), all(feature = "axum", feature = "metrics")))]
+    #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";
     guarantees "guarantees.md";
     #[cfg(any(not(doctest), all(feature = "axum", feature = "inbox")))]

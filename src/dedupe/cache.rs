@@ -24,7 +24,7 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is called.
 ///
 /// # Terms
-/// - **Memory.** About 390 bytes for each remembered event (growth of the resident set over a million commits, x86-64 Linux, the
+/// - **Memory.** About 340 bytes for each remembered event (growth of the resident set over a million commits, x86-64 Linux, the
 ///   allocator of glibc). A record whose retention has ended keeps its memory until newer records need it.
 /// - **At capacity** the oldest commits are forgotten, and counted when moka evicts them. This store can't refuse instead.
 /// - **Housekeeping** is moka's, inside some commits. A commit that is far ahead of it sleeps for 50 µs at a time.
@@ -45,7 +45,7 @@ pub struct MokaStore {
 
 impl MokaStore {
     /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
-    pub const BYTES_PER_RECORD: usize = 390;
+    pub const BYTES_PER_RECORD: usize = 340;
 
     /// Returns a store for this many done records, at least one. [`Capacity`] says how to size it.
     #[must_use]

@@ -53,7 +53,7 @@
 //! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
-//! | `moka` | `MokaStore`: done events in the cache of that name |
+//! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |

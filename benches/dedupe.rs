@@ -19,8 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, MokaStore, Ownership,
-    StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, MokaStore, Ownership, StoreFuture,
 };
 
 mod support;
@@ -69,12 +68,11 @@ enum Contestant {
 
 impl Contestant {
     fn new(name: &str, capacity: usize) -> Self {
-        let capacity = Capacity::new(capacity);
         match name {
             BARE => Self::Bare(
                 moka::sync::Cache::builder()
                     .eviction_policy(moka::policy::EvictionPolicy::lru())
-                    .max_capacity(capacity.records() as u64)
+                    .max_capacity(capacity as u64)
                     .time_to_live(RETAIN)
                     .build(),
             ),

@@ -117,7 +117,7 @@ const CONTESTANTS: [Contestant; 5] = [
     Contestant {
         name: "typed event, MokaStore, fresh ids",
         goal: "0.52",
-        app: || guarded(|builder| builder.store(MokaStore::default())).route_handler(true),
+        app: || guarded(|builder| builder.store(MokaStore::new(262_144))).route_handler(true),
         replayed: false,
     },
     Contestant {

@@ -37,17 +37,17 @@ macro_rules! pages {
 pages! {
     try_it "try-it.md";
     answers "answers.md";
-    #[cfg(any(not(doctest), all(feature = "axum", feature = "moka")))]
+    #[cfg(any(not(doctest), feature = "axum"))]
     handlers "handlers.md";
     properties "properties.md";
     proxy "proxy.md";
     tracing "tracing.md";
-    #[cfg(any(not(doctest), all(feature = "axum", feature = "metrics", feature = "moka")))]
+    #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";
     guarantees "guarantees.md";
     #[cfg(any(not(doctest), all(feature = "axum", feature = "inbox")))]
     inbox "inbox.md";
-    #[cfg(any(not(doctest), all(feature = "axum", feature = "moka", feature = "testing")))]
+    #[cfg(any(not(doctest), all(feature = "axum", feature = "testing")))]
     testing "testing.md";
     command "command.md";
 }

@@ -3,10 +3,10 @@
 //!
 //! # Three ways in
 //!
-//! An axum app guards a route with one line and gets a typed event with one argument (features `axum` and `moka`, both default):
+//! An axum app guards a route with one line and gets a typed event with one argument (feature `axum`, the default):
 //!
 //! ```
-//! # #[cfg(all(feature = "axum", feature = "moka"))] {
+//! # #[cfg(feature = "axum")] {
 //! use axum::{Router, http::StatusCode, routing::post};
 //! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
 //!
@@ -53,7 +53,7 @@
 //! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
-//! | `moka` (default) | `MokaStore` |
+//! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
@@ -176,6 +176,6 @@ pub use verify::{
 };
 
 /// README's Rust, compiled. It uses the features that it needs.
-#[cfg(all(doctest, feature = "axum", feature = "moka"))]
+#[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -14,3 +14,11 @@ pub(crate) use shuttle::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicUsize},
 };
+
+/// Locks the mutex of a store in memory. Every step of such a store leaves its records consistent, so they stay usable after a panic
+/// elsewhere (in a clock, for example).
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

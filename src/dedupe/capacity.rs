@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::expiry::Nanos;
+
 /// The number of records that a store in memory holds, and its behaviour when it is full.
 ///
 /// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten a second are 1.7 million.
@@ -127,6 +129,18 @@ pub struct StoreStats {
     pub last_evicted: Option<Duration>,
     /// The greatest number of done records held, where there is a limit.
     pub capacity: Option<usize>,
+}
+
+impl StoreStats {
+    /// Counts an eviction, unless the record's retention had ended.
+    pub(super) fn count_eviction(&mut self, committed: Nanos, end: Nanos, now: Nanos) {
+        if end > now {
+            let age = Duration::from_nanos(now.saturating_sub(committed));
+            self.evicted += 1;
+            self.last_evicted = Some(age);
+            self.youngest_evicted = Some(self.youngest_evicted.map_or(age, |least| least.min(age)));
+        }
+    }
 }
 
 #[cfg(test)]

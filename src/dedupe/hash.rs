@@ -2,7 +2,9 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Builds the hasher of the maps that are keyed by an [`EventKey`](super::EventKey).
+use super::key::EventKey;
+
+/// Builds the hasher of the maps that are keyed by an [`EventKey`].
 ///
 /// The bits of a key are already spread evenly. So one multiplication, keyed for each store, is enough; SipHash takes about forty
 /// instructions a word for the same, several times in each delivery. A sender could search for ids whose digests begin alike, to
@@ -18,6 +20,17 @@ impl Default for KeyState {
         Self {
             seeds: [random.hash_one(0_u8), random.hash_one(1_u8)],
         }
+    }
+}
+
+/// The number of shards of a store: so many that threads rarely wait for each other. A power of two, so that the remainder of a hash
+/// is computed quickly.
+pub(super) const SHARDS: usize = 64;
+
+impl KeyState {
+    /// Returns the shard of this key, from bits of its hash that the shard's own maps don't use.
+    pub(super) fn shard(&self, key: &EventKey) -> usize {
+        usize::from(self.hash_one(key).to_le_bytes()[5]) % SHARDS
     }
 }
 
@@ -75,7 +88,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::dedupe::EventKey;
 
     fn keys() -> impl Iterator<Item = EventKey> {
         (0..40_000).map(|n| EventKey::new("default", &format!("evt_{n}")))
@@ -93,8 +105,9 @@ mod tests {
         let state = KeyState::default();
         let hashes: HashSet<u64> = keys().map(|key| state.hash_one(key)).collect();
         assert_eq!(hashes.len(), 40_000);
-        // The maps take the lowest bits for the position, and the highest for a tag or a segment.
-        for bits in [0, 8, 28, 48, 56] {
+        // The maps take the lowest bits for the position, and the highest for a tag or a segment; the stores take the 40th and
+        // the next ones for a shard.
+        for bits in [0, 8, 28, 40, 48, 56] {
             let mut counts = [0; 256];
             for hash in &hashes {
                 counts[usize::from((hash >> bits).to_le_bytes()[0])] += 1;

@@ -1,28 +1,31 @@
-//! The reference store: one lock, one map, the standard library.
+//! The store in memory: its promises and its calls. How it keeps its records is in `table.rs`.
 
-use std::collections::HashMap;
+mod table;
+
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use self::table::Table;
 use super::capacity::{Capacity, StoreStats, WhenFull};
-use super::expiry::{BATCH, ExpiryQueue};
-use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
-use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
-use crate::clock::{Clock, Monotonic, SystemClock};
+use super::store::{Answer, Claimed, DedupeStore, Ownership};
+use crate::clock::{Clock, SystemClock};
 use crate::error::{StoreError, StoreErrorKind};
-use crate::sync::{Mutex, MutexGuard};
 
-/// Remembers in this process, with the standard library only. It is the reference for every other store, and a good choice up to
-/// some thousand events a second.
+/// Remembers in this process, with the standard library only. It is the store for one process, and the reference for every other.
 ///
-/// It implements the table of [`DedupeStore`] as plainly as possible: one map behind one lock, so that each call is one step,
-/// and two queues of the leases and the retentions that end next. Calls are amortised O(1); each frees a few records that
-/// have ended. The capacity of done records is exact. A remembered event takes about 190 bytes (growth of the resident set over a
-/// million commits, x86-64 Linux, the allocator of glibc); nothing is reserved up front.
+/// The events are spread over 64 shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie in
+/// one shard. **All steps of one event happen under the lock of its shard.** One queue holds all done records in the order in which
+/// their retentions end, so the capacity is exact for the store as a whole. Calls are amortised O(1); each frees a few records that
+/// have ended.
 ///
+/// - **Capacity.** With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record whose retention ends
+///   first, which is the oldest commit where all retentions are equal, as in a receiver. Duplicates change nothing in this order.
+///   With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space.
+/// - **Memory.** A remembered event takes about 120 bytes (growth of the resident set over a million commits, x86-64 Linux, the
+///   allocator of glibc); nothing is reserved up front. Size the store by `rate × retention`: see [`Capacity`].
 /// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a finished event runs again.
 /// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled
 ///   has taken effect all the same.
@@ -63,22 +66,19 @@ use crate::sync::{Mutex, MutexGuard};
 /// ```
 #[derive(Clone)]
 pub struct MemoryStore {
-    capacity: Capacity,
-    clock: Arc<dyn Clock>,
-    // A std mutex: it is held for a few map operations and never across an await.
-    table: Arc<Mutex<Table>>,
+    table: Arc<Table>,
     scopes: ScopesInUse,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::with(Capacity::default(), Arc::new(SystemClock))
+        Self::new(Capacity::default())
     }
 }
 
 impl MemoryStore {
     /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
-    pub const BYTES_PER_RECORD: usize = 190;
+    pub const BYTES_PER_RECORD: usize = 120;
 
     /// Returns a store for up to `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
     #[must_use]
@@ -88,9 +88,7 @@ impl MemoryStore {
 
     fn with(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
         Self {
-            capacity,
-            clock,
-            table: Arc::default(),
+            table: Arc::new(Table::new(capacity, clock)),
             scopes: ScopesInUse::default(),
         }
     }
@@ -98,119 +96,56 @@ impl MemoryStore {
     /// Returns an empty store with this behaviour when it is full.
     #[must_use]
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
-        Self::with(self.capacity.with_when_full(when_full), self.clock)
+        Self::with(
+            self.capacity().with_when_full(when_full),
+            Arc::clone(self.table.clock()),
+        )
     }
 
     /// Returns an empty store on this clock.
     #[must_use]
     pub fn with_clock(self, clock: impl Clock) -> Self {
-        Self::with(self.capacity, Arc::new(clock))
+        Self::with(self.capacity(), Arc::new(clock))
     }
 
     /// Returns the capacity.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        self.capacity
+        self.table.capacity()
     }
 
-    /// Returns the numbers of records held now and of evictions so far.
+    /// Returns the numbers of records held now and of evictions so far. It locks each shard once: call it for a metric, not at each
+    /// delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        StoreStats {
-            capacity: Some(self.capacity.records()),
-            ..self.enter().0.stats
-        }
-    }
-
-    /// Locks the table, frees some ended records, and reads the time. The time is read under the lock, so that the steps of the
-    /// store and the readings have one order.
-    fn enter(&self) -> (MutexGuard<'_, Table>, Monotonic) {
-        // Every step leaves the table consistent, so it stays usable after a panic elsewhere (in a clock, for example).
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.monotonic();
-        table.free(now);
-        (table, now)
+        self.table.stats()
     }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore")
-            .field("capacity", &self.capacity)
+            .field("capacity", &self.capacity())
             .finish_non_exhaustive()
     }
 }
 
 impl DedupeStore for MemoryStore {
-    fn claim<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        let (mut table, now) = self.enter();
-        let lease_end = now.saturating_add(lease);
-        StoreFuture::ready(Ok(match table.find(key, now) {
-            Some(Record::Running { token: by, .. }) if by == token => {
-                table.run(*key, token, lease_end);
-                Claimed::Fresh
-            }
-            Some(Record::Running { end, .. }) => Claimed::Running {
-                retry_after: end.saturating_since(now),
-            },
-            Some(Record::Done { by, .. }) => Claimed::Done { by },
-            None if table.refuses(self.capacity) => {
-                return StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Full)));
-            }
-            None => {
-                table.run(*key, token, lease_end);
-                Claimed::Fresh
-            }
-        }))
+    fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
+        let claimed = self.table.claim(key, token, lease);
+        Answer::ready(claimed.ok_or_else(|| StoreError::new(StoreErrorKind::Full)))
     }
 
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        let (mut table, now) = self.enter();
-        StoreFuture::ready(Ok(match table.find(key, now) {
-            Some(Record::Running { token: by, .. }) if by == token => {
-                table.run(*key, token, now.saturating_add(lease));
-                Ownership::Held
-            }
-            _ => Ownership::Lost,
-        }))
+    fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Ownership> {
+        Answer::ready(Ok(self.table.renew(key, token, lease)))
     }
 
-    fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        let (mut table, now) = self.enter();
-        StoreFuture::ready(Ok(match table.find(key, now) {
-            Some(Record::Running { token: by, .. }) if by == token => {
-                table.finish(*key, token, now, retain, self.capacity);
-                Ownership::Held
-            }
-            Some(Record::Done { by, .. }) if by == token => Ownership::Held,
-            _ => Ownership::Lost,
-        }))
+    fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Answer<Ownership> {
+        Answer::ready(Ok(self.table.commit(key, token, retain)))
     }
 
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        let (mut table, now) = self.enter();
-        StoreFuture::ready(Ok(match table.find(key, now) {
-            Some(Record::Running { token: by, .. }) if by == token => {
-                table.remove(key);
-                Ownership::Held
-            }
-            _ => Ownership::Lost,
-        }))
+    fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
+        Answer::ready(Ok(self.table.release(key, token)))
     }
 
     fn observe(&self) -> Option<StoreStats> {
@@ -219,132 +154,5 @@ impl DedupeStore for MemoryStore {
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         Some(&self.scopes)
-    }
-}
-
-#[derive(Default)]
-struct Table {
-    records: HashMap<EventKey, Record, KeyState>,
-    leases: ExpiryQueue,
-    retentions: ExpiryQueue,
-    /// Kept beside the map, so that neither a full store nor a reader of the numbers has to count.
-    stats: StoreStats,
-}
-
-#[derive(Clone, Copy)]
-enum Record {
-    Running {
-        token: ClaimToken,
-        end: Monotonic,
-    },
-    Done {
-        by: ClaimToken,
-        committed: Monotonic,
-        end: Monotonic,
-    },
-}
-
-impl Record {
-    fn end(&self) -> Monotonic {
-        let (Self::Running { end, .. } | Self::Done { end, .. }) = self;
-        *end
-    }
-}
-
-impl Table {
-    /// Returns the record, unless it has ended. A record that has ended is removed, whether the queues have reached it or not.
-    fn find(&mut self, key: &EventKey, now: Monotonic) -> Option<Record> {
-        let record = *self.records.get(key)?;
-        if record.end() <= now {
-            self.remove(key);
-            return None;
-        }
-        Some(record)
-    }
-
-    /// Returns whether the commit of one more claim could find no space. Running claims count, since each has its space reserved.
-    fn refuses(&self, capacity: Capacity) -> bool {
-        capacity.when_full() == WhenFull::Refuse
-            && self.stats.done + self.stats.running >= capacity.records()
-    }
-
-    /// Claims, or renews a claim.
-    fn run(&mut self, key: EventKey, token: ClaimToken, end: Monotonic) {
-        match self.records.insert(key, Record::Running { token, end }) {
-            // The queue has an entry with the same end already.
-            Some(old) if old.end() == end => return,
-            Some(_) => {}
-            None => self.stats.running += 1,
-        }
-        self.leases.push(end, key);
-        let records = &self.records;
-        self.leases.tidy(self.stats.running, |end, key| {
-            matches!(records.get(key), Some(Record::Running { end: other, .. }) if *other == end)
-        });
-    }
-
-    fn finish(
-        &mut self,
-        key: EventKey,
-        by: ClaimToken,
-        now: Monotonic,
-        retain: Duration,
-        capacity: Capacity,
-    ) {
-        self.remove(&key);
-        // Before the new record is inserted: it is never the one that is evicted, however short its retention.
-        while self.stats.done >= capacity.records() && self.evict_first(now) {}
-        let end = now.saturating_add(retain);
-        let committed = now;
-        self.records
-            .insert(key, Record::Done { by, committed, end });
-        self.retentions.push(end, key);
-        self.stats.done += 1;
-    }
-
-    /// Evicts the done record whose retention ends first. Returns false where there is none.
-    fn evict_first(&mut self, now: Monotonic) -> bool {
-        while let Some((end, key)) = self.retentions.pop_first() {
-            if let Some(Record::Done {
-                committed,
-                end: other,
-                ..
-            }) = self.records.get(&key)
-                && *other == end
-            {
-                if end > now {
-                    let age = now.saturating_since(*committed);
-                    self.stats.evicted += 1;
-                    self.stats.last_evicted = Some(age);
-                    let youngest = self.stats.youngest_evicted.unwrap_or(age);
-                    self.stats.youngest_evicted = Some(youngest.min(age));
-                }
-                self.remove(&key);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Frees some ended records.
-    fn free(&mut self, now: Monotonic) {
-        for _ in 0..BATCH {
-            let (lease, retention) = (self.leases.pop_ended(now), self.retentions.pop_ended(now));
-            if lease.is_none() && retention.is_none() {
-                return;
-            }
-            for (_, key) in [lease, retention].into_iter().flatten() {
-                // The entry may be an old one of a record that is still live.
-                self.find(&key, now);
-            }
-        }
-    }
-
-    fn remove(&mut self, key: &EventKey) {
-        match self.records.remove(key) {
-            Some(Record::Running { .. }) => self.stats.running -= 1,
-            Some(Record::Done { .. }) => self.stats.done -= 1,
-            None => {}
-        }
     }
 }

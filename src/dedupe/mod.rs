@@ -33,8 +33,8 @@
 //! # Choosing a store
 //! | store | for | after a restart |
 //! |---|---|---|
-//! | [`MemoryStore`] | one process, no dependency; the reference | all forgotten |
-//! | `MokaStore`, feature `moka` | one process, many threads | all forgotten |
+//! | [`MemoryStore`] | one process; the reference | all forgotten |
+//! | `MokaStore`, feature `moka` | one process that wants that cache; [`MemoryStore`] is faster and smaller | all forgotten |
 //! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
 //! | `PostgresStore`, feature `postgres` | replicas, restarts; [`claim_in`](https://docs.rs/hookgate/latest/hookgate/postgres/fn.claim_in.html) beside it: effects exactly once | all known |
 //! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
@@ -58,6 +58,7 @@ mod key;
 mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
+mod running;
 mod schedule;
 mod scopes;
 mod store;

@@ -111,6 +111,9 @@ pub enum Ownership {
 /// waits uses [`boxed`](Self::boxed).
 pub struct StoreFuture<'a, T>(Inner<'a, T>);
 
+/// The answer of a store in memory, which borrows nothing.
+pub(super) type Answer<T> = StoreFuture<'static, T>;
+
 enum Inner<'a, T> {
     Ready(Ready<Result<T, StoreError>>),
     Boxed(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),

@@ -7,6 +7,8 @@
 #![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 
 mod acceptor;
+#[cfg(all(test, feature = "inbox"))]
+mod cases;
 mod sink;
 
 #[cfg(all(test, feature = "inbox"))]

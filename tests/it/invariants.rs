@@ -448,7 +448,7 @@ fn no_file_is_long() {
     feature = "tracing"
 ))]
 mod packages {
-    use crate::packages::{Package, cargo, readme_counts, rust_versions, tree};
+    use crate::packages::{Package, cargo, readme_counts, rust_versions, tree, tree_of};
 
     use std::collections::BTreeMap;
     use std::sync::LazyLock;
@@ -497,7 +497,14 @@ mod packages {
     #[test]
     fn packages_stay_few() {
         assert!(tree(&["--no-default-features"]).len() <= 30);
-        assert!(tree(&[]).len() <= 64);
+        assert!(tree(&[]).len() <= 50);
+    }
+
+    /// What `cargo run --example receiver` compiles in a fresh clone: the example's dependencies are those of all examples.
+    #[test]
+    fn the_first_example_compiles_few_packages() {
+        let packages = tree_of("normal,build,dev", &[]);
+        assert!(packages.len() <= 75, "{}", packages.len());
     }
 
     /// The packages that a test of this package compiles, dev-dependencies included, contain no other framework.

@@ -8,7 +8,7 @@
 mod accept;
 #[cfg(feature = "axum")]
 mod bodies;
-#[cfg(all(feature = "axum", feature = "moka"))]
+#[cfg(feature = "axum")]
 mod crowd;
 mod events;
 mod examples;
@@ -48,7 +48,7 @@ mod model;
 mod neighbours;
 #[cfg(feature = "axum")]
 mod once;
-#[cfg(all(feature = "axum", feature = "metrics", feature = "moka"))]
+#[cfg(all(feature = "axum", feature = "metrics"))]
 mod operations;
 #[cfg(feature = "axum")]
 mod oversized;
@@ -70,9 +70,9 @@ mod replay;
 mod reserved_keys;
 #[cfg(feature = "axum")]
 mod route;
-#[cfg(all(feature = "axum", feature = "moka"))]
+#[cfg(feature = "axum")]
 mod scopes;
-#[cfg(all(feature = "axum", feature = "moka", feature = "testing"))]
+#[cfg(all(feature = "axum", feature = "testing"))]
 mod sender;
 mod stores;
 #[cfg(feature = "axum")]

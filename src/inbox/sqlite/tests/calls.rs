@@ -1,6 +1,6 @@
 //! Random sequences of calls.
 
-use proptest::prelude::*;
+use fastrand::Rng;
 
 use super::model::EVENTS;
 use crate::inbox::engine::EntryState;
@@ -45,34 +45,47 @@ pub(super) enum Ending {
     Return,
 }
 
-pub(super) fn calls() -> impl Strategy<Value = Vec<(bool, Call)>> {
-    let state = || {
-        prop_oneof![
-            Just(None),
-            Just(Some(EntryState::Queued)),
-            Just(Some(EntryState::Running)),
-            Just(Some(EntryState::Done)),
-            Just(Some(EntryState::Dead)),
-        ]
-    };
-    let ending = prop_oneof![
-        Just(Ending::Done),
-        Just(Ending::Retry),
-        Just(Ending::Dead),
-        Just(Ending::Return),
+pub(super) fn calls(case: &mut Rng) -> Vec<(bool, Call)> {
+    let count = case.usize(1..60);
+    (0..count).map(|_| (case.bool(), call(case))).collect()
+}
+
+/// Calls that change the inbox are three to six times as frequent as those of an operator.
+fn call(case: &mut Rng) -> Call {
+    match case.u32(..26) {
+        0..6 => Call::Accept {
+            event: case.usize(..EVENTS),
+            other_body: case.u32(..10) == 0,
+            hours: case.u64(1..4),
+        },
+        6..12 => Call::Lease {
+            most: case.usize(..4),
+            max_tries: case.u32(1..4),
+            serial: case.bool(),
+            except: case.bool(),
+        },
+        12..14 => Call::Renew {
+            job: case.usize(..20),
+        },
+        14..20 => Call::Settle {
+            job: case.usize(..20),
+            end: [Ending::Done, Ending::Retry, Ending::Dead, Ending::Return][case.usize(..4)],
+        },
+        20 => Call::Retry { state: state(case) },
+        21 => Call::Bury,
+        22 => Call::Purge { state: state(case) },
+        _ => Call::Pass {
+            seconds: [1, 10, 31, 3_600][case.usize(..4)],
+        },
+    }
+}
+
+fn state(case: &mut Rng) -> Option<EntryState> {
+    let states = [
+        EntryState::Queued,
+        EntryState::Running,
+        EntryState::Done,
+        EntryState::Dead,
     ];
-    let call = prop_oneof![
-        6 => (0..EVENTS, prop::bool::weighted(0.1), 1_u64..4)
-            .prop_map(|(event, other_body, hours)| Call::Accept { event, other_body, hours }),
-        6 => (0_usize..4, 1_u32..4, any::<bool>(), any::<bool>())
-            .prop_map(|(most, max_tries, serial, except)| Call::Lease { most, max_tries, serial, except }),
-        2 => (0_usize..20).prop_map(|job| Call::Renew { job }),
-        6 => (0_usize..20, ending).prop_map(|(job, end)| Call::Settle { job, end }),
-        1 => state().prop_map(|state| Call::Retry { state }),
-        1 => Just(Call::Bury),
-        1 => state().prop_map(|state| Call::Purge { state }),
-        3 => prop_oneof![Just(1_u64), Just(10), Just(31), Just(3_600)]
-            .prop_map(|seconds| Call::Pass { seconds }),
-    ];
-    prop::collection::vec((any::<bool>(), call), 1..60)
+    states.get(case.usize(..5)).copied()
 }

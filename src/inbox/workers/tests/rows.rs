@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
-
 use super::*;
+use crate::inbox::cases::each_case;
 
 #[tokio::test(start_paused = true)]
 async fn one_of_a_row_at_a_time_and_others_beside_it() {
@@ -53,27 +52,43 @@ async fn without_it_a_row_has_many() {
     assert_eq!(running.active(), 5);
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// Three processes with random rows, times and failures: never two events of a row at a time, and in the end all are done.
-    #[test]
-    fn no_interleaving_runs_two_of_a_row(seed in 0_u64.., rows in 1_u32..6, count in 1_usize..40, concurrency in 1_usize..6) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+/// Three processes with random rows, times and failures: never two events of a row at a time, and in the end all are done.
+#[test]
+fn no_interleaving_runs_two_of_a_row() {
+    each_case(64, |case| {
+        let (seed, rows) = (case.u64(..), case.u32(1..6));
+        let (count, concurrency) = (case.usize(1..40), case.usize(1..6));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let bench = Bench::new();
             let chance = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
             let inside = Arc::new(Mutex::new(HashMap::<String, u32>::new()));
             let overlapping = Arc::new(AtomicUsize::new(0));
             let start = || {
-                let (chance, inside, overlapping) = (Arc::clone(&chance), Arc::clone(&inside), Arc::clone(&overlapping));
-                let workers = bench.workers().concurrency(concurrency).serial_by_row().max_tries(1_000)
+                let (chance, inside, overlapping) = (
+                    Arc::clone(&chance),
+                    Arc::clone(&inside),
+                    Arc::clone(&overlapping),
+                );
+                let workers = bench
+                    .workers()
+                    .concurrency(concurrency)
+                    .serial_by_row()
+                    .max_tries(1_000)
                     .backoff(Backoff::exponential(millis(100), secs(1)));
                 bench.start(workers, move |delivery, _| {
                     let row = delivery.verified().bytes().clone();
                     let row = String::from_utf8(row.to_vec()).unwrap();
                     let row = row.split("rowId\":\"").nth(1).unwrap().to_owned();
-                    let (chance, inside, overlapping) = (Arc::clone(&chance), Arc::clone(&inside), Arc::clone(&overlapping));
+                    let (chance, inside, overlapping) = (
+                        Arc::clone(&chance),
+                        Arc::clone(&inside),
+                        Arc::clone(&overlapping),
+                    );
                     async move {
                         {
                             let mut inside = inside.lock().unwrap();
@@ -99,15 +114,25 @@ proptest! {
                     let mut dice = chance.lock().unwrap();
                     (dice.u32(..rows), dice.u64(..300))
                 };
-                bench.accept(entry_of_row(&format!("evt_{number}"), Some(&format!("row_{row}")))).await;
+                bench
+                    .accept(entry_of_row(
+                        &format!("evt_{number}"),
+                        Some(&format!("row_{row}")),
+                    ))
+                    .await;
                 sleep(millis(pause)).await;
             }
             sleep(secs(3_600)).await;
             assert_eq!(bench.stats().await.done, count as u64);
             // A handler that finds another run of its row panics, and its entry would be run again.
-            assert!(bench.tried().iter().all(|tried| tried.outcome.name() != "panicked"));
+            assert!(
+                bench
+                    .tried()
+                    .iter()
+                    .all(|tried| tried.outcome.name() != "panicked")
+            );
             assert!(overlapping.load(Ordering::SeqCst) <= rows as usize);
             drop(processes);
         });
-    }
+    });
 }

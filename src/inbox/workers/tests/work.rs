@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use proptest::prelude::*;
-
 use super::*;
+use crate::inbox::cases::each_case;
 
 #[tokio::test(start_paused = true)]
 async fn no_more_run_or_are_leased_than_may() {
@@ -265,15 +264,17 @@ fn settings_that_could_do_nothing_are_refused() {
     assert!(bench.workers().check().is_ok());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    /// For all results of handlers and store, each entry comes to one end, and no more runs happen than permitted.
-    #[test]
-    fn every_entry_comes_to_its_end(
-        seed in 0_u64.., count in 1_usize..40, concurrency in 1_usize..8, processes in 1_usize..4, faults in 0_u32..30
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+/// For all results of handlers and store, each entry comes to one end, and no more runs happen than permitted.
+#[test]
+fn every_entry_comes_to_its_end() {
+    each_case(64, |case| {
+        let (seed, count, concurrency) = (case.u64(..), case.usize(1..40), case.usize(1..8));
+        let (processes, faults) = (case.usize(1..4), case.u32(..30));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let bench = Bench::new();
             for number in 0..count {
@@ -294,26 +295,35 @@ proptest! {
                 }
             });
             let handled = Arc::new(Mutex::new(BTreeSet::new()));
-            let workers = (0..processes).map(|_| {
-                let (chance, handled) = (Arc::clone(&chance), Arc::clone(&handled));
-                let workers = bench.workers().concurrency(concurrency).max_tries(1_000).backoff(Backoff::exponential(secs(1), secs(5)));
-                bench.start(workers, move |delivery, _| {
+            let workers = (0..processes)
+                .map(|_| {
                     let (chance, handled) = (Arc::clone(&chance), Arc::clone(&handled));
-                    async move {
-                        let (time, end) = {
-                            let mut dice = chance.lock().unwrap();
-                            (dice.u64(..3_000), dice.u32(..4))
-                        };
-                        sleep(millis(time)).await;
-                        assert_ne!(end, 0, "made-up panic");
-                        if end == 1 {
-                            return BAD;
+                    let workers = bench
+                        .workers()
+                        .concurrency(concurrency)
+                        .max_tries(1_000)
+                        .backoff(Backoff::exponential(secs(1), secs(5)));
+                    bench.start(workers, move |delivery, _| {
+                        let (chance, handled) = (Arc::clone(&chance), Arc::clone(&handled));
+                        async move {
+                            let (time, end) = {
+                                let mut dice = chance.lock().unwrap();
+                                (dice.u64(..3_000), dice.u32(..4))
+                            };
+                            sleep(millis(time)).await;
+                            assert_ne!(end, 0, "made-up panic");
+                            if end == 1 {
+                                return BAD;
+                            }
+                            handled
+                                .lock()
+                                .unwrap()
+                                .insert(delivery.event_id().to_owned());
+                            OK
                         }
-                        handled.lock().unwrap().insert(delivery.event_id().to_owned());
-                        OK
-                    }
+                    })
                 })
-            }).collect::<Vec<_>>();
+                .collect::<Vec<_>>();
             for _ in 0..3_600 {
                 sleep(secs(1)).await;
                 let active = workers.iter().map(RunningWorkers::active).max();
@@ -328,5 +338,5 @@ proptest! {
             assert_eq!(handled.lock().unwrap().len(), count);
             drop(workers);
         });
-    }
+    });
 }

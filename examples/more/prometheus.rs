@@ -1,7 +1,7 @@
 //! A receiver with monitoring: metrics for Prometheus, a readiness probe, and a second port for both.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example prometheus --features metrics
+//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-more --example prometheus
 //! ```
 //!
 //! `/metrics` and `/ready` are on a separate port, since only operators should read them and senders can reach the first port.

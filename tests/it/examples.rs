@@ -246,8 +246,8 @@ mod axum {
         use std::sync::atomic::{AtomicU32, Ordering};
         use std::time::Duration;
 
-        use hookgate::testing::{StoreConformance, StoreUnderTest};
         use hookgate::{Capacity, DedupeStore, ManualClock, UnixSeconds};
+        use hookgate_testing::{StoreConformance, StoreUnderTest};
 
         struct Files {
             clock: ManualClock,

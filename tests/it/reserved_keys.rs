@@ -7,11 +7,13 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::inbox::Workers;
-use hookgate::testing::{LoggedDelivery, delivery, event};
+use hookgate::record::LoggedDelivery;
 use hookgate::{
     Accepted, Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter,
     Failure, Inbox, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
 };
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::{delivery, event};
 use http::StatusCode;
 use proptest::prelude::*;
 use serde_json::Value;

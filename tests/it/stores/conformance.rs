@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, Clock, DedupeStore, LocalStore, ManualClock, SystemClock};
+use hookgate_testing::{StoreConformance, StoreUnderTest};
 
 pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Arc<dyn DedupeStore>;
 

@@ -31,7 +31,7 @@ use crate::iso8601;
 ///     event.to_json(),
 ///     r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_made_up","data":{"datamodelId":"dm_invoices","datamodelName":"Invoices","rowId":"row_1","properties":{"Number":"2026-7","Total":12.50},"createdBy":{"id":"usr_bo","name":"Ada","email":"bo@example.com"}}}"#,
 /// );
-/// # Ok::<(), hookgate::PathError>(())
+/// # Ok::<(), hookgate_testing::factory::PathError>(())
 /// ```
 #[derive(Clone)]
 #[must_use]
@@ -150,7 +150,7 @@ impl SampleEvent {
     ///
     /// let error = event.set("id.of", "1").unwrap_err();
     /// assert_eq!(error.kind(), PathErrorKind::NoContainer);
-    /// # Ok::<(), hookgate::PathError>(())
+    /// # Ok::<(), hookgate_testing::factory::PathError>(())
     /// ```
     pub fn set(self, path: &str, value: &str) -> Result<Self, PathError> {
         self.set_json(path, JsonText::lenient(value))

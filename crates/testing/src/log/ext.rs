@@ -57,6 +57,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// ```
     /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
     /// use hookgate_testing::Signer;
     /// use hookgate::{Secret, UnixSeconds, Verifier};
     ///
@@ -84,6 +85,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// ```
     /// use hookgate::UnixSeconds;
     /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
     /// let now = UnixSeconds::new(1_763_690_000);
     /// let first = LoggedDelivery::new(now, [("x-a", "1")], r#"{"id":"evt_1","n":[1,2]}"#);
@@ -105,6 +107,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// ```
     /// use hookgate::UnixSeconds;
     /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
     /// let headers = [("x-service-timestamp", "1763690000"), ("content-length", "15")];
     /// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), headers, r#"{"id":"it's 1"}"#);

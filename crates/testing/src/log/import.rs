@@ -51,7 +51,7 @@ impl DeliveryLog {
     ///
     /// ```
     /// use hookgate::Secret;
-    /// use hookgate_testing::{DeliveryLog, Signer};
+    /// use hookgate_testing::{DeliveryLog, LoggedDeliveryExt, Signer};
     ///
     /// let log = DeliveryLog::import(r#"[
     ///     {"eventId": "evt_1", "eventType": "row.deleted", "requestTime": "2026-11-21T09:30:00Z", "responseStatus": 503,

@@ -14,7 +14,7 @@
 //!   -H 'X-Service-Timestamp: 1763690000' --data-raw $'{}'";
 //! let same = read::curl(pasted, at, |_| Err(std::io::ErrorKind::Unsupported.into()))?;
 //! assert_eq!((same.target.as_str(), same.body), ("/webhooks", request.body));
-//! # Ok::<(), hookgate::ReadError>(())
+//! # Ok::<(), hookgate_testing::read::ReadError>(())
 //! ```
 
 mod curl;

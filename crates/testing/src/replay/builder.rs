@@ -167,7 +167,7 @@ impl<M: Mode> Replay<M> {
     /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
     /// # Errors
-    /// See [`ReplayErrorKind`](hookgate::ReplayErrorKind). The results of the deliveries are no error.
+    /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are no error.
     pub async fn against<F, S, E, R>(self, mut make: F) -> Result<Report, ReplayError>
     where
         F: FnMut(Harness) -> Result<S, E>,

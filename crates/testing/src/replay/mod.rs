@@ -177,7 +177,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # std::fs::remove_dir_all(folder)?;
-//! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

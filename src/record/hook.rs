@@ -49,7 +49,7 @@ impl ReceiverBuilder {
     /// let request = Request::post("/webhooks")
     ///     .header("x-service-timestamp", now.as_str())
     ///     .header("x-service-signature", signature)
-    ///     .body(Full::from(body))?;
+    ///     .body(Full::<bytes::Bytes>::from(body))?;
     /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
     /// let delivery = log.recv()?;
     /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));

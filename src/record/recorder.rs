@@ -57,7 +57,7 @@ const COPIED: usize = 16 << 10;
 /// # let now = Timestamp::at(SystemClock.now())?;
 /// # let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
 /// # let request = Request::post("/").header("x-service-timestamp", now.as_str());
-/// # let request = request.header("x-service-signature", signature).body(Full::from(body))?;
+/// # let request = request.header("x-service-signature", signature).body(Full::<bytes::Bytes>::from(body))?;
 /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
 ///
 /// assert!(recorder.flush(Duration::from_secs(5)));

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use hookgate::testing::Signer;
-use hookgate::testing::log::{LoggedDelivery, Recorder, Redaction};
+use hookgate::record::{LoggedDelivery, Recorder, Redaction};
 use hookgate::{Event, EventData, MemoryStore, Receiver, ReceiverBuilder, Secret};
+use hookgate_testing::Signer;
 use http::{Request, StatusCode};
 use tower::Service;
 

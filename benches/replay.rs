@@ -23,8 +23,10 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::testing::{DeliveryLog, LoggedDelivery, Replay, Signer};
-use hookgate::{Delivery, MemoryStore, Receiver, ReplayError, Secret, UnixSeconds, Verifier};
+use hookgate::record::LoggedDelivery;
+use hookgate::{Delivery, MemoryStore, Receiver, Secret, UnixSeconds, Verifier};
+use hookgate_testing::replay::ReplayError;
+use hookgate_testing::{DeliveryLog, Replay, Signer};
 use http::StatusCode;
 
 const SECRET: &str = "whsec_made_up_for_the_replay_bench";

@@ -216,7 +216,7 @@ fn event() -> Delivery {
     let body = format!(
         r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{row}}}"#
     );
-    hookgate::testing::delivery(body).unwrap()
+    hookgate_testing::delivery(body).unwrap()
 }
 
 fn inboxes(runtime: &Runtime) -> Vec<Case> {

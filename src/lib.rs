@@ -59,10 +59,11 @@
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also there |
-//! | `testing` | `testing`: signed deliveries, factories, the delivery log and its replay, the sender, explanations, the conformance suite for stores |
+//! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. The command `hookgate` is a separate package, `hookgate-cli`.
+//! A feature adds API and changes no behaviour. Tools for tests are a separate package, `hookgate-testing`, and so
+//! is the command `hookgate`: `hookgate-cli`.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,6 +90,9 @@ pub mod outcome;
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
 pub mod receiver;
+#[cfg(feature = "record")]
+#[cfg_attr(docsrs, doc(cfg(feature = "record")))]
+pub mod record;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
@@ -96,9 +100,6 @@ pub mod redis;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod route;
 mod sync;
-#[cfg(feature = "testing")]
-#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub mod testing;
 pub mod verify;
 
 pub use block_on::block_on;
@@ -119,12 +120,6 @@ pub use error::{
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use error::{InboxError, InboxErrorKind};
-#[cfg(feature = "testing")]
-#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub use error::{
-    LogError, LogErrorKind, PathError, PathErrorKind, ReadError, ReadErrorKind, ReplayError,
-    ReplayErrorKind, SenderError, SenderErrorKind,
-};
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use error::{PostgresError, PostgresErrorKind};

@@ -95,7 +95,7 @@ async fn push(pool: SqlitePool, events: Vec<(String, String)>) {
 
 async fn accept(inbox: Inbox, events: Vec<(String, String)>) {
     for (_, body) in events {
-        let delivery = hookgate::testing::delivery(body).unwrap();
+        let delivery = hookgate_testing::delivery(body).unwrap();
         assert_eq!(
             inbox.accept(&delivery, RETAIN).await.unwrap(),
             Accepted::New

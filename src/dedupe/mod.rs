@@ -40,7 +40,7 @@
 //! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
-//! `hookgate::testing::StoreConformance`, feature `testing`.
+//! `StoreConformance` of the package `hookgate-testing`.
 //!
 //! # Why not a plain cache?
 //! A cache may forget any entry, and chooses badly for this purpose. moka's default policy admits by frequency: once the

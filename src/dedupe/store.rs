@@ -34,7 +34,7 @@ use crate::error::StoreError;
 /// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
 ///    The same holds where the call panics.
 ///
-/// The conformance suite, `hookgate::testing::StoreConformance` (feature `testing`), checks any store against this table.
+/// The conformance suite, `StoreConformance` of the package `hookgate-testing`, checks any store against this table.
 pub trait DedupeStore: fmt::Debug + Send + Sync + 'static {
     /// Claims the event for `token`, for as long as `lease`.
     fn claim<'a>(

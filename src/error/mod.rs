@@ -12,24 +12,14 @@ mod event;
 #[cfg(feature = "inbox")]
 mod inbox;
 mod keys;
-#[cfg(feature = "testing")]
-mod log;
 mod lookup;
-#[cfg(feature = "testing")]
-mod path;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "testing")]
-mod read;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "testing")]
-mod replay;
 #[cfg(feature = "axum")]
 mod router;
 mod secret;
-#[cfg(feature = "testing")]
-mod sender;
 mod store;
 mod verify;
 
@@ -39,24 +29,14 @@ pub use event::{EventError, EventErrorKind};
 #[cfg(feature = "inbox")]
 pub use inbox::{InboxError, InboxErrorKind};
 pub use keys::{KeysError, KeysErrorKind};
-#[cfg(feature = "testing")]
-pub use log::{LogError, LogErrorKind};
 pub use lookup::{LookupError, LookupErrorKind};
-#[cfg(feature = "testing")]
-pub use path::{PathError, PathErrorKind};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresError, PostgresErrorKind};
-#[cfg(feature = "testing")]
-pub use read::{ReadError, ReadErrorKind};
 #[cfg(feature = "redis")]
 pub use redis::{RedisError, RedisErrorKind};
-#[cfg(feature = "testing")]
-pub use replay::{ReplayError, ReplayErrorKind};
 #[cfg(feature = "axum")]
 pub use router::{RouterError, RouterErrorKind};
 pub use secret::{SecretError, SecretErrorKind};
-#[cfg(feature = "testing")]
-pub use sender::{SenderError, SenderErrorKind};
 pub use store::{StoreError, StoreErrorKind};
 pub use verify::{HeaderError, HeaderErrorKind, Times, VerifyError, VerifyErrorKind};
 

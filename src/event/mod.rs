@@ -126,8 +126,6 @@ pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
 #[cfg(feature = "inbox")]
 pub(crate) use row_key::row_of;
-#[cfg(feature = "testing")]
-pub(crate) use scan::check as checked;
 pub use value::{Field, File, Value};
 
 use std::fmt;

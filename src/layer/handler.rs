@@ -27,13 +27,23 @@ use crate::event::Event;
 ///         Ok(Self(delivery.body().clone()))
 ///     }
 /// }
-/// # #[cfg(feature = "testing")] {
-///
-/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
-/// let raw = Raw::from_delivery(&hookgate::testing::delivery(body)?)?;
-/// assert_eq!(raw.0, body);
+/// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
+/// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+/// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// #     let now = Timestamp::at(SystemClock.now())?;
+/// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
+/// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
+/// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
+/// #     let head = RequestHead::new("POST", headers);
+/// #     let mut intake = receiver.open(&head)?;
+/// #     intake.push(body.into())?;
+/// #     Ok(receiver.recognise(intake, &head)?)
 /// # }
-/// # Ok::<(), EventError>(())
+///
+/// let body = br#"{"id":"evt_1","type":"page.created"}"#;
+/// let raw = Raw::from_delivery(&received(body)?)?;
+/// assert_eq!(raw.0, body.as_slice());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromDelivery: Sized {
     /// Makes the argument from a delivery that is authentic, fresh and claimed.

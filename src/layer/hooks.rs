@@ -176,13 +176,24 @@ impl Hooks {
     }
 }
 
-#[cfg(feature = "testing")]
 impl crate::receiver::ReceiverBuilder {
-    /// Stops the calls of the hooks that were set, once `holds` returns false.
-    pub(crate) fn tell_only_if(
-        mut self,
-        holds: impl Fn() -> bool + Clone + Send + Sync + 'static,
-    ) -> Self {
+    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true: for a
+    /// test in which a process ends and no effect of it may follow.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use hookgate::Receiver;
+    ///
+    /// let ended = Arc::new(AtomicBool::new(false));
+    /// let settings = Receiver::builder().on_answer(|answer| println!("{answer}"));
+    /// let settings = settings.hooks_while({
+    ///     let ended = Arc::clone(&ended);
+    ///     move || !ended.load(Ordering::SeqCst)
+    /// });
+    /// # let _ = settings;
+    /// ```
+    pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
         fn guarded<T: 'static>(
             hook: &mut Option<Hook<T>>,
             holds: impl Fn() -> bool + Send + Sync + 'static,
@@ -240,7 +251,7 @@ impl Receiver {
     }
 
     /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
-    pub(super) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
+    pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
         // The time is part of the signed body. An event from the future counts as new.
         let created = created_at(verified)?;
         let age = self.shared.clock.now().since(created).unwrap_or_default();

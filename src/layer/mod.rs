@@ -158,6 +158,8 @@ pub use unhandled::Unhandled;
 
 pub(crate) use accepting::{accept, accept_as_service};
 pub(crate) use drain::Bell;
+#[cfg(any(feature = "inbox", feature = "record"))]
+pub(crate) use hooks::Chain;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
 pub(crate) use settings::LayerSettings;
@@ -166,7 +168,6 @@ pub(crate) use {
     catch::CatchUnwind,
     drain::TO_RELEASE,
     handle::Each,
-    hooks::Chain,
     judge::{Verdict, judge},
     metrics::inbox as inbox_metrics,
     supervise::{Handled, bounded},

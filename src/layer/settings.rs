@@ -31,8 +31,8 @@ pub(crate) struct LayerSettings {
     pub(super) hooks: Hooks,
     #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // empty without it
     pub(super) metrics: Metrics,
-    #[cfg_attr(not(feature = "testing"), allow(dead_code))] // as above
-    pub(super) recording: Recording,
+    #[cfg_attr(not(feature = "record"), allow(dead_code))] // as above
+    pub(crate) recording: Recording,
     #[cfg(feature = "tracing")]
     pub(super) warnings: Warnings,
 }

@@ -21,8 +21,8 @@ const MAX_CHARS: usize = 256;
 /// The event router gives this answer where it has no arm. An axum handler returns it, which is a 204; a tower service
 /// [marks](Self::mark) its response with it.
 ///
-#[cfg_attr(all(feature = "axum", feature = "testing"), doc = "```")]
-#[cfg_attr(not(all(feature = "axum", feature = "testing")), doc = "```ignore")]
+#[cfg_attr(feature = "axum", doc = "```")]
+#[cfg_attr(not(feature = "axum"), doc = "```ignore")]
 /// use axum::response::IntoResponse;
 /// use hookgate::{Delivery, Unhandled};
 ///
@@ -32,13 +32,25 @@ const MAX_CHARS: usize = 256;
 ///         _ => Err(Unhandled::of(&delivery)),
 ///     }
 /// }
+/// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
+/// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+/// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// #     let now = Timestamp::at(SystemClock.now())?;
+/// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
+/// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
+/// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
+/// #     let head = RequestHead::new("POST", headers);
+/// #     let mut intake = receiver.open(&head)?;
+/// #     intake.push(body.into())?;
+/// #     Ok(receiver.recognise(intake, &head)?)
+/// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
-/// let body = r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#;
-/// let unhandled = Unhandled::of(&hookgate::testing::delivery(body)?);
+/// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#)?;
+/// let unhandled = Unhandled::of(&delivery);
 /// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "it must be put into the handler's response"]

@@ -185,9 +185,49 @@ impl ReceiverBuilder {
         self
     }
 
+    /// Sets keys in place of all keys set so far, and removes the [scope](Self::scope): for a test that runs the settings of
+    /// production with keys of its own.
+    ///
+    /// ```
+    /// use hookgate::{Keys, KeyRing, MemoryStore, Receiver, Secret};
+    ///
+    /// let of_production = Receiver::builder().scope("orders").store(MemoryStore::default());
+    /// let keys = Keys::single(KeyRing::new(Secret::new("whsec_made_up_for_this_example")?));
+    /// assert!(of_production.replace_keys(keys).build().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replace_keys(mut self, keys: Keys) -> Self {
+        self.scope = None;
+        self.keys(keys)
+    }
+
     /// Sets the store that remembers claims and handled events. The last call wins.
     pub fn store(mut self, store: impl DedupeStore) -> Self {
         self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Puts a store in front of the one that is set, for example one that counts calls or makes some of them fail. Call it
+    /// after [`store`](Self::store); without a store the function is not called.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use hookgate::{DedupeStore, MemoryStore, Receiver, Secret};
+    ///
+    /// # fn with_counters(store: Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore> { store }
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(MemoryStore::default())
+    ///     .map_store(with_counters)
+    ///     .build();
+    /// assert!(receiver.is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_store(
+        mut self,
+        wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
+    ) -> Self {
+        self.store = self.store.map(wrap);
         self
     }
 
@@ -257,23 +297,6 @@ impl ReceiverBuilder {
     pub fn max_runs(mut self, runs: usize) -> Self {
         self.max_runs = runs;
         self
-    }
-
-    /// Puts another store in front of the given one. Returns false if deduplication was switched off.
-    #[cfg(feature = "testing")]
-    pub(crate) fn wrap_store(
-        &mut self,
-        wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
-    ) -> bool {
-        self.store = self.store.take().map(wrap);
-        !self.without_deduplication
-    }
-
-    /// Uses these keys in place of the user's. The user's scope is removed with them.
-    #[cfg(feature = "testing")]
-    pub(crate) fn with_keys_replaced(mut self, keys: Keys) -> Self {
-        self.scope = None;
-        self.keys(keys)
     }
 }
 

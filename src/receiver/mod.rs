@@ -76,7 +76,7 @@ use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
 use crate::outcome::Refusal;
-use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier};
+use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier, Window};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
@@ -273,8 +273,9 @@ impl Receiver {
         Some((self.shared.retention, needed))
     }
 
-    #[cfg(feature = "testing")]
-    pub(crate) fn window(&self) -> crate::verify::Window {
+    /// Returns the window of ages that it accepts.
+    #[must_use]
+    pub fn window(&self) -> Window {
         self.shared.verifier.window()
     }
 

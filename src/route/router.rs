@@ -24,11 +24,10 @@ const ROW_TYPES: [EventType; 3] = [
 ///
 /// `S` is the state of the axum router that it becomes part of.
 ///
-#[cfg_attr(feature = "testing", doc = "```")]
-#[cfg_attr(not(feature = "testing"), doc = "```ignore")]
+/// ```
 /// use axum::{Router, body::Body};
-/// use hookgate::testing::Signer;
 /// use hookgate::{Answer, EventRouter, MemoryStore, Outcome, Receiver, Secret};
+/// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
 /// use tower::ServiceExt;
 ///
 /// async fn on_page() {}
@@ -39,12 +38,18 @@ const ROW_TYPES: [EventType; 3] = [
 /// let events = EventRouter::new().on("page.created", on_page).build()?;
 /// let app: Router = Router::new().route("/webhooks", events.layer(receiver.layer()));
 ///
-/// let signer = Signer::new(secret);
+/// let signed = |body: &'static str| {
+///     // …
+/// #     let now = Timestamp::at(SystemClock.now()).unwrap();
+/// #     let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
+/// #     let request = http::Request::post("/webhooks").header("x-service-timestamp", now.as_str());
+/// #     request.header("x-service-signature", signature).body(Body::from(body)).unwrap()
+/// };
 /// for (body, status, outcome) in [
 ///     (r#"{"id":"evt_1","type":"page.created"}"#, 200, Outcome::Handled),
 ///     (r#"{"id":"evt_2","type":"page.deleted"}"#, 204, Outcome::Unhandled),
 /// ] {
-///     let answer = app.clone().oneshot(signer.request("/webhooks", body).map(Body::from)).await?;
+///     let answer = app.clone().oneshot(signed(body)).await?;
 ///     assert_eq!(answer.status(), status);
 ///     assert_eq!(answer.extensions().get::<Answer>().unwrap().outcome, outcome);
 /// }

@@ -115,7 +115,7 @@ impl Intake {
     }
 
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "record")]
     pub(crate) fn bytes(&mut self) -> Bytes {
         if let Kept::Many(gathered) = &self.kept
             && let Some(bytes) = gathered.take()

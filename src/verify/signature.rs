@@ -78,12 +78,6 @@ impl Signature {
         Self(key.tag(timestamp, body).into_bytes().into())
     }
 
-    /// Makes a signature of 32 bytes that came in another spelling, to be tried.
-    #[cfg(feature = "testing")]
-    pub(crate) fn claimed(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
     /// Returns the form that is compared in constant time. Not wiped: it was sent over the network.
     #[inline]
     fn tag(&self) -> ManuallyDrop<CtOutput<Core>> {
@@ -129,12 +123,8 @@ pub(super) struct MacKey(Core);
 
 impl MacKey {
     pub(super) fn new(secret: &Secret) -> Self {
-        Self::of_bytes(secret.as_bytes())
-    }
-
-    fn of_bytes(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        Self(Core::new_from_slice(key).expect("HMAC takes keys of any length"))
+        Self(Core::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length"))
     }
 
     /// Returns a key of no subscription, which hashes the deliveries of unknown subscriptions.
@@ -175,34 +165,6 @@ impl MacKey {
         let mut buffer = signed_prefix(timestamp);
         buffer.digest_blocks(body, |blocks| core.update_blocks(blocks));
         finalize(&mut core, &mut buffer)
-    }
-}
-
-/// A key of any bytes, to find out how a signature that does not match was made. It answers yes or no: no MAC leaves this file.
-#[cfg(feature = "testing")]
-pub(crate) struct TrialKey(MacKey);
-
-#[cfg(feature = "testing")]
-impl TrialKey {
-    pub(crate) fn new(key: &[u8]) -> Self {
-        Self(MacKey::of_bytes(key))
-    }
-
-    /// Returns the index of the first of the claimed signatures that is this key's over the pieces. Compares in constant time,
-    /// and with all of them. For a diagnosis: a signature over other bytes than a delivery's must never let a delivery pass.
-    pub(crate) fn signed(&self, pieces: &[&[u8]], claimed: &[Signature]) -> Option<usize> {
-        let mut core = self.0.0.clone();
-        let mut buffer = Buffer::<Core>::default();
-        for piece in pieces {
-            buffer.digest_blocks(piece, |blocks| core.update_blocks(blocks));
-        }
-        let mut first = None;
-        for (index, signature) in claimed.iter().enumerate().rev() {
-            if finalize(&mut core.clone(), &mut buffer.clone()) == *signature.tag() {
-                first = Some(index);
-            }
-        }
-        first
     }
 }
 
@@ -302,7 +264,7 @@ mod tests {
         let Ok(signature) = Signature::parse(header.as_bytes()) else {
             return false;
         };
-        let key = MacKey::of_bytes(key);
+        let key = MacKey(Core::new_from_slice(key).unwrap());
         let mut macs = Macs::of([&key].into_iter(), Buffer::<Core>::default());
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
@@ -393,27 +355,9 @@ mod tests {
         assert_eq!(shown, "Signature([redacted])");
     }
 
-    #[cfg(feature = "testing")]
-    #[test]
-    fn a_trial_says_which_of_the_claimed_signatures_is_the_keys() {
-        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
-        let timestamp = Timestamp::parse(b"1763690000").unwrap();
-        let body = [b'x'; 200];
-        let right = Signature::sign(&secret, &timestamp, &body);
-        let wrong = || Signature::claimed([7; 32]);
-        let key = TrialKey::new(secret.as_bytes());
-        let pieces: [&[u8]; 3] = [b"1763690000.", &body[..70], &body[70..]];
-        let claimed = [wrong(), right.clone(), wrong(), right];
-        assert_eq!(key.signed(&pieces, &claimed), Some(1));
-        assert_eq!(key.signed(&pieces, &claimed[..1]), None);
-        assert_eq!(key.signed(&pieces, &[]), None);
-        assert_eq!(key.signed(&pieces[..2], &claimed), None);
-        assert_eq!(TrialKey::new(b"whsec_").signed(&pieces, &claimed), None);
-    }
-
     #[test]
     fn keys_are_the_same_when_their_signatures_are() {
-        let key = |bytes| MacKey::of_bytes(bytes);
+        let key = |bytes| MacKey(Core::new_from_slice(bytes).unwrap());
         assert!(key(b"a").same(&key(b"a")));
         assert!(!key(b"a").same(&key(b"b")));
         // HMAC pads short keys with zeros, so these two give the same signatures.

@@ -67,12 +67,20 @@ impl Window {
         self.ahead
     }
 
+    /// Checks the age of a timestamp.
+    ///
+    /// ```
+    /// use hookgate::{UnixSeconds, Window};
+    ///
+    /// let signed = UnixSeconds::new(1_763_690_000);
+    /// assert!(Window::default().check(signed, UnixSeconds::new(1_763_690_300)).is_ok());
+    /// assert!(Window::default().check(signed, UnixSeconds::new(1_763_690_301)).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// `Stale` or `Ahead`, with both times and the limit.
     #[inline]
-    pub(crate) fn check(
-        &self,
-        timestamp: UnixSeconds,
-        now: UnixSeconds,
-    ) -> Result<(), VerifyError> {
+    pub fn check(&self, timestamp: UnixSeconds, now: UnixSeconds) -> Result<(), VerifyError> {
         let times = |limit| Times {
             timestamp,
             now,

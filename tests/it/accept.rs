@@ -760,7 +760,7 @@ async fn the_log_names_what_became_of_it() {
     let log = Arc::clone(&logged);
     let rig = Rig::new(
         |builder| {
-            builder.record(move |delivery: hookgate::testing::LoggedDelivery| {
+            builder.record(move |delivery: hookgate::record::LoggedDelivery| {
                 log.lock().unwrap().push(delivery);
             })
         },

@@ -233,8 +233,8 @@ mod axum {
         use std::sync::Arc;
         use std::time::Duration;
 
-        use hookgate::testing::{StoreConformance, StoreUnderTest};
         use hookgate::{Capacity, DedupeStore, ManualClock, UnixSeconds};
+        use hookgate_testing::{StoreConformance, StoreUnderTest};
 
         use crate::examples::store::MapStore;
 

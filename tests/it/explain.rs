@@ -5,10 +5,10 @@ mod mistakes;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use hookgate::testing::Signer;
-use hookgate::testing::explain::{CauseGroup, CauseKind, Explainer, Explanation, HintKind};
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 use hookgate::{Secret, UnixSeconds, VerifyErrorKind};
+use hookgate_testing::Signer;
+use hookgate_testing::explain::{CauseGroup, CauseKind, Explainer, Explanation, HintKind};
 use proptest::prelude::*;
 
 use mistakes::{

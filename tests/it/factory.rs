@@ -6,14 +6,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::testing::factory::{
-    EVENT_TYPES, EdgeValue, EventFactory, JsonText, SampleEvent, World,
-};
-use hookgate::testing::{Signer, iso8601};
 use hookgate::{
-    Event, EventData, ManualClock, MemoryStore, PathErrorKind, Properties, Receiver, Secret,
-    UnixSeconds,
+    Event, EventData, ManualClock, MemoryStore, Properties, Receiver, Secret, UnixSeconds,
 };
+use hookgate_testing::factory::{
+    EVENT_TYPES, EdgeValue, EventFactory, JsonText, PathErrorKind, SampleEvent, World,
+};
+use hookgate_testing::{Signer, iso8601};
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -152,9 +152,7 @@ impl FromDelivery for Misfit {
         delivery
             .event::<Properties>()
             .map(drop)
-            .and(Err(
-                hookgate::testing::event::<Properties>(json).unwrap_err()
-            ))
+            .and(Err(hookgate_testing::event::<Properties>(json).unwrap_err()))
     }
 }
 

@@ -37,8 +37,8 @@ fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
 #[cfg(feature = "testing")]
 #[test]
 fn an_explanation_shows_none_of_it_either() {
-    use hookgate::testing::explain::Explainer;
-    use hookgate::testing::log::LoggedDelivery;
+    use hookgate::record::LoggedDelivery;
+    use hookgate_testing::explain::Explainer;
 
     let needles = needles();
     let mut shown = Shown(Vec::new());
@@ -59,10 +59,10 @@ fn an_explanation_shows_none_of_it_either() {
         shown.debug(&explanation);
         shown.debug(&format!("{explanation} {}", explanation.conclusion()));
     }
-    let read = hookgate::testing::read::http(format!("X-A: 1\n{BODY}"), NOW);
+    let read = hookgate_testing::read::http(format!("X-A: 1\n{BODY}"), NOW);
     shown.error(&read.unwrap_err());
     let read =
-        hookgate::testing::read::curl(&format!("curl -d '{BODY}' -H"), NOW, |_| Ok(Vec::new()));
+        hookgate_testing::read::curl(&format!("curl -d '{BODY}' -H"), NOW, |_| Ok(Vec::new()));
     shown.error(&read.unwrap_err());
     for text in shown.0 {
         for needle in &needles {

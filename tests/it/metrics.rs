@@ -610,7 +610,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
         ("evt_bad", "row.updated"),
     ] {
         let body = format!(r#"{{"id":"{id}","type":"{event_type}"}}"#);
-        let delivery = hookgate::testing::delivery(&body).unwrap();
+        let delivery = hookgate_testing::delivery(&body).unwrap();
         let retain = Duration::from_secs(3_600);
         inbox.accept(&delivery, retain).await.unwrap();
     }

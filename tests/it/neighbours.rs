@@ -123,7 +123,7 @@ async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     std::fs::create_dir_all(&folder).unwrap();
     let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
     let body = String::from_utf8(event_of(3 * MIB).body).unwrap();
-    let delivery = hookgate::testing::delivery(&body).unwrap();
+    let delivery = hookgate_testing::delivery(&body).unwrap();
     inbox.accept(&delivery, RETAIN).await.unwrap();
     let (told, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
     let running = hookgate::inbox::Workers::new(&inbox)

@@ -52,26 +52,29 @@ pub(crate) fn tree_of(edges: &str, features: &[&str]) -> BTreeSet<Package> {
         .collect()
 }
 
-/// The library, and another crate of the workspace if one is named, without the rest of the workspace. The metadata of a workspace
-/// asks for every member's dependencies, and those of `examples/frameworks` are not there until it is built.
-fn alone(member: Option<&str>) -> PathBuf {
+/// The library, and these members of the workspace, without the rest of it. The metadata of a workspace asks for every member's
+/// dependencies, and those of `examples/frameworks` are not there until it is built.
+fn alone(members: &[&str]) -> PathBuf {
     let name = format!("alone-{}", std::process::id());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(folder.join("src/lib.rs"), "").unwrap();
-    let members = |line: &str| {
+    let of_members = |line: &str| {
         if line.starts_with("members = ") {
-            format!("members = {:?}", Vec::from_iter(member))
+            format!("members = {members:?}")
         } else {
             line.to_owned()
         }
     };
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let manifest: Vec<_> = manifest.lines().map(members).collect();
+    let manifest: Vec<_> = manifest.lines().map(of_members).collect();
     fs::write(folder.join("Cargo.toml"), manifest.join("\n")).unwrap();
-    if let Some(member) = member {
+    for member in members {
         fs::create_dir_all(folder.join(member).join("src")).unwrap();
-        fs::write(folder.join(member).join("src/main.rs"), "").unwrap();
+        // A package needs a target: one has a program, another a library.
+        for target in ["src/lib.rs", "src/main.rs"] {
+            fs::write(folder.join(member).join(target), "").unwrap();
+        }
         let manifest = Path::new(member).join("Cargo.toml");
         fs::copy(root().join(&manifest), folder.join(&manifest)).unwrap();
     }
@@ -80,14 +83,14 @@ fn alone(member: Option<&str>) -> PathBuf {
     folder
 }
 
-/// The `rust-version` of each of the library's packages, and of those of another crate of the workspace if one is named.
-pub(crate) fn rust_versions(member: Option<&str>) -> BTreeMap<Package, (u32, u32)> {
+/// The `rust-version` of each of the library's packages, and of those of these members of the workspace.
+pub(crate) fn rust_versions(members: &[&str]) -> BTreeMap<Package, (u32, u32)> {
     let about = Command::new(env!("CARGO")).arg("-vV").output().unwrap();
     let about = String::from_utf8(about.stdout).unwrap();
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
     let metadata = ["metadata", "--format-version=1", "--all-features"];
     let filter = ["--filter-platform", host.unwrap()];
-    let folder = alone(member);
+    let folder = alone(members);
     let metadata = cargo_in(&folder, &[metadata.as_slice(), &filter].concat());
     fs::remove_dir_all(folder).unwrap();
     let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();

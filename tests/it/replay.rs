@@ -13,8 +13,9 @@ mod restarts;
 mod seeds;
 mod through;
 
-use hookgate::testing::{DeliveryLog, LoggedDelivery, Signer};
+use hookgate::record::LoggedDelivery;
 use hookgate::{Secret, UnixSeconds};
+use hookgate_testing::{DeliveryLog, Signer};
 
 use made::*;
 

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::testing::factory::EventFactory;
-use hookgate::testing::sender::{
+use hookgate::{RetrySchedule, Secret, UnixSeconds};
+use hookgate_testing::factory::EventFactory;
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::sender::{
     AttemptEnd, Fate, NetworkFault, NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder,
-    SenderReport, SentEvent, Subscription,
+    SenderErrorKind, SenderReport, SentEvent, Subscription,
 };
-use hookgate::testing::{Signer, TokioClock};
-use hookgate::{RetrySchedule, Secret, SenderErrorKind, UnixSeconds};
+use hookgate_testing::{Signer, TokioClock};
 use http::StatusCode;
 use tokio::time::Instant;
 
@@ -47,7 +48,7 @@ async fn one_event(builder: SenderBuilder) -> SentEvent {
 
 /// When the attempts began, in seconds since the event.
 fn begun(event: &SentEvent) -> Vec<u64> {
-    let seconds = |attempt: &hookgate::testing::sender::SentAttempt| {
+    let seconds = |attempt: &hookgate_testing::sender::SentAttempt| {
         let wall = attempt.at.as_i64() - event.emitted_at.as_i64();
         assert_eq!(wall as u64, attempt.since_emitted.as_secs());
         attempt.since_emitted.as_secs()
@@ -390,7 +391,7 @@ async fn the_log_of_recent_deliveries_is_one_that_a_delivery_log_imports() {
     let mut expected = HashMap::new();
     for body in &bodies {
         sender.emit(body.clone()).unwrap();
-        let id = hookgate::testing::delivery(body)
+        let id = hookgate_testing::delivery(body)
             .unwrap()
             .event_id()
             .to_owned();
@@ -400,9 +401,9 @@ async fn the_log_of_recent_deliveries_is_one_that_a_delivery_log_imports() {
     let lines: Vec<_> = sender
         .recent()
         .iter()
-        .map(hookgate::testing::sender::RecentDelivery::to_line)
+        .map(hookgate_testing::sender::RecentDelivery::to_line)
         .collect();
-    let log = hookgate::testing::DeliveryLog::import(lines.join("\n")).unwrap();
+    let log = hookgate_testing::DeliveryLog::import(lines.join("\n")).unwrap();
     assert_eq!(log.deliveries().len(), report.attempts());
     assert!(report.attempts() > bodies.len());
     for (delivery, recent) in log.deliveries().iter().zip(sender.recent()) {
@@ -462,11 +463,8 @@ async fn the_test_event_goes_to_one_subscription_whatever_its_filters() {
     // It is an event that a receiver recognises.
     let requests = asked.requests();
     let body = requests[0].body();
-    assert_eq!(
-        hookgate::testing::delivery(body).unwrap().event_id(),
-        one.id
-    );
-    assert!(hookgate::testing::event::<hookgate::Properties>(body).is_ok());
+    assert_eq!(hookgate_testing::delivery(body).unwrap().event_id(), one.id);
+    assert!(hookgate_testing::event::<hookgate::Properties>(body).is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -392,7 +392,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
     ] {
         record();
         let body = format!(r#"{{"id":"{id}","type":"page.created","data":{{"m":"{MARKER}"}}}}"#);
-        let delivery = hookgate::testing::delivery(&body).unwrap();
+        let delivery = hookgate_testing::delivery(&body).unwrap();
         inbox.accept(&delivery, RETAIN).await.unwrap();
         let (told, ended) = tokio::sync::oneshot::channel();
         let told = Mutex::new(Some(told));

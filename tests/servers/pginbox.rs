@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use hookgate::inbox::{EntryState, Page, Selection};
 use hookgate::postgres::Postgres;
-use hookgate::testing::delivery;
 use hookgate::{Accepted, Delivery, Inbox, Sink, StoreError};
+use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);

@@ -15,8 +15,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post_service;
-use hookgate::testing::Signer;
 use hookgate::{Delivery, Inbox, Receiver, RequestHead, Secret};
+use hookgate_testing::Signer;
 use tower::ServiceExt;
 
 /// A generous time limit, so that a busy machine fails no test.

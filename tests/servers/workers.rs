@@ -18,7 +18,7 @@ const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
 fn delivery(number: usize) -> Delivery {
     let body = format!(r#"{{"id":"evt_{number}","type":"page.created","data":{{}}}}"#);
-    hookgate::testing::delivery(&body).unwrap()
+    hookgate_testing::delivery(&body).unwrap()
 }
 
 async fn accept(inbox: &Inbox, numbers: std::ops::Range<usize>) {

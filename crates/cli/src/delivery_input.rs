@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use hookgate::testing::log::LoggedDelivery;
-use hookgate::testing::read;
+use hookgate::record::LoggedDelivery;
 use hookgate::verify::EVENT_ID;
-use hookgate::{Clock, Date, ReadError, ReadErrorKind, SystemClock, UnixSeconds};
+use hookgate::{Clock, Date, SystemClock, UnixSeconds};
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::read;
+use hookgate_testing::read::{ReadError, ReadErrorKind};
 
 use crate::fault::{Class, Fault};
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::testing::explain::{Explainer, Explanation};
+use hookgate_testing::explain::{Explainer, Explanation};
 
 use crate::delivery_input::DeliveryArgs;
 use crate::fault::{Fault, answer};

@@ -14,7 +14,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use hookgate::testing::{Transport, TransportError};
+use hookgate_testing::{Transport, TransportError};
 
 use crate::fault::{Class, Fault};
 

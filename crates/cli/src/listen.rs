@@ -30,8 +30,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::testing::explain::Explainer;
-use hookgate::testing::{LoggedDelivery, Recorder};
+use hookgate::record::{LoggedDelivery, Recorder};
+use hookgate_testing::explain::Explainer;
 use http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Receiver;

@@ -12,9 +12,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use hookgate::testing::replay::{Answered, AnsweredReport, Mode, Portable, Replay};
-use hookgate::testing::{DeliveryLog, LoggedDelivery, Transport, TransportError};
-use hookgate::{ReplayError, ReplayErrorKind};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::replay::{
+    Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind,
+};
+use hookgate_testing::{DeliveryLog, Transport, TransportError};
 
 use crate::durations;
 use crate::event_types::is_of_type;
@@ -29,7 +32,7 @@ use crate::secrets::SecretArgs;
 ///
 /// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as not
 /// authentic go out as they came. An answer is no commit: what a receiver did with it can only be seen in a test, with
-/// `hookgate::testing::Replay`.
+/// `hookgate_testing::Replay`.
 ///
 /// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with what was answered so far, and 130.
 #[derive(clap::Args)]

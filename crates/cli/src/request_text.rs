@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::Request;
 
 use hookgate::UnixSeconds;
-use hookgate::testing::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::fault::Fault;
 use crate::out::Out;

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use serde::Serialize;
 
-use hookgate::testing::factory::{EVENT_TYPES, EventFactory, SampleEvent};
-use hookgate::testing::sender::{Tamper, meaning};
-use hookgate::testing::{Signer, Transport};
 use hookgate::{Clock, ManualClock, RetrySchedule, SystemClock, UnixSeconds};
+use hookgate_testing::factory::{EVENT_TYPES, EventFactory, SampleEvent};
+use hookgate_testing::sender::{Tamper, meaning};
+use hookgate_testing::{Signer, Transport};
 
 use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault, answer, note};

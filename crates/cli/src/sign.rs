@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 
-use hookgate::testing::Signer;
 use hookgate::{Clock, SystemClock, Timestamp, UnixSeconds};
+use hookgate_testing::Signer;
 
 use crate::delivery_input::{bytes_of, time};
 use crate::fault::{Class, Fault};

@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use hookgate::testing::factory::World;
-use hookgate::testing::sender::{
+use hookgate::{RetrySchedule, SystemClock};
+use hookgate_testing::factory::World;
+use hookgate_testing::sender::{
     NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,
 };
-use hookgate::{RetrySchedule, SystemClock};
 
 use crate::fault::{Class, Fault, answer};
 use crate::http_client::{HttpClient, target};

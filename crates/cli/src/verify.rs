@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::testing::iso8601;
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 use hookgate::{Proof, Verifier, VerifyError, Window};
+use hookgate_testing::iso8601;
 
 use crate::delivery_input::DeliveryArgs;
 use crate::durations;

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::testing::explain::{CauseKind, Explainer, Explanation};
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::explain::{CauseKind, Explainer, Explanation};
 use ring::hmac;
 
 pub(super) const NOW: i64 = 1_763_690_000;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hookgate::UnixSeconds;
-use hookgate::testing::{LoggedAnswer, LoggedDelivery};
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_testing::log::LoggedDeliveryExt;
 
 /// A directory of a test's own, which goes with it.
 pub(crate) struct Folder(PathBuf);

@@ -1,7 +1,8 @@
 //! The service's own log of recent deliveries, in the forms that it may have.
 
-use hookgate::testing::{DeliveryLog, Signer};
-use hookgate::{LogErrorKind, Secret, UnixSeconds, Verifier};
+use hookgate::{Secret, UnixSeconds, Verifier};
+use hookgate_testing::log::{LogErrorKind, LoggedDeliveryExt};
+use hookgate_testing::{DeliveryLog, Signer};
 
 use crate::harness::SECRET;
 
@@ -116,7 +117,7 @@ fn signing_again_keeps_the_order_of_headers_and_takes_doubles_out() {
         ("x-service-signature", "again"),
         ("x-service-webhook-id", "wh_old"),
     ];
-    let logged = hookgate::testing::LoggedDelivery::new(UnixSeconds::new(1), headers, PAYLOAD);
+    let logged = hookgate::record::LoggedDelivery::new(UnixSeconds::new(1), headers, PAYLOAD);
     assert!(!logged.is_verifiable());
     let signer = Signer::new(Secret::new(SECRET).unwrap());
     let signed = logged.resigned(&signer).unwrap();

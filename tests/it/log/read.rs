@@ -1,7 +1,8 @@
 //! Lines and logs as they are read.
 
-use hookgate::testing::log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
-use hookgate::{LogErrorKind, UnixSeconds};
+use hookgate::UnixSeconds;
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_testing::log::{DeliveryLog, LogErrorKind, LoggedDeliveryExt};
 use proptest::prelude::*;
 use std::time::Duration;
 

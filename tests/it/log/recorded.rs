@@ -10,11 +10,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::testing::Signer;
-use hookgate::testing::log::{LoggedDelivery, Record};
+use hookgate::record::{LoggedDelivery, Record};
 use hookgate::{
     Clock, Delivery, FailureReason, MemoryStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
 };
+use hookgate_testing::Signer;
+use hookgate_testing::log::LoggedDeliveryExt;
 use http::{Request, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;

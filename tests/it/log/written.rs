@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::testing::Signer;
-use hookgate::testing::log::{DeliveryLog, LoggedDelivery, Record, Recorder, Redaction};
-use hookgate::{Delivery, LogErrorKind, MemoryStore, Receiver, Secret};
+use hookgate::record::{LoggedDelivery, Record, RecordErrorKind, Recorder, Redaction};
+use hookgate::{Delivery, MemoryStore, Receiver, Secret};
+use hookgate_testing::Signer;
+use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
 use http::StatusCode;
 
 use super::{Folder, delivery, delivery_of, ids};
@@ -235,7 +236,7 @@ fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
     let recorder = Recorder::to(&path)
         .queue(10, 1 << 20)
         .on_error(move |error| {
-            assert_eq!(error.kind(), LogErrorKind::Unwritable);
+            assert_eq!(error.kind(), RecordErrorKind::Unwritable);
             counted.fetch_add(1, Ordering::SeqCst);
             panic!("in the hook");
         })
@@ -267,7 +268,7 @@ fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
     let missing = Recorder::to(folder.path("nowhere/log.jsonl"))
         .open()
         .unwrap_err();
-    assert_eq!(missing.kind(), LogErrorKind::Unwritable);
+    assert_eq!(missing.kind(), RecordErrorKind::Unwritable);
 }
 
 #[cfg(target_os = "linux")]

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::testing::Harness;
-use hookgate::testing::replay::ReplayClock;
-use hookgate::{Delivery, MemoryStore, Receiver, ReplayError};
+use hookgate::{Delivery, MemoryStore, Receiver};
+use hookgate_testing::Harness;
+use hookgate_testing::replay::{ReplayClock, ReplayError};
 use http::StatusCode;
 
 /// The effects of handlers, by event, across processes.

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use hookgate::Verifier;
-use hookgate::testing::Replay;
+use hookgate_testing::Replay;
 
 use super::apps::{Effects, forgetful};
 use super::*;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hookgate::RetrySchedule;
-use hookgate::testing::replay::{Origin, Report, RunEnd, Verdict};
-use hookgate::testing::{Faults, Replay};
+use hookgate_testing::replay::{Origin, Report, RunEnd, Verdict};
+use hookgate_testing::{Faults, Replay};
 
 use super::apps::{Effects, forgetful, slow_app};
 use super::*;
@@ -25,9 +25,9 @@ async fn replayed(faults: Faults) -> Report {
 fn faulted<'r>(
     report: &'r Report,
     fault: &str,
-) -> Vec<&'r hookgate::testing::replay::AttemptReport> {
+) -> Vec<&'r hookgate_testing::replay::AttemptReport> {
     let has = |it: &&_| -> bool {
-        let it: &&hookgate::testing::replay::AttemptReport = it;
+        let it: &&hookgate_testing::replay::AttemptReport = it;
         it.faults.iter().any(|own| own == fault)
     };
     report.attempts().filter(has).collect()

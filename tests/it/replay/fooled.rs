@@ -9,12 +9,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::layer::VerifiedBody;
-use hookgate::testing::replay::{Report, Verdict};
-use hookgate::testing::{Faults, Harness, Replay};
 use hookgate::{
     ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventKey, MemoryStore, Ownership,
-    Receiver, ReceiverBuilder, ReplayError, StoreError, StoreErrorKind, StoreFuture, Window,
+    Receiver, ReceiverBuilder, StoreError, StoreErrorKind, StoreFuture, Window,
 };
+use hookgate_testing::replay::{ReplayError, Report, Verdict};
+use hookgate_testing::{Faults, Harness, Replay};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower::{Layer, Service, ServiceExt};

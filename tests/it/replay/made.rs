@@ -1,8 +1,8 @@
 //! Logs to replay.
 
-use hookgate::testing::log::LoggedAnswer;
-use hookgate::testing::{DeliveryLog, LoggedDelivery, Signer};
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{Secret, UnixSeconds};
+use hookgate_testing::{DeliveryLog, Signer};
 
 pub(super) const SECRET: &str = "whsec_made_up_for_the_replay_tests";
 pub(super) const NOW: i64 = 1_763_690_000;

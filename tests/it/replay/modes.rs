@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::testing::{Harness, LoggedDelivery, Replay};
+use hookgate::record::LoggedDelivery;
 use hookgate::{
-    Clock, Delivery, KeyRing, Keys, MemoryStore, Receiver, ReplayError, ReplayErrorKind as Kind,
-    Secret, SystemClock, UnixSeconds,
+    Clock, Delivery, KeyRing, Keys, MemoryStore, Receiver, Secret, SystemClock, UnixSeconds,
 };
+use hookgate_testing::replay::{ReplayError, ReplayErrorKind as Kind};
+use hookgate_testing::{Harness, Replay};
 use http::StatusCode;
 
 use super::apps::{Effects, app, forgetful};
@@ -115,7 +116,7 @@ async fn nothing_in_a_request_sets_the_time() {
     extensions.insert(then);
     extensions.insert(replay.clone());
     extensions.insert(hookgate::ManualClock::at(then));
-    extensions.insert(hookgate::testing::TokioClock::starting_at(then));
+    extensions.insert(hookgate_testing::TokioClock::starting_at(then));
     extensions.insert(Arc::new(replay) as Arc<dyn Clock>);
     extensions.insert(logged("evt_1", 0));
     let answer = app.clone().oneshot(request.map(axum::body::Body::from));
@@ -322,7 +323,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let none = |_: Harness| -> Result<Router, ReplayError> { panic!("no app is needed") };
     let kind = |error: Result<_, ReplayError>| {
         error
-            .map(|_: hookgate::testing::replay::Report| ())
+            .map(|_: hookgate_testing::replay::Report| ())
             .unwrap_err()
             .kind()
     };
@@ -401,7 +402,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let unguarded = replay().against(|_| Ok::<_, ReplayError>(Router::new()));
     assert_eq!(kind(unguarded.await), Kind::NoReceiver);
     let unfaulted = replay()
-        .with(hookgate::testing::Faults::seeded(1).handler_fails(1))
+        .with(hookgate_testing::Faults::seeded(1).handler_fails(1))
         .against(|harness| {
             let store = MemoryStore::default().with_clock(harness.clock());
             let receiver = harness.receiver(Receiver::builder().store(store))?;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use hookgate::testing::replay::Report;
-use hookgate::testing::{Faults, Replay};
+use hookgate_testing::replay::Report;
+use hookgate_testing::{Faults, Replay};
 
 use super::apps::{Effects, app, durable};
 use super::*;

@@ -1,7 +1,7 @@
 //! The report as text, as JSON, and beside another.
 
-use hookgate::testing::replay::{Report, Verdict};
-use hookgate::testing::{Faults, Replay};
+use hookgate_testing::replay::{Report, Verdict};
+use hookgate_testing::{Faults, Replay};
 
 use super::apps::{Effects, forgetful};
 use super::*;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::testing::replay::RunEnd;
-use hookgate::testing::{Faults, Replay};
-use hookgate::{Delivery, Receiver, ReplayError};
+use hookgate::{Delivery, Receiver};
+use hookgate_testing::replay::{ReplayError, RunEnd};
+use hookgate_testing::{Faults, Replay};
 use http::StatusCode;
 
 use super::apps::{Effects, app, durable, forgetful, slow_app};
@@ -209,5 +209,5 @@ async fn a_second_process_that_can_not_begin_is_an_error() {
         })
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), hookgate::ReplayErrorKind::App);
+    assert_eq!(error.kind(), hookgate_testing::replay::ReplayErrorKind::App);
 }

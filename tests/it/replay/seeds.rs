@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::testing::{Faults, Replay};
+use hookgate_testing::{Faults, Replay};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

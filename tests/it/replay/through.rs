@@ -8,8 +8,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::testing::{InProcess, LoggedDelivery, Replay, Transport, TransportError};
-use hookgate::{Delivery, MemoryStore, Receiver, ReplayErrorKind as Kind};
+use hookgate::record::LoggedDelivery;
+use hookgate::{Delivery, MemoryStore, Receiver};
+use hookgate_testing::replay::ReplayErrorKind as Kind;
+use hookgate_testing::{InProcess, Replay, Transport, TransportError};
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::SystemClock;
-use hookgate::testing::factory::{EventFactory, JsonText};
-use hookgate::testing::sender::{AttemptEnd, Fate, NetworkFaults, Sender, SentEvent, Subscription};
-use hookgate::testing::{Transport, TransportError};
+use hookgate_testing::factory::{EventFactory, JsonText};
+use hookgate_testing::sender::{AttemptEnd, Fate, NetworkFaults, Sender, SentEvent, Subscription};
+use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -105,7 +105,7 @@ async fn over_http_and_faults_no_event_is_both_unhandled_and_not_discarded_and_n
         assert!(handled == 1 || discarded, "lost: {event}\n{report}");
         assert!(!discarded || event.attempts.len() == 5, "{event}\n{report}");
         found.insert((event.fate, handled, runs > 1));
-        let odd = |attempt: &hookgate::testing::sender::SentAttempt| {
+        let odd = |attempt: &hookgate_testing::sender::SentAttempt| {
             let misread = match &attempt.end {
                 AttemptEnd::Answered(status) => ![200, 204, 500, 503].contains(status),
                 AttemptEnd::Failed(reason) => {

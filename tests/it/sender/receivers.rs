@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::testing::sender::{Sender, SenderBuilder, Subscription};
-use hookgate::testing::{InProcess, TokioClock, Transport};
 use hookgate::{
     Delivery, MemoryStore, Receiver, Secret, UnixSeconds, VerifyError, VerifyErrorKind,
 };
+use hookgate_testing::sender::{Sender, SenderBuilder, Subscription};
+use hookgate_testing::{InProcess, TokioClock, Transport};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 

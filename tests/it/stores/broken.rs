@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use hookgate::testing::{Finding, StoreConformance, StoreRule};
 use hookgate::{
     Capacity, ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership, StoreError,
     StoreErrorKind, StoreFuture, WhenFull,
 };
+use hookgate_testing::{Finding, StoreConformance, StoreRule};
 
 use super::conformance::InManualTime;
 

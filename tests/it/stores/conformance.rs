@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, Clock, DedupeStore, ManualClock, MemoryStore, SystemClock};
+use hookgate_testing::{StoreConformance, StoreUnderTest};
 
 /// Opens a store, if it can have this capacity.
 pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>>;

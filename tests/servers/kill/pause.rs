@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::routing::post;
-use hookgate::testing::Signer;
 use hookgate::{Delivery, Secret};
+use hookgate_testing::Signer;
 use http::StatusCode;
 use tokio::time::sleep;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
-use hookgate::testing::Signer;
 use hookgate::{Clock, Secret, SystemClock, UnixSeconds};
+use hookgate_testing::Signer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};

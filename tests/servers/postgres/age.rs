@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookgate::inbox::{Backoff, EntryState, Page, RunningWorkers, Selection, Workers};
 use hookgate::postgres::{ClaimedIn, claim_in, forget, migrate};
-use hookgate::testing::delivery;
 use hookgate::{Accepted, Delivery, Inbox, InboxOptions, ManualClock, Sink, UnixSeconds};
+use hookgate_testing::delivery;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 

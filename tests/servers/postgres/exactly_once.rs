@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::Secret;
-use hookgate::testing::Signer;
+use hookgate_testing::Signer;
 use tokio_postgres::Client;
 
 use crate::support::{Fault, PostgresServer, Proxy, Server, client_at, free_port};

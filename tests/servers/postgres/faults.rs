@@ -10,11 +10,11 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::testing::Signer;
 use hookgate::{
     ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Ownership, PostgresStore, Receiver,
     Secret, StoreErrorKind,
 };
+use hookgate_testing::Signer;
 use tower::ServiceExt;
 
 use super::{database, patient};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::testing::{StoreConformance, StoreUnderTest};
 use hookgate::{Capacity, DedupeStore, PostgresStore};
+use hookgate_testing::{StoreConformance, StoreUnderTest};
 
 use super::patient;
 use crate::support::{client_at, migrated};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use hookgate::testing::{Finding, StoreConformance, StoreRule, StoreUnderTest};
 use hookgate::{Capacity, DedupeStore, RedisStore};
+use hookgate_testing::{Finding, StoreConformance, StoreRule, StoreUnderTest};
 
 use crate::support::RedisServer;
 

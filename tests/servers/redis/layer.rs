@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::testing::Signer;
 use hookgate::{DedupeStore, Delivery, Receiver, RedisStore, Secret};
+use hookgate_testing::Signer;
 use tower::ServiceExt;
 
 use super::until;

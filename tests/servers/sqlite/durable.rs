@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookgate::testing::Signer;
 use hookgate::{Accepted, Inbox, InboxOptions, Sink};
+use hookgate_testing::Signer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

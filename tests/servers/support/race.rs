@@ -10,8 +10,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::testing::Signer;
 use hookgate::{DedupeStore, Delivery, Receiver, Secret};
+use hookgate_testing::Signer;
 use tower::ServiceExt;
 
 use super::child::{self, Child};

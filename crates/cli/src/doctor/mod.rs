@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate::testing::DeliveryLog;
+use hookgate_testing::DeliveryLog;
 use serde::Serialize;
 
 use crate::durations;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use hookgate::testing::DeliveryLog;
 use hookgate::{
     BuildError, BuildErrorKind, Capacity, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
     RetrySchedule, Secret, Window,
 };
+use hookgate_testing::DeliveryLog;
 
 use super::{Check, Doctor, Verdict};
 use crate::durations::show;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hookgate::UnixSeconds;
 use hookgate::inbox::{EntryId, EntryState, Listed, Selection};
-use hookgate::testing::iso8601;
+use hookgate_testing::iso8601;
 use serde::Serialize;
 
 use crate::durations;

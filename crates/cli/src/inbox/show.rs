@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::inbox::{EntryId, StoredEntry};
-use hookgate::testing::iso8601;
 use hookgate::{Clock, SystemClock};
+use hookgate_testing::iso8601;
 use serde::Serialize;
 
 use super::choice::{Shown, number};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hookgate::FailureReason;
-use hookgate::testing::Transport;
+use hookgate_testing::Transport;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING,
     UPGRADE,

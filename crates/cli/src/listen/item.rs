@@ -1,6 +1,8 @@
 //! A delivery as the list shows it.
 
-use hookgate::testing::{LoggedDelivery, iso8601};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::iso8601;
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::durations;
 use crate::harmless::{beginning, harmless};
@@ -185,7 +187,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use hookgate::UnixSeconds;
-    use hookgate::testing::LoggedAnswer;
+    use hookgate::record::LoggedAnswer;
 
     use super::*;
 

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use hookgate::testing::{LoggedDelivery, iso8601};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::iso8601;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;

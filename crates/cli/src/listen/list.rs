@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hookgate::testing::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 
 use super::filter::Filter;
 use super::item::Item;

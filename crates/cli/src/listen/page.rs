@@ -1,7 +1,9 @@
 //! The page of one delivery: its lines, without a terminal.
 
 use bytes::Bytes;
-use hookgate::testing::{LoggedDelivery, iso8601};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::iso8601;
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use super::item::Item;
 use super::pretty;

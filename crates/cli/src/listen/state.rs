@@ -1,6 +1,6 @@
 //! The state of the screen, and how it changes. This module knows no terminal and never waits.
 
-use hookgate::testing::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 
 use super::action::{Action, Effect, Mode, Target};
 use super::filter::Filter;

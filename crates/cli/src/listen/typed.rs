@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use hookgate::testing::event;
 use hookgate::{Actor, Event, EventData, Properties};
+use hookgate_testing::event;
 
 use super::item::Item;
 use super::page::{Kind, PageLine, field, line, unread};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hookgate::testing::log::Difference;
+use hookgate_testing::log::{Difference, LoggedDeliveryExt};
 
 use super::source::{Source, Which};
 use crate::fault::{Class, Fault, answer};

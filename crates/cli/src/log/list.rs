@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use hookgate::testing::iso8601;
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 use hookgate::{Clock, SystemClock, UnixSeconds};
+use hookgate_testing::iso8601;
+use hookgate_testing::log::LoggedDeliveryExt;
 use serde::Serialize;
 
 use super::source::{Next, Source};

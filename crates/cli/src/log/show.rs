@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use hookgate::testing::iso8601;
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::iso8601;
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use super::source::{Source, Which};
 use crate::durations;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use hookgate::LogError;
-use hookgate::testing::log::{DeliveryLog, LogLines, LoggedDelivery};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
 
 use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault, warn};

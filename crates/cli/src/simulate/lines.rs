@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use hookgate::testing::iso8601;
-use hookgate::testing::sender::{Fate, SenderReport, SentEvent};
+use hookgate_testing::iso8601;
+use hookgate_testing::sender::{Fate, SenderReport, SentEvent};
 
 use crate::durations;
 use crate::fault::{Class, Fault};

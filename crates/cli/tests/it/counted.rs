@@ -4,8 +4,9 @@ use crate::packages::{readme_counts, rust_versions, tree};
 
 #[test]
 fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
-    let of = rust_versions(Some("crates/cli"));
+    let of = rust_versions(&["crates/cli", "crates/testing"]);
     readme_counts("the command", &["-p", "hookgate-cli"], &of);
+    readme_counts("tools for tests", &["-p", "hookgate-testing"], &of);
     let packages = tree(&["-p", "hookgate-cli", "--all-features"]);
     let own = packages.iter().find(|(name, _)| name == "hookgate-cli");
     let own = of[own.unwrap()];

@@ -1,7 +1,8 @@
 //! `hookgate doctor`: each check with each of its verdicts, over real pipes.
 
-use hookgate::testing::{LoggedAnswer, LoggedDelivery, Signer};
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{Clock as _, Secret, SystemClock, UnixSeconds};
+use hookgate_testing::Signer;
 use serde_json::Value;
 
 use crate::cli::{Ran, SECRET, Scratch, hookgate as command};

@@ -83,7 +83,7 @@ async fn accept(inbox: &Inbox, id: &str) {
 }
 
 pub(crate) async fn accept_body(inbox: &Inbox, body: &str) {
-    let delivery = hookgate::testing::delivery(body).unwrap();
+    let delivery = hookgate_testing::delivery(body).unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
 }

@@ -5,6 +5,7 @@ mod command;
 #[path = "../../../../tests/it/replay/made.rs"]
 mod made;
 
-use hookgate::testing::{DeliveryLog, LoggedDelivery};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::DeliveryLog;
 
 use made::*;

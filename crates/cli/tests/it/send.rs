@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hookgate::testing::factory::EVENT_TYPES;
 use hookgate::{DeliveryHeaders, Secret, UnixSeconds, Verifier, VerifyErrorKind};
+use hookgate_testing::factory::EVENT_TYPES;
 use serde_json::Value;
 
 use crate::process::Example;
@@ -178,7 +178,7 @@ fn an_age_is_that_of_the_event_and_its_signature() {
     let timestamp: i64 = header(&headers, "x-service-timestamp").parse().unwrap();
     let now = hookgate::Clock::now(&hookgate::SystemClock).as_i64();
     assert!((now - timestamp - 3_600).abs() < 30);
-    let created = hookgate::testing::iso8601(UnixSeconds::new(timestamp));
+    let created = hookgate_testing::iso8601(UnixSeconds::new(timestamp));
     let event: Value = serde_json::from_str(&body).unwrap();
     let created_at = event["createdAt"].as_str().unwrap();
     assert_eq!(created_at[..16], created[..16], "to the minute");

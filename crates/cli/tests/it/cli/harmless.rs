@@ -3,7 +3,8 @@
 use std::fs;
 
 use hookgate::UnixSeconds;
-use hookgate::testing::{LoggedAnswer, LoggedDelivery};
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use super::{Ran, SECRET, Scratch, hookgate};
 use crate::terminal::Terminal;

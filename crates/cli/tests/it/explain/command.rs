@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::UnixSeconds;
-use hookgate::testing::log::LoggedDelivery;
+use hookgate::record::LoggedDelivery;
 use serde_json::Value;
 
 use super::mistakes::{self, BODY, NOW, SECRET};

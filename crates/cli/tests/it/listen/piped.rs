@@ -7,7 +7,9 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hookgate::testing::{DeliveryLog, LoggedDelivery};
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::DeliveryLog;
+use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;
 
 use crate::process::{Reply, row_created, signed};

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::testing::log::{DeliveryLog, LoggedAnswer, LoggedDelivery};
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
 use serde_json::{Value, json};
 
 use super::{Folder, delivery, delivery_of};

@@ -188,7 +188,7 @@ impl Picture {
                 self.rows[at] = one.rows.remove(0);
             }
         }
-        let today = hookgate::testing::iso8601(hookgate::Clock::now(&hookgate::SystemClock));
+        let today = hookgate_testing::iso8601(hookgate::Clock::now(&hookgate::SystemClock));
         self.replace(today.split('T').next().unwrap(), "2026-11-21");
     }
 

@@ -1,0 +1,184 @@
+//! Finds out why a delivery is refused.
+
+use std::fmt;
+
+use hookgate::record::LoggedDelivery;
+use hookgate::{
+    HeaderError, HeaderErrorKind, RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError,
+    VerifyErrorKind, Window,
+};
+use zeroize::Zeroizing;
+
+use super::body::Bodies;
+use super::cause::{Cause, CauseKind};
+use super::explanation::Explanation;
+use super::search::Search;
+use super::secret::KnownSecret;
+use super::{clock, header, hint, secret, signed};
+
+/// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
+const DEFAULT_LIMIT: u64 = 1 << 32;
+
+/// Finds out why deliveries are refused: it knows the secrets as they are configured, and tries the known mistakes.
+///
+/// See the [module docs](super) for the mistakes that it tries, and an example.
+#[must_use]
+pub struct Explainer {
+    secrets: Vec<KnownSecret>,
+    window: Window,
+    schedule: RetrySchedule,
+    limit: u64,
+}
+
+impl Default for Explainer {
+    fn default() -> Self {
+        Self {
+            secrets: Vec::new(),
+            window: Window::default(),
+            schedule: RetrySchedule::default(),
+            limit: DEFAULT_LIMIT,
+        }
+    }
+}
+
+impl Explainer {
+    /// Makes an explainer without a secret, with the default window.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a secret that the receiver accepts, with a name for the report. Give the text **as it is configured**, with its
+    /// quotes and line breaks, because the mistake may be there. The text is wiped when this is dropped.
+    pub fn secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        self.with(name, text.as_ref(), false)
+    }
+
+    /// Adds a secret that the receiver does not hold, but that may have signed a delivery: a retired one, that of another
+    /// subscription or of another environment.
+    pub fn other_secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        self.with(name, text.as_ref(), true)
+    }
+
+    /// Sets the receiver's window.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets the sender's retry schedule, with which an age is compared.
+    pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// Ends the search after this number of bytes was hashed or written for it; [`Tried::capped`](super::Tried::capped) says so.
+    /// The default, 2^32, takes some seconds in an optimised build and is enough for every pair of mistakes in a body of 1 MiB.
+    pub fn limit_bytes(mut self, bytes: u64) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Explains the verdict on a delivery, at the time of its receipt.
+    ///
+    /// # Security
+    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify) accepts a delivery. It hashes a
+    /// body up to some thousand times, so never run it on input that callers without the secret can send at will.
+    #[must_use]
+    pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
+        let body = delivery.body.as_deref().unwrap_or_default();
+        let announced = announced(delivery);
+        let bodies = Bodies::new(body, announced);
+        let stamps = header::stamps(delivery);
+        let (fit, tried) = Search {
+            keys: &secret::variants(&self.secrets),
+            signed: signed::variants(&stamps, &header::ids(delivery)),
+            stamps: &stamps,
+            body_bytes: body.len(),
+            claims: &header::claims(delivery),
+            bodies: &bodies,
+            limit: self.limit,
+        }
+        .run();
+        let is_right = fit.as_ref().is_some_and(|fit| fit.causes.is_empty());
+        let error = self.verdict(delivery, is_right).err();
+        let off = |at: Option<UnixSeconds>| {
+            clock::judge(at?, delivery.received_at, &self.window, &self.schedule)
+        };
+        let (mut key, mut causes, mut hints) = (None, Vec::new(), Vec::new());
+        match fit {
+            Some(fit) => {
+                key = Some(fit.name);
+                causes = fit.causes;
+                causes.extend(doubled(error.as_ref(), &causes));
+                causes.extend(off(fit.at));
+            }
+            None => {
+                let said = stamps.iter().find(|stamp| !stamp.guessed);
+                let off = off(said.and_then(|stamp| stamp.at));
+                hints = hint::all(delivery, announced, &self.secrets, off.as_ref());
+            }
+        }
+        Explanation {
+            error,
+            key,
+            causes,
+            hints,
+            tried,
+        }
+    }
+
+    /// Returns the verdict of a verifier, with its order of checks.
+    fn verdict(&self, delivery: &LoggedDelivery, is_right: bool) -> Result<(), VerifyError> {
+        let head = delivery.head()?;
+        let body = delivery.body.as_deref().unwrap_or_default();
+        // A secret that has signed nothing: it refuses the age as any secret does, and otherwise the signature.
+        let made_up = format!(
+            "whsec_{:032x}{:032x}",
+            fastrand::u128(..),
+            fastrand::u128(..)
+        );
+        #[allow(clippy::expect_used)] // of the right form
+        let secret = Secret::new(&made_up).expect("a usable secret");
+        let verifier = Verifier::new(secret).with_window(self.window);
+        match verifier.verify(&head, body, delivery.received_at) {
+            Err(error) if !is_right || error.kind() != VerifyErrorKind::SignatureMismatch => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn with(mut self, name: &str, text: &[u8], other: bool) -> Self {
+        self.secrets.push(KnownSecret {
+            name: name.to_owned(),
+            text: Zeroizing::new(text.to_vec()),
+            other,
+        });
+        self
+    }
+}
+
+/// A doubled header that is not signed is refused too, but the signature can't reveal it.
+fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
+    let source = std::error::Error::source(error?)?;
+    let header: &HeaderError = source.downcast_ref()?;
+    let cause = Cause::with(CauseKind::HeaderDoubled, header.header());
+    let is_new = header.kind() == HeaderErrorKind::Doubled && !known.contains(&cause);
+    is_new.then_some(cause)
+}
+
+fn announced(delivery: &LoggedDelivery) -> Option<usize> {
+    let value = delivery.header("content-length")?;
+    std::str::from_utf8(value).ok()?.trim().parse().ok()
+}
+
+impl fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.secrets.iter().map(|secret| &secret.name).collect();
+        f.debug_struct("Explainer")
+            .field("secrets", &names)
+            .field("window", &self.window)
+            .field("limit_bytes", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

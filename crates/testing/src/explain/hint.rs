@@ -1,0 +1,178 @@
+//! Signs of mistakes that can't be proven.
+
+use std::fmt;
+
+use hookgate::Secret;
+use hookgate::record::LoggedDelivery;
+use hookgate::verify::SIGNATURE;
+
+use super::cause::Cause;
+use super::json::Document;
+use super::secret::KnownSecret;
+
+macro_rules! hints {
+    ($($kind:ident $name:literal: $what:literal;)*) => {
+        /// A sign of a mistake that no computation can prove. [The second table](super#what-cant-be-undone) has all of them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum HintKind {
+            $(#[doc = $what] $kind,)*
+        }
+
+        impl HintKind {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// A short name, in snake case. Stable.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// Returns a description of the possible mistake, in one sentence. The wording is no contract.
+            #[must_use]
+            pub fn what(self) -> &'static str {
+                match self { $(Self::$kind => $what,)* }
+            }
+        }
+    };
+}
+
+hints! {
+    Redacted "redacted": "Something was taken out of the body or the headers when it was logged, or it was imported without them: its signature can't be verified any more, only made anew.";
+    NoBody "no_body": "The body was not recorded: the delivery was refused before it was read.";
+    BodyEmpty "body_empty": "The body is empty: often something read it before, and what is read again is nothing.";
+    BodyCompressed "body_compressed": "The body is compressed; the service signs it as it is, so something on the way compressed it.";
+    BodyCutOff "body_cut_off": "The body breaks off: what is missing can't be computed back. Look for a limit or a buffer on the way.";
+    ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which stands where bytes were no UTF-8 to whatever decoded them: this can't be undone. Pass the body on as bytes.";
+    KeysSorted "keys_sorted": "All keys of the body are sorted, as the service does not write them: something parsed it and wrote it again, and the order of the properties is lost.";
+    NotJson "not_json": "The body is no JSON: it is not what the service sends, or was changed on the way.";
+    NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
+    OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
+    SecretRefused "secret_refused": "A secret can't be right as it is configured.";
+    Clock "clock": "Whatever is wrong with the signature, the time is wrong too.";
+}
+
+/// A sign of a mistake that is not proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    kind: HintKind,
+    detail: Option<String>,
+}
+
+impl Hint {
+    /// Returns the kind of the sign.
+    #[must_use]
+    pub fn kind(&self) -> HintKind {
+        self.kind
+    }
+
+    /// Returns the details of this sign.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.what())?;
+        match &self.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns every sign that the delivery shows.
+pub(super) fn all(
+    delivery: &LoggedDelivery,
+    announced: Option<usize>,
+    secrets: &[KnownSecret],
+    clock: Option<&Cause>,
+) -> Vec<Hint> {
+    let mut hints = Vec::new();
+    let mut say = |kind, detail: Option<String>| hints.push(Hint { kind, detail });
+    if delivery.unverifiable {
+        say(HintKind::Redacted, None);
+    }
+    match &delivery.body {
+        None => say(HintKind::NoBody, None),
+        Some(body) => of_body(delivery, body, announced, &mut say),
+    }
+    of_signature(delivery, &mut say);
+    for secret in secrets {
+        // The message names the fault, and never contains the text.
+        let text = std::str::from_utf8(&secret.text).map_err(|_| "it is no UTF-8".to_owned());
+        let refused = text.and_then(|text| match Secret::new(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        });
+        if let Err(why) = refused {
+            say(
+                HintKind::SecretRefused,
+                Some(format!("{}: {why}", secret.name)),
+            );
+        }
+    }
+    if let Some(cause) = clock {
+        say(HintKind::Clock, cause.detail().map(str::to_owned));
+    }
+    hints
+}
+
+fn of_body(
+    delivery: &LoggedDelivery,
+    body: &[u8],
+    announced: Option<usize>,
+    say: &mut impl FnMut(HintKind, Option<String>),
+) {
+    let encoding = delivery.header("content-encoding");
+    let encoded = encoding.is_some_and(|value| !value.eq_ignore_ascii_case(b"identity"));
+    let is_compressed = [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\x78\x9c"]
+        .iter()
+        .any(|magic| body.starts_with(magic));
+    let is_short = announced.filter(|announced| *announced > body.len());
+    let document = Document::parse(body);
+    if body.is_empty() {
+        say(HintKind::BodyEmpty, None);
+    } else if is_compressed || encoded {
+        say(HintKind::BodyCompressed, None);
+    } else if let Some(announced) = is_short {
+        let detail = format!("{announced} bytes were announced, {} are there", body.len());
+        say(HintKind::BodyCutOff, Some(detail));
+    } else if document.is_none() && body.first() == Some(&b'{') && body.last() != Some(&b'}') {
+        say(
+            HintKind::BodyCutOff,
+            Some(format!("behind {} bytes", body.len())),
+        );
+    } else if document.is_none() {
+        say(HintKind::NotJson, None);
+    }
+    if body.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes()) {
+        say(HintKind::ReplacementCharacters, None);
+    }
+    if document.is_some_and(|document| document.is_sorted()) {
+        say(HintKind::KeysSorted, None);
+    }
+}
+
+fn of_signature(delivery: &LoggedDelivery, say: &mut impl FnMut(HintKind, Option<String>)) {
+    let mut any = false;
+    for (name, value) in &delivery.headers {
+        if !name.contains("signature") {
+            continue;
+        }
+        any = true;
+        let digits = value.rsplit(|byte| !byte.is_ascii_hexdigit()).next();
+        let digits = digits.map_or(0, <[u8]>::len);
+        let other = matches!(digits, 32 | 40 | 56 | 96 | 128);
+        if name == SIGNATURE && other {
+            let detail = format!("{digits} hex digits in place of 64");
+            say(HintKind::OtherAlgorithm, Some(detail));
+        }
+    }
+    if !any {
+        say(HintKind::NoSignature, None);
+    }
+}

@@ -1,0 +1,23 @@
+#![doc = include_str!("../../docs/explain.md")]
+
+mod body;
+mod cause;
+mod clock;
+mod explainer;
+mod explanation;
+mod header;
+mod hint;
+mod json;
+mod numbers;
+mod outer;
+mod search;
+mod secret;
+mod signed;
+mod strings;
+mod trial_key;
+
+pub use cause::{Cause, CauseGroup, CauseKind};
+pub use explainer::Explainer;
+pub use explanation::Explanation;
+pub use hint::{Hint, HintKind};
+pub use search::Tried;

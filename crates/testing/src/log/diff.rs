@@ -1,0 +1,203 @@
+//! The differences between two deliveries, and between two logs.
+
+use std::collections::BTreeMap;
+
+use hookgate::record::LoggedDelivery;
+
+use super::LoggedDeliveryExt;
+use super::file::DeliveryLog;
+use super::value::Json;
+
+/// The limit of the total length of all paths: the body's length times this, plus a few bytes. Below it, bodies are compared
+/// path by path.
+const LONGER: usize = 64;
+const FEW_BYTES: usize = 1 << 20;
+
+/// One difference between two deliveries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The path of the value: `method`, `headers.x-service-timestamp`, `body.data.properties.Total`, `answer.status`.
+    pub path: String,
+    /// The value in the first delivery; `None` where it has none.
+    pub before: Option<String>,
+    /// The value in the other delivery; `None` where it has none.
+    pub after: Option<String>,
+}
+
+/// An event whose deliveries were answered differently in two logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedEvent {
+    /// The event's id.
+    pub event_id: String,
+    /// The answers to its deliveries, in their order: status and outcome.
+    pub before: Vec<String>,
+    /// The same in the other log.
+    pub after: Vec<String>,
+}
+
+/// See [`LoggedDeliveryExt::differences`](super::LoggedDeliveryExt::differences).
+pub(super) fn differences(one: &LoggedDelivery, other: &LoggedDelivery) -> Vec<Difference> {
+    let [mut before, mut after] = [one, other].map(parts);
+    let bodies = (&one.body, &other.body);
+    if let (Some(body), Some(another)) = bodies
+        && body != another
+        && before == after
+    {
+        for (parts, body) in [(&mut before, body), (&mut after, another)] {
+            parts.insert("body (bytes)".into(), shown_bytes(body));
+        }
+    }
+    let mut paths: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
+    paths.sort();
+    paths.dedup();
+    let differences = paths.into_iter().filter_map(|path| {
+        let (before, after) = (before.remove(&path), after.remove(&path));
+        (before != after).then_some(Difference {
+            path,
+            before,
+            after,
+        })
+    });
+    differences.collect()
+}
+
+impl DeliveryLog {
+    /// Returns the events that were answered differently in another log, by their ids: for example before and after a change
+    /// of your code. An event that only one of the logs has is included. A delivery without an id is not compared.
+    #[must_use]
+    pub fn changed_events(&self, other: &Self) -> Vec<ChangedEvent> {
+        let [mut before, mut after] = [self, other].map(answers_by_event);
+        let mut ids: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
+        ids.sort();
+        ids.dedup();
+        let changed = ids.into_iter().filter_map(|event_id| {
+            let before = before.remove(&event_id).unwrap_or_default();
+            let after = after.remove(&event_id).unwrap_or_default();
+            (before != after).then_some(ChangedEvent {
+                event_id,
+                before,
+                after,
+            })
+        });
+        changed.collect()
+    }
+}
+
+fn answers_by_event(log: &DeliveryLog) -> BTreeMap<String, Vec<String>> {
+    let mut events = BTreeMap::<_, Vec<_>>::new();
+    for delivery in log {
+        if let Some(id) = delivery.event_id() {
+            let answer = match &delivery.answer {
+                Some(answer) => format!("{} {}", answer.status, answer.outcome),
+                None if delivery.hung_up_after.is_some() => "hung up".into(),
+                None => "not answered".into(),
+            };
+            events.entry(id).or_default().push(answer);
+        }
+    }
+    events
+}
+
+fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
+    let mut parts = BTreeMap::new();
+    let mut put = |path: String, value: String| {
+        // The values of a repeated header are joined, in their order.
+        parts
+            .entry(path)
+            .and_modify(|all: &mut String| {
+                all.push_str(", ");
+                all.push_str(&value);
+            })
+            .or_insert(value);
+    };
+    put("method".into(), delivery.method.clone());
+    put("target".into(), delivery.target.clone());
+    for (name, value) in &delivery.headers {
+        put(format!("headers.{name}"), shown_bytes(value));
+    }
+    if let Some(answer) = &delivery.answer {
+        put("answer.status".into(), answer.status.to_string());
+        put("answer.outcome".into(), answer.outcome.clone());
+        let texts = [
+            ("reason", answer.reason.clone()),
+            ("key", answer.key.clone()),
+            ("scope", answer.scope.clone()),
+            ("attempt", answer.attempt.map(|attempt| attempt.to_string())),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                put(format!("answer.{name}"), text);
+            }
+        }
+    }
+    if delivery.hung_up_after.is_some() {
+        put("answer".into(), "none: the sender hung up".into());
+    }
+    let Some(body) = delivery.body.as_deref() else {
+        return parts;
+    };
+    let json: Option<Json> = serde_json::from_slice(body).ok();
+    let json = json.filter(|json| {
+        let most = body.len().saturating_mul(LONGER) + FEW_BYTES;
+        fits(json, "body".len(), &mut { most })
+    });
+    match json {
+        Some(json) => walk("body".into(), &json, &mut put),
+        None => put("body".into(), shown_bytes(body)),
+    }
+    parts
+}
+
+/// Returns whether all paths together fit into the bytes left. Each leaf has its own path, so long names above many leaves
+/// would take all memory.
+fn fits(value: &Json, path: usize, left: &mut usize) -> bool {
+    match value {
+        Json::Object(fields) if !fields.is_empty() => fields
+            .iter()
+            .all(|(name, value)| fits(value, path + 1 + name.len(), left)),
+        Json::Array(items) if !items.is_empty() => items.iter().enumerate().all(|(at, item)| {
+            let digits = at.checked_ilog10().map_or(1, |log| log as usize + 1);
+            fits(item, path + 2 + digits, left)
+        }),
+        _ => match left.checked_sub(path) {
+            Some(rest) => {
+                *left = rest;
+                true
+            }
+            None => false,
+        },
+    }
+}
+
+/// Puts each leaf with its path. serde_json stops at 128 levels, so this recursion stops as well.
+fn walk(path: String, value: &Json, put: &mut impl FnMut(String, String)) {
+    match value {
+        Json::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                walk(format!("{path}.{name}"), value, put);
+            }
+        }
+        Json::Array(items) if !items.is_empty() => {
+            for (at, item) in items.iter().enumerate() {
+                walk(format!("{path}[{at}]"), item, put);
+            }
+        }
+        Json::Object(_) => put(path, "{}".into()),
+        Json::Array(_) => put(path, "[]".into()),
+        Json::Leaf(leaf) => put(path, leaf.to_string()),
+    }
+}
+
+/// Returns the bytes as text. Bytes that are no UTF-8 are shown with replacement characters, and with their length.
+fn shown_bytes(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!(
+            "{} ({} bytes, not UTF-8)",
+            String::from_utf8_lossy(bytes),
+            bytes.len()
+        ),
+    }
+}

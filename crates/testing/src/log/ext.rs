@@ -1,0 +1,208 @@
+//! What readers of a log do with a delivery: read it from a line, look at it, sign it again, compare it, send it.
+
+use bytes::Bytes;
+use hookgate::record::LoggedDelivery;
+use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+use hookgate::{Timestamp, UnixSeconds};
+use serde::Deserialize;
+
+use super::diff::Difference;
+use super::{LogError, curl, diff, line};
+use crate::Signer;
+
+/// Methods of [`LoggedDelivery`] for readers of a log.
+pub trait LoggedDeliveryExt: Sized {
+    /// Reads one line, as [`LoggedDelivery::to_line`] writes it.
+    ///
+    /// ```
+    /// use hookgate::UnixSeconds;
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
+    ///
+    /// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), [("x-a", "1")], "{}");
+    /// assert_eq!(LoggedDelivery::from_line(logged.to_line())?, logged);
+    /// # Ok::<(), hookgate_testing::log::LogError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `BadLine` where the line is no such JSON, or where the base64 is invalid.
+    fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError>;
+
+    /// Returns whether the signature can still be checked: the body is present, and the headers are present as they were
+    /// received.
+    ///
+    /// It does not say whether the signature is valid.
+    #[must_use]
+    fn is_verifiable(&self) -> bool;
+
+    /// The event's id from the body, or else from the unsigned header. It is not verified.
+    #[must_use]
+    fn event_id(&self) -> Option<String>;
+
+    /// The event's type from the body, or else from the unsigned header. It is not verified.
+    #[must_use]
+    fn event_type(&self) -> Option<String>;
+
+    /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed timestamp. Negative where the
+    /// timestamp was later than the receipt. `None` where the headers have no valid timestamp.
+    #[must_use]
+    fn age(&self) -> Option<i64>;
+
+    /// Returns the same delivery, signed by this signer at its time, without an answer. `None` where there is no body to
+    /// sign.
+    ///
+    /// Headers keep their order. The headers of the timestamp and the signature are replaced at their first position, or
+    /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers,
+    /// such as an [imported](super::DeliveryLog::import) delivery, gets the headers that the service sends.
+    ///
+    /// ```
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
+    /// use hookgate_testing::Signer;
+    /// use hookgate::{Secret, UnixSeconds, Verifier};
+    ///
+    /// let (then, now) = (UnixSeconds::new(1_763_690_000), UnixSeconds::new(1_763_999_999));
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let signer = Signer::new(secret.clone());
+    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+    /// let logged = LoggedDelivery::new(then, signer.clone().at(then).headers(body), body);
+    ///
+    /// let again = logged.resigned(&signer.at(now)).expect("it has a body");
+    /// assert_eq!(again.received_at, now);
+    /// assert!(Verifier::new(secret).verify(&again.head()?, body, now).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    fn resigned(&self, signer: &Signer) -> Option<Self>;
+
+    /// Returns the differences between this delivery and another: head, body and answer. The time of receipt and the duration
+    /// of the answer are not compared.
+    ///
+    /// Bodies are compared as JSON, path by path. White space, the order of names and the escapes of characters make no
+    /// difference there. A body whose paths together are far longer than the body itself is compared as a text. But a
+    /// signature covers the bytes: where only the bytes differ and nothing else, the difference is named `body (bytes)`.
+    ///
+    /// ```
+    /// use hookgate::UnixSeconds;
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
+    ///
+    /// let now = UnixSeconds::new(1_763_690_000);
+    /// let first = LoggedDelivery::new(now, [("x-a", "1")], r#"{"id":"evt_1","n":[1,2]}"#);
+    /// let other = LoggedDelivery::new(now, [("x-a", "1")], r#"{"n":[1,3],"id":"evt_1"}"#);
+    /// let differences = first.differences(&other);
+    /// assert_eq!(differences.len(), 1);
+    /// assert_eq!(differences[0].path, "body.n[1]");
+    /// assert_eq!((differences[0].before.as_deref(), differences[0].after.as_deref()), (Some("2"), Some("3")));
+    /// ```
+    #[must_use]
+    fn differences(&self, other: &Self) -> Vec<Difference>;
+
+    /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
+    /// `None` where there is no body.
+    ///
+    /// A body of printable text is part of the command, quoted. A body with bytes that a terminal can't take or can't show
+    /// goes through `base64`. The headers of the connection are left out, and so are headers whose values were not recorded.
+    ///
+    /// ```
+    /// use hookgate::UnixSeconds;
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
+    ///
+    /// let headers = [("x-service-timestamp", "1763690000"), ("content-length", "15")];
+    /// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), headers, r#"{"id":"it's 1"}"#);
+    /// let curl = logged.to_curl("http://localhost:8080/webhooks").expect("a body");
+    /// assert!(curl.starts_with("curl -i --url 'http://localhost:8080/webhooks'"));
+    /// assert!(curl.contains("-H 'x-service-timestamp: 1763690000'"));
+    /// assert!(curl.ends_with(r#"--data-raw '{"id":"it'\''s 1"}'"#));
+    /// ```
+    ///
+    /// # Security
+    /// The command holds the recorded signature. While the timestamp is fresh, an attacker who has the command can send the
+    /// delivery.
+    #[must_use]
+    fn to_curl(&self, url: &str) -> Option<String>;
+}
+
+impl LoggedDeliveryExt for LoggedDelivery {
+    fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError> {
+        line::read(line.as_ref())
+    }
+
+    fn is_verifiable(&self) -> bool {
+        !self.unverifiable && self.body.is_some() && self.head().is_ok()
+    }
+
+    fn event_id(&self) -> Option<String> {
+        said(self).id.or_else(|| hint(self, EVENT_ID))
+    }
+
+    fn event_type(&self) -> Option<String> {
+        said(self).event_type.or_else(|| hint(self, EVENT_TYPE))
+    }
+
+    fn age(&self) -> Option<i64> {
+        let signed = Timestamp::parse(self.header(TIMESTAMP)?).ok()?;
+        let (now, signed): (UnixSeconds, UnixSeconds) = (self.received_at, signed.seconds());
+        Some(now.as_i64().saturating_sub(signed.as_i64()))
+    }
+
+    fn resigned(&self, signer: &Signer) -> Option<Self> {
+        let body = self.body.clone()?;
+        let signed = signer.headers(&body);
+        let received_at = signed.iter().find(|(name, _)| *name == TIMESTAMP);
+        let received_at = received_at
+            .and_then(|(_, text)| Timestamp::parse(text.as_bytes()).ok())
+            .map_or(self.received_at, |timestamp| timestamp.seconds());
+        let bare = !self.headers.iter().any(|(name, _)| {
+            // An imported delivery has only these two headers, or none.
+            name != EVENT_ID && name != EVENT_TYPE
+        });
+        let mut headers = self.headers.clone();
+        for (name, value) in signed {
+            let decides = [TIMESTAMP, SIGNATURE, WEBHOOK_ID].contains(&name);
+            if decides || (bare && self.header(name).is_none()) {
+                replace(&mut headers, name, value);
+            }
+        }
+        let mut again = Self::new(received_at, headers, body);
+        again.method.clone_from(&self.method);
+        again.target.clone_from(&self.target);
+        Some(again)
+    }
+
+    fn differences(&self, other: &Self) -> Vec<Difference> {
+        diff::differences(self, other)
+    }
+
+    fn to_curl(&self, url: &str) -> Option<String> {
+        curl::to_curl(self, url)
+    }
+}
+
+fn hint(delivery: &LoggedDelivery, name: &str) -> Option<String> {
+    let value = delivery.header(name)?;
+    String::from_utf8(value.to_vec()).ok()
+}
+
+fn said(delivery: &LoggedDelivery) -> Said {
+    let body = delivery.body.as_deref().unwrap_or_default();
+    serde_json::from_slice(body).unwrap_or_default()
+}
+
+/// Sets a header at its first position, and removes its other occurrences.
+fn replace(headers: &mut Vec<(String, Bytes)>, name: &str, value: String) {
+    let at = headers.iter().position(|(other, _)| other == name);
+    headers.retain(|(other, _)| other != name);
+    let at = at.unwrap_or(headers.len());
+    headers.insert(at, (name.to_owned(), value.into()));
+}
+
+/// The id and the type from a body. They are not verified.
+#[derive(Default, Deserialize)]
+struct Said {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default, rename = "type")]
+    event_type: Option<String>,
+}

@@ -1,0 +1,106 @@
+//! Reads the lines that a recorder writes.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hookgate::UnixSeconds;
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use serde::Deserialize;
+
+use super::misread::misread;
+use super::{LogError, LogErrorKind};
+
+/// A delivery. Fields that a newer version adds are ignored.
+#[derive(Deserialize)]
+struct Line {
+    received_at: i64,
+    method: String,
+    target: String,
+    headers: Vec<(String, Text)>,
+    body: Option<Text>,
+    cut_off_at: Option<u64>,
+    answer: Option<AnswerLine>,
+    hung_up_us: Option<u64>,
+    #[serde(default)]
+    unverifiable: bool,
+}
+
+/// Text where it is UTF-8, base64 where it is not.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Utf8(String),
+    Base64 { base64: String },
+}
+
+#[derive(Deserialize)]
+struct AnswerLine {
+    status: u16,
+    outcome: String,
+    reason: Option<String>,
+    elapsed_us: u64,
+    key: Option<String>,
+    scope: Option<String>,
+    attempt: Option<u32>,
+}
+
+/// A line that is no delivery, but a note about the lines next to it.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark {
+    /// The number of deliveries that are missing near this line.
+    Dropped(u64),
+    /// The line before this one is incomplete.
+    Torn(#[allow(dead_code)] bool), // always true
+}
+
+impl Mark {
+    pub(super) fn from_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+}
+
+impl Text {
+    fn into_bytes(self) -> Result<Bytes, LogError> {
+        match self {
+            Self::Utf8(text) => Ok(text.into()),
+            Self::Base64 { base64 } => {
+                let bytes = STANDARD.decode(base64).map_err(LogError::bad_line)?;
+                Ok(bytes.into())
+            }
+        }
+    }
+}
+
+/// See [`LoggedDeliveryExt::from_line`](super::LoggedDeliveryExt::from_line).
+pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
+    let line: Line =
+        serde_json::from_slice(line).map_err(|error| misread(LogErrorKind::BadLine, &error))?;
+    let mut headers = Vec::with_capacity(line.headers.len());
+    for (name, value) in line.headers {
+        headers.push((name, value.into_bytes()?));
+    }
+    let mut delivery = LoggedDelivery::new(UnixSeconds::new(line.received_at), headers, "");
+    delivery.method = line.method;
+    delivery.target = line.target;
+    delivery.body = line.body.map(Text::into_bytes).transpose()?;
+    delivery.cut_off_at = line.cut_off_at;
+    delivery.answer = line.answer.map(AnswerLine::into_answer);
+    delivery.hung_up_after = line.hung_up_us.map(Duration::from_micros);
+    delivery.unverifiable = line.unverifiable;
+    Ok(delivery)
+}
+
+impl AnswerLine {
+    fn into_answer(self) -> LoggedAnswer {
+        let mut answer = LoggedAnswer::new(self.status, &self.outcome);
+        answer.reason = self.reason;
+        answer.elapsed = Duration::from_micros(self.elapsed_us);
+        answer.key = self.key;
+        answer.scope = self.scope;
+        answer.attempt = self.attempt;
+        answer
+    }
+}

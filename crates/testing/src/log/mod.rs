@@ -1,0 +1,29 @@
+//! Reads the delivery log that [`hookgate::record`] writes.
+//!
+//! | task | use |
+//! |---|---|
+//! | read | [`DeliveryLog`], or [`LogLines`] line by line |
+//! | import the service's own log of its deliveries | [`DeliveryLog::import`] |
+//! | sign again, compare, send with curl | [`resigned`](LoggedDeliveryExt::resigned), [`differences`](LoggedDeliveryExt::differences), [`to_curl`](LoggedDeliveryExt::to_curl) |
+//!
+//! # Security
+//! A log holds names, e-mail addresses and the requests of attackers: remove control characters before you show its content in a
+//! terminal. See [`hookgate::record`].
+
+mod curl;
+mod diff;
+mod error;
+mod ext;
+mod file;
+mod import;
+mod line;
+mod lines;
+mod misread;
+mod rotated;
+mod value;
+
+pub use diff::{ChangedEvent, Difference};
+pub use error::{LogError, LogErrorKind};
+pub use ext::LoggedDeliveryExt;
+pub use file::DeliveryLog;
+pub use lines::LogLines;

@@ -1,0 +1,170 @@
+//! The parts that a replay gives to the app.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hookgate::layer::WebhookService;
+use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer, Window};
+use tower_layer::Layer;
+
+use super::clock::ReplayClock;
+use super::fault_layer::{FaultLayer, FaultService};
+use super::ledger::Ledger;
+use super::life::Life;
+use super::probe::ProbedStore;
+use super::{ReplayError, ReplayErrorKind as Kind};
+
+/// Brings the replay into your app: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
+/// each call of the closure, gets its own harness.
+#[derive(Clone)]
+pub struct Harness(pub(super) Arc<Process>);
+
+/// A process of the replay.
+pub(super) struct Process {
+    /// The number of the process: 0 for the first.
+    pub(super) number: u32,
+    pub(super) clock: ReplayClock,
+    pub(super) keys: Keys,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) life: Life,
+    pub(super) has_fault_layer: AtomicBool,
+    receivers: Mutex<Vec<Receiver>>,
+}
+
+impl Harness {
+    pub(super) fn new(number: u32, clock: ReplayClock, keys: Keys, ledger: Arc<Ledger>) -> Self {
+        Self(Arc::new(Process {
+            number,
+            clock,
+            keys,
+            ledger,
+            life: Life::default(),
+            has_fault_layer: AtomicBool::new(false),
+            receivers: Mutex::default(),
+        }))
+    }
+
+    /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in the place of
+    /// `receiver.layer()`.
+    ///
+    /// Clock and keys are those of the replay, even if the settings have others. The store is yours, behind the probe. All other
+    /// settings are as you set them, the hooks included.
+    ///
+    /// # Errors
+    /// `NoDeduplication`, and `Settings` where the receiver can't be built so.
+    pub fn layer(&self, settings: ReceiverBuilder) -> Result<HarnessLayer, ReplayError> {
+        Ok(HarnessLayer {
+            gate: self.receiver(settings)?.layer(),
+            faults: self.faults(),
+        })
+    }
+
+    /// Returns the receiver alone, for an app that takes a receiver and so can be the same app as in production. Faults of the
+    /// handler then need [`faults`](Self::faults) before it. Without them, runs for which the store is never called are not
+    /// seen.
+    ///
+    /// # Errors
+    /// As [`layer`](Self::layer).
+    pub fn receiver(&self, settings: ReceiverBuilder) -> Result<Receiver, ReplayError> {
+        let mut has_store = false;
+        let life = self.0.life.clone();
+        let receiver = settings
+            .map_store(|inner| {
+                has_store = true;
+                Arc::new(ProbedStore {
+                    inner,
+                    process: Arc::clone(&self.0),
+                })
+            })
+            .clock(self.0.clock.clone())
+            .replace_keys(self.0.keys.clone())
+            .hooks_while(move || !life.is_over())
+            .build()
+            .map_err(|error| ReplayError::new(Kind::Settings).caused_by(error))?;
+        if !has_store {
+            return Err(ReplayError::new(Kind::NoDeduplication));
+        }
+        self.0.receivers().push(receiver.clone());
+        Ok(receiver)
+    }
+
+    /// Returns the layer of faults alone. It must stand directly before the handler, inside the receiver's own layer.
+    #[must_use]
+    pub fn faults(&self) -> FaultLayer {
+        FaultLayer(Arc::clone(&self.0))
+    }
+
+    /// Returns the clock of the replay, for the app's stores.
+    #[must_use]
+    pub fn clock(&self) -> ReplayClock {
+        self.0.clock.clone()
+    }
+
+    /// Returns the number of this process in the replay: 0 for the first, one more with each restart.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.0.number
+    }
+}
+
+impl Process {
+    pub(super) fn stands_before_a_handler(&self) -> bool {
+        self.has_fault_layer.load(Ordering::SeqCst)
+    }
+
+    /// Returns the window of its receiver; `None` where the closure has made no receiver.
+    pub(super) fn window(&self) -> Option<Window> {
+        self.receivers().first().map(Receiver::window)
+    }
+
+    /// Waits until every run has ended by itself.
+    pub(super) async fn comes_to_rest(&self) {
+        let receivers = self.receivers().clone();
+        for receiver in receivers {
+            receiver.drain(Duration::MAX).await;
+        }
+    }
+
+    /// Ends like a killed process: none of its calls reaches a store, a hook or the handler any more.
+    pub(super) async fn is_killed(&self) {
+        self.life.end();
+        let receivers = self.receivers().clone();
+        for receiver in receivers {
+            // Runs that have left their requests get the signal to end, which drops the handler's future. Their later calls to
+            // the store are not passed on.
+            receiver.drain(Duration::ZERO).await;
+        }
+    }
+
+    fn receivers(&self) -> std::sync::MutexGuard<'_, Vec<Receiver>> {
+        self.receivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Harness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Harness")
+            .field("process", &self.0.number)
+            .field("clock", &self.0.clock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The receiver's gate outside, the faults inside; made by [`Harness::layer`].
+#[derive(Clone, Debug)]
+pub struct HarnessLayer {
+    gate: WebhookLayer,
+    faults: FaultLayer,
+}
+
+impl<S> Layer<S> for HarnessLayer {
+    type Service = WebhookService<FaultService<S>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        self.gate.layer(self.faults.layer(inner))
+    }
+}

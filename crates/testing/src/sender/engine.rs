@@ -1,0 +1,348 @@
+//! The delivery engine: each event has its own attempts and waits, called its course.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookgate::{Clock, EventError, UnixSeconds};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::attempt::attempt;
+use super::faults::Way;
+use super::recent::RecentDelivery;
+use super::report::{Fate, SenderReport, SentAttempt, SentEvent};
+use super::settings::{Reading, RetryTimestamps, SenderBuilder};
+use super::subscription::Subscription;
+use super::{SenderError, SenderErrorKind};
+use crate::factory::EventFactory;
+
+/// The service's delivery engine. See the [module docs](super).
+///
+/// Dropping it stops all courses. It needs a tokio runtime with time.
+#[must_use]
+pub struct Sender {
+    engine: Arc<Engine>,
+    courses: JoinSet<()>,
+    test_events: EventFactory,
+}
+
+/// The state that all courses share.
+pub(super) struct Engine {
+    settings: SenderBuilder,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<SentEvent>,
+    recent: VecDeque<RecentDelivery>,
+}
+
+/// The course of one event for one subscription: its attempts and waits.
+struct Course {
+    engine: Arc<Engine>,
+    subscription: Subscription,
+    /// The index of this event in the engine's list.
+    place: usize,
+    id: String,
+    event_type: String,
+    body: Bytes,
+    attempts: u32,
+    emitted: Instant,
+}
+
+/// The part of an event that names its data model: only an event about a row has it.
+#[derive(serde::Deserialize)]
+struct OfRow {
+    data: OfModel,
+}
+
+#[derive(serde::Deserialize)]
+struct OfModel {
+    #[serde(rename = "datamodelId")]
+    id: String,
+}
+
+impl Sender {
+    /// Returns the service's settings, without a subscription yet.
+    pub fn builder() -> SenderBuilder {
+        SenderBuilder::new()
+    }
+
+    pub(super) fn new(engine: Engine) -> Self {
+        let engine = Arc::new(engine);
+        let test_events = EventFactory::seeded(engine.clock.now().as_i64().unsigned_abs())
+            .with_clock(Arc::clone(&engine.clock));
+        Self {
+            engine,
+            courses: JoinSet::new(),
+            test_events,
+        }
+    }
+
+    /// Sends an event to every subscription that takes it. Returns the number of these subscriptions.
+    ///
+    /// This method does not wait. The courses run while other futures are awaited, at the latest [`settle`](Self::settle).
+    ///
+    /// # Errors
+    /// The body has no usable id and type at its head: the service sends no such events. The part behind the head is not
+    /// checked.
+    pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, EventError> {
+        let body = body.into();
+        let delivery = crate::delivery(&body)?;
+        let of_row = serde_json::from_slice::<OfRow>(&body).ok();
+        let model = of_row.map(|row| row.data.id);
+        let takes = |subscription: &&Subscription| {
+            subscription.takes(delivery.event_type(), model.as_deref())
+        };
+        let takers: Vec<_> = self.subscriptions().iter().filter(takes).cloned().collect();
+        let attempts = self.engine.attempts();
+        for subscription in &takers {
+            let (id, event_type) = (delivery.event_id(), delivery.event_type());
+            self.begin(subscription, id, event_type, &body, attempts);
+        }
+        Ok(takers.len())
+    }
+
+    /// Sends this subscription a test event, like the button in the service's settings. The subscription's filters are not
+    /// applied.
+    ///
+    /// The specification shows neither its payload nor whether it is retried. Here its type is `test`, its `data` is empty,
+    /// and it has one attempt, because a user waits for the result.
+    ///
+    /// # Errors
+    /// `UnknownSubscription`.
+    pub fn send_test_event(&mut self, subscription: &str) -> Result<(), SenderError> {
+        let of_id = |other: &&Subscription| other.id() == subscription;
+        let found = self.subscriptions().iter().find(of_id).cloned();
+        let found = found.ok_or_else(|| SenderError::new(SenderErrorKind::UnknownSubscription))?;
+        let event = self.test_events.of_type("test");
+        let id = format!("evt_test_{}", event.event_id().unwrap_or_default());
+        let body = event.id(&id).body();
+        self.begin(&found, &id, "test", &body, 1);
+        Ok(())
+    }
+
+    /// Waits until every event is delivered or discarded, and reports the result of each.
+    ///
+    /// Dropping this future does not stop the courses.
+    ///
+    /// # Panics
+    /// Where a hook panicked, this panics with the same payload.
+    pub async fn settle(&mut self) -> SenderReport {
+        while let Some(ended) = self.courses.join_next().await {
+            pass_panic_on(ended);
+        }
+        self.report()
+    }
+
+    /// Reports the current result of every event.
+    pub fn report(&self) -> SenderReport {
+        SenderReport {
+            seed: self
+                .engine
+                .settings
+                .faults
+                .as_ref()
+                .map(|faults| faults.seed()),
+            events: self.engine.state().events.clone(),
+        }
+    }
+
+    /// Returns the log of recent deliveries, the oldest first.
+    #[must_use]
+    pub fn recent(&self) -> Vec<RecentDelivery> {
+        self.engine.state().recent.iter().cloned().collect()
+    }
+
+    fn subscriptions(&self) -> &[Subscription] {
+        &self.engine.settings.subscriptions
+    }
+
+    fn begin(
+        &mut self,
+        subscription: &Subscription,
+        id: &str,
+        event_type: &str,
+        body: &Bytes,
+        attempts: u32,
+    ) {
+        let place = self.engine.remember(SentEvent {
+            subscription: subscription.id().to_owned(),
+            id: id.to_owned(),
+            event_type: event_type.to_owned(),
+            emitted_at: self.engine.clock.now(),
+            fate: Fate::UnderWay,
+            attempts: Vec::new(),
+            next_wait: None,
+        });
+        let course = Course {
+            engine: Arc::clone(&self.engine),
+            subscription: subscription.clone(),
+            place,
+            id: id.to_owned(),
+            event_type: event_type.to_owned(),
+            body: body.clone(),
+            attempts,
+            emitted: Instant::now(),
+        };
+        // Removes the finished tasks now: otherwise they would be kept until `settle`.
+        while let Some(ended) = self.courses.try_join_next() {
+            pass_panic_on(ended);
+        }
+        self.courses.spawn(course.run());
+    }
+}
+
+impl Engine {
+    pub(super) fn new(settings: SenderBuilder, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            settings,
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
+    fn attempts(&self) -> u32 {
+        let schedule = &self.settings.schedule;
+        match self.settings.reading {
+            Reading::FewestAttempts => schedule.fewest_attempts(),
+            Reading::EveryWait => schedule.attempts(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, event: SentEvent) -> usize {
+        let events = &mut self.state().events;
+        events.push(event);
+        events.len() - 1
+    }
+
+    /// Records an attempt, and calls the hooks.
+    fn note(
+        &self,
+        place: usize,
+        attempt: SentAttempt,
+        fate: Fate,
+        line: RecentDelivery,
+        wait: Option<Duration>,
+    ) {
+        let told = {
+            let mut state = self.state();
+            let event = &mut state.events[place];
+            event.attempts.push(attempt);
+            event.fate = fate;
+            event.next_wait = wait;
+            let told = self.settings.on_attempt.is_some().then(|| event.clone());
+            if self.settings.recent > 0 {
+                if state.recent.len() >= self.settings.recent {
+                    state.recent.pop_front();
+                }
+                state.recent.push_back(line.clone());
+            }
+            told
+        };
+        if let Some(call) = &self.settings.on_recent {
+            call(&line);
+        }
+        if let (Some(call), Some(event)) = (&self.settings.on_attempt, told) {
+            call(&event);
+        }
+    }
+}
+
+impl Course {
+    async fn run(self) {
+        let engine = &*self.engine;
+        let waits = engine.settings.schedule.waits();
+        let mut first_timestamp = None;
+        for number in 1..=self.attempts {
+            let wait = waits.get(number as usize - 1);
+            let wait = wait.filter(|_| number < self.attempts);
+            let wait = wait.map(|wait| *wait / engine.settings.speed);
+            let ended = self.attempt(number, &mut first_timestamp, wait).await;
+            let (Some(wait), Some(ended)) = (wait, ended) else {
+                return;
+            };
+            sleep_until(ended + wait).await;
+        }
+    }
+
+    /// Makes one attempt. Returns the time of its end where it failed, and `None` where it was delivered.
+    async fn attempt(
+        &self,
+        number: u32,
+        first_timestamp: &mut Option<UnixSeconds>,
+        wait: Option<Duration>,
+    ) -> Option<Instant> {
+        let engine = &*self.engine;
+        // A semaphore that is never closed always gives a permit.
+        let place = self.subscription.places.acquire().await.ok();
+        let (started, at) = (Instant::now(), engine.clock.now());
+        let timestamp = match engine.settings.timestamps {
+            RetryTimestamps::Fresh => at,
+            RetryTimestamps::First => *first_timestamp.get_or_insert(at),
+        };
+        let event = (&*self.id, &*self.event_type);
+        let request = self.subscription.request(timestamp, event, &self.body);
+        let faults = engine.settings.faults.as_ref();
+        let way = faults.map_or(Way::Sound, |faults| {
+            faults.draw(self.subscription.id(), &self.id, number)
+        });
+        let patience = engine.settings.schedule.attempt_timeout();
+        let ended = attempt(&self.subscription, request, way, patience).await;
+        drop(place);
+
+        let fate = match (ended.end.is_success(), wait) {
+            (true, _) => Fate::Delivered,
+            (false, Some(_)) => Fate::UnderWay,
+            (false, None) => Fate::Discarded,
+        };
+        let line = RecentDelivery {
+            event_id: self.id.clone(),
+            event_type: self.event_type.clone(),
+            request_time: at,
+            response_status: ended.end.status(),
+            retry_count: number - 1,
+            payload: self.body.clone(),
+        };
+        let attempt = SentAttempt {
+            number,
+            at,
+            since_emitted: started - self.emitted,
+            timestamp,
+            end: ended.end,
+            elapsed: ended.at - started,
+            replayed: ended.replayed,
+            fault: way.fault(),
+            copy: ended.copy,
+        };
+        let wait = wait.filter(|_| fate == Fate::UnderWay);
+        engine.note(self.place, attempt, fate, line, wait);
+        (fate != Fate::Delivered).then_some(ended.at)
+    }
+}
+
+fn pass_panic_on(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("settings", &self.engine.settings)
+            .field("events", &self.engine.state().events.len())
+            .finish_non_exhaustive()
+    }
+}

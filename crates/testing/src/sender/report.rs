@@ -1,0 +1,197 @@
+//! The report of a sender: the result of each event.
+
+use std::fmt;
+use std::time::Duration;
+
+use hookgate::UnixSeconds;
+
+use super::faults::NetworkFault;
+
+/// One event for one subscription.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SentEvent {
+    /// The subscription's id.
+    pub subscription: String,
+    /// The event's id.
+    pub id: String,
+    /// The event's type.
+    pub event_type: String,
+    /// The time of the event, by the sender's clock.
+    pub emitted_at: UnixSeconds,
+    /// The result.
+    pub fate: Fate,
+    /// All attempts so far.
+    pub attempts: Vec<SentAttempt>,
+    /// The wait after the last attempt until the next one, where there is one. Already divided by the sender's speed.
+    pub next_wait: Option<Duration>,
+}
+
+/// The result of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fate {
+    /// Not finished: an attempt runs, or the sender waits for the next one.
+    UnderWay,
+    /// Answered 2xx.
+    Delivered,
+    /// No attempt was answered 2xx, and there are no more attempts.
+    Discarded,
+}
+
+/// One attempt.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SentAttempt {
+    /// The number of the attempt, counted from 1.
+    pub number: u32,
+    /// The time of its start, by the sender's clock.
+    pub at: UnixSeconds,
+    /// The time from the event to the start of the attempt.
+    pub since_emitted: Duration,
+    /// The time that the delivery was signed with.
+    pub timestamp: UnixSeconds,
+    /// The end of the attempt.
+    pub end: AttemptEnd,
+    /// The duration of the attempt.
+    pub elapsed: Duration,
+    /// Whether the receiver answered that the event was handled before: `Idempotent-Replayed`.
+    pub replayed: bool,
+    /// The fault of the network.
+    pub fault: Option<NetworkFault>,
+    /// The end of the second copy, where the network made one.
+    pub copy: Option<AttemptEnd>,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttemptEnd {
+    /// The receiver answered with this status.
+    Answered(u16),
+    /// The sender's timeout was over, and it hung up.
+    TimedOut,
+    /// There was no answer, for this reason.
+    Failed(String),
+}
+
+/// The results of all events that were sent so far.
+///
+/// `Display` prints the counts, every discarded event with all its attempts, and the seed of the faults: enough for the
+/// message of a failed assertion.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SenderReport {
+    pub(super) seed: Option<u64>,
+    pub(super) events: Vec<SentEvent>,
+}
+
+impl AttemptEnd {
+    /// Returns whether the service counts the event as delivered: only 2xx.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Answered(200..=299))
+    }
+
+    /// The status, where there was an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Answered(status) => Some(*status),
+            Self::TimedOut | Self::Failed(_) => None,
+        }
+    }
+}
+
+impl SenderReport {
+    /// All events of all subscriptions that take them, in the order of `emit`.
+    #[must_use]
+    pub fn events(&self) -> &[SentEvent] {
+        &self.events
+    }
+
+    /// The events that were answered 2xx.
+    pub fn delivered(&self) -> impl Iterator<Item = &SentEvent> {
+        self.of(Fate::Delivered)
+    }
+
+    /// The events that the sender has discarded: lost, unless the receiver has handled them although it did not answer 2xx.
+    pub fn discarded(&self) -> impl Iterator<Item = &SentEvent> {
+        self.of(Fate::Discarded)
+    }
+
+    /// The events that are not finished.
+    pub fn under_way(&self) -> impl Iterator<Item = &SentEvent> {
+        self.of(Fate::UnderWay)
+    }
+
+    /// The number of all attempts.
+    #[must_use]
+    pub fn attempts(&self) -> usize {
+        self.events.iter().map(|event| event.attempts.len()).sum()
+    }
+
+    /// The seed of the network's faults, where faults are set.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    fn of(&self, fate: Fate) -> impl Iterator<Item = &SentEvent> {
+        self.events.iter().filter(move |event| event.fate == fate)
+    }
+}
+
+impl fmt::Display for SenderReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} events: {} delivered, {} discarded, {} under way; {} attempts",
+            self.events.len(),
+            self.delivered().count(),
+            self.discarded().count(),
+            self.under_way().count(),
+            self.attempts(),
+        )?;
+        if let Some(seed) = self.seed {
+            write!(f, "; network faults by the seed {seed}")?;
+        }
+        for event in self.discarded() {
+            write!(f, "\ndiscarded: {event}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SentEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} for {}",
+            self.id, self.event_type, self.subscription
+        )?;
+        for (at, attempt) in self.attempts.iter().enumerate() {
+            let before = if at == 0 { ": " } else { ", " };
+            write!(
+                f,
+                "{before}{} after {} s",
+                attempt.end,
+                attempt.since_emitted.as_secs()
+            )?;
+            if let Some(fault) = attempt.fault {
+                write!(f, " ({fault})")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AttemptEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered(status) => status.fmt(f),
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The settings of a sender.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hookgate::{Clock, RetrySchedule, SystemClock};
+
+use super::engine::{Engine, Sender};
+use super::faults::NetworkFaults;
+use super::recent::RecentDelivery;
+use super::report::SentEvent;
+use super::subscription::Subscription;
+use crate::TokioClock;
+
+/// The default number of lines of the log of recent deliveries.
+const RECENT: usize = 1_000;
+
+/// Selects one of the specification's two statements about the last attempt.
+///
+/// It lists five waits, each after a failed attempt, and counts five attempts in total: the two can't both be true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reading {
+    /// Five attempts in total: the last wait, of 24 hours, is never used. The specification says so twice.
+    #[default]
+    FewestAttempts,
+    /// Every wait is used: a first attempt and five retries.
+    EveryWait,
+}
+
+/// The time that retries are signed with. The specification does not say which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryTimestamps {
+    /// Each attempt is signed anew, with its own time.
+    #[default]
+    Fresh,
+    /// Each attempt carries the timestamp and signature of the first attempt: from the third attempt on, 6 minutes later,
+    /// receivers refuse them as stale.
+    First,
+}
+
+pub(super) type OnAttempt = Arc<dyn Fn(&SentEvent) + Send + Sync>;
+pub(super) type OnRecent = Arc<dyn Fn(&RecentDelivery) + Send + Sync>;
+
+/// Settings of a [`Sender`]. The defaults are those of the service.
+#[derive(Clone)]
+#[must_use]
+pub struct SenderBuilder {
+    pub(super) subscriptions: Vec<Subscription>,
+    pub(super) clock: Option<Arc<dyn Clock>>,
+    pub(super) schedule: RetrySchedule,
+    pub(super) reading: Reading,
+    pub(super) timestamps: RetryTimestamps,
+    pub(super) speed: u32,
+    pub(super) faults: Option<NetworkFaults>,
+    pub(super) recent: usize,
+    pub(super) on_attempt: Option<OnAttempt>,
+    pub(super) on_recent: Option<OnRecent>,
+}
+
+impl SenderBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            subscriptions: Vec::new(),
+            clock: None,
+            schedule: RetrySchedule::SERVICE,
+            reading: Reading::default(),
+            timestamps: RetryTimestamps::default(),
+            speed: 1,
+            faults: None,
+            recent: RECENT,
+            on_attempt: None,
+            on_recent: None,
+        }
+    }
+
+    /// Adds a subscription.
+    pub fn subscription(mut self, subscription: Subscription) -> Self {
+        self.subscriptions.push(subscription);
+        self
+    }
+
+    /// Sets the wall clock that deliveries are signed with: give the receiver the same clock. Default: the system's time when
+    /// the sender is built, continued with tokio's time.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Sets other waits and another timeout, for another sender.
+    pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// Sets the number of attempts before an event is discarded.
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.reading = reading;
+        self
+    }
+
+    /// Sets the time that retries are signed with.
+    pub fn retry_timestamps(mut self, timestamps: RetryTimestamps) -> Self {
+        self.timestamps = timestamps;
+        self
+    }
+
+    /// Divides the waits, where time is real; 0 counts as 1. Nothing else becomes faster: see [the section on real
+    /// time](super#real-time).
+    pub fn speed(mut self, times: u32) -> Self {
+        self.speed = times.max(1);
+        self
+    }
+
+    /// Sets the faults of the network.
+    pub fn faults(mut self, faults: NetworkFaults) -> Self {
+        self.faults = Some(faults);
+        self
+    }
+
+    /// Sets the number of lines that the log of recent deliveries keeps. The default is 1,000.
+    pub fn keep_recent(mut self, lines: usize) -> Self {
+        self.recent = lines;
+        self
+    }
+
+    /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook runs in the sender's own
+    /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`].
+    pub fn on_attempt(mut self, call: impl Fn(&SentEvent) + Send + Sync + 'static) -> Self {
+        self.on_attempt = Some(Arc::new(call));
+        self
+    }
+
+    /// Calls the hook for each line of the log of recent deliveries, as [`on_attempt`](Self::on_attempt).
+    pub fn on_recent(mut self, call: impl Fn(&RecentDelivery) + Send + Sync + 'static) -> Self {
+        self.on_recent = Some(Arc::new(call));
+        self
+    }
+
+    /// Builds the sender. No event is sent yet.
+    pub fn build(mut self) -> Sender {
+        let clock = self.clock.take();
+        let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::starting_at(SystemClock.now())));
+        Sender::new(Engine::new(self, clock))
+    }
+}
+
+impl fmt::Debug for SenderBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SenderBuilder")
+            .field("subscriptions", &self.subscriptions)
+            .field("schedule", &self.schedule)
+            .field("reading", &self.reading)
+            .field("timestamps", &self.timestamps)
+            .field("speed", &self.speed)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+//! Signs deliveries as the service does.
+
+use std::fmt;
+
+use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
+
+/// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.
+///
+/// It also makes the whole request, in the form that `oneshot` takes:
+///
+/// ```
+/// use axum::{Router, body::Body, http::StatusCode, routing::post};
+/// use hookgate_testing::Signer;
+/// use hookgate::{Delivery, MemoryStore, Receiver, Secret};
+/// use tower::ServiceExt;
+///
+/// async fn on_delivery(_: Delivery) -> StatusCode {
+///     StatusCode::NO_CONTENT
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let secret = Secret::new("whsec_made_up_for_this_test")?;
+/// let receiver = Receiver::builder().secret(secret.clone()).store(MemoryStore::default()).build()?;
+/// let app: Router = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
+///
+/// let signer = Signer::new(secret);
+/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// let first = app.clone().oneshot(signer.request("/webhooks", body).map(Body::from)).await?;
+/// assert_eq!(first.status(), 204);
+/// let again = app.oneshot(signer.request("/webhooks", body).map(Body::from)).await?;
+/// assert_eq!(again.headers()["idempotent-replayed"], "true");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// For any other client, the headers alone:
+///
+/// ```
+/// use hookgate_testing::Signer;
+/// use hookgate::{DeliveryHeaders, Secret, UnixSeconds, Verifier};
+///
+/// let secret = Secret::new("whsec_made_up_for_this_test")?;
+/// let at = UnixSeconds::new(1_763_690_000);
+/// let body = r#"{"id":"evt_1","type":"row.deleted"}"#;
+/// let headers = Signer::new(secret.clone()).subscription("wh_1").at(at).headers(body);
+/// assert!(headers.contains(&("x-service-event-id", "evt_1".to_owned())));
+///
+/// let head = DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (*name, value)))?;
+/// assert!(Verifier::new(secret).verify(&head, body, at).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Signer {
+    secret: Secret,
+    subscription: Option<String>,
+    at: Option<UnixSeconds>,
+}
+
+impl Signer {
+    /// Signs with this secret, at the time of signing, for no subscription.
+    pub fn new(secret: Secret) -> Self {
+        Self {
+            secret,
+            subscription: None,
+            at: None,
+        }
+    }
+
+    /// Sends `X-Service-Webhook-Id`.
+    pub fn subscription(mut self, id: &str) -> Self {
+        self.subscription = Some(id.to_owned());
+        self
+    }
+
+    /// Signs as of this time, in place of now.
+    pub fn at(mut self, time: UnixSeconds) -> Self {
+        self.at = Some(time);
+        self
+    }
+
+    /// The headers of a delivery of this body, in lower case. Those of the event's id and type are there where the body is a JSON
+    /// object with such texts.
+    ///
+    /// # Panics
+    /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16 digits.
+    #[must_use]
+    pub fn headers(&self, body: impl AsRef<[u8]>) -> Vec<(&'static str, String)> {
+        let body = body.as_ref();
+        let at = self.at.unwrap_or_else(|| SystemClock.now());
+        #[allow(clippy::expect_used)] // documented, and a fault of the test itself
+        let timestamp = Timestamp::at(at).expect("a time that the service can write");
+        let signature = Signature::sign(&self.secret, &timestamp, body).to_header_value();
+        let mut headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("user-agent", "Service-Webhook/1.0".to_owned()),
+            (TIMESTAMP, timestamp.as_str().to_owned()),
+            (SIGNATURE, signature),
+        ];
+        let subscription = self.subscription.clone();
+        headers.extend(subscription.map(|id| (WEBHOOK_ID, id)));
+        let hint = Hint::of(body);
+        headers.extend(hint.id.map(|id| (EVENT_ID, id)));
+        headers.extend(hint.event_type.map(|name| (EVENT_TYPE, name)));
+        headers
+    }
+
+    /// A whole delivery: POST to this path or URI. Map its body to the one that your service takes.
+    ///
+    /// # Panics
+    /// As [`headers`](Self::headers) does, and on what is no URI or no header's value.
+    pub fn request(&self, uri: &str, body: impl Into<bytes::Bytes>) -> http::Request<bytes::Bytes> {
+        let body = body.into();
+        let mut request = http::Request::post(uri);
+        for (name, value) in self.headers(&body) {
+            request = request.header(name, value);
+        }
+        #[allow(clippy::expect_used)] // documented, and a fault of the test itself
+        request.body(body).expect("a URI and values for headers")
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer")
+            .field("subscription", &self.subscription)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Id and type as the body says, for the unsigned headers. Texts that no header can carry are left out.
+#[derive(Default, serde::Deserialize)]
+struct Hint {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default, rename = "type")]
+    event_type: Option<String>,
+}
+
+impl Hint {
+    fn of(body: &[u8]) -> Self {
+        let hint: Self = serde_json::from_slice(body).unwrap_or_default();
+        let sendable = |text: &String| !text.chars().any(char::is_control) && text.trim() == text;
+        Self {
+            id: hint.id.filter(sendable),
+            event_type: hint.event_type.filter(sendable),
+        }
+    }
+}
+
+/// A signer with a made-up secret, and the secret.
+pub(super) fn made_up() -> (Signer, Secret) {
+    #[allow(clippy::expect_used)] // a constant of the right form
+    let secret = Secret::new("whsec_made_up_by_hookgate_testing").expect("a usable secret");
+    (Signer::new(secret.clone()), secret)
+}

@@ -1,0 +1,336 @@
+//! The conformance suite for stores.
+
+mod capacity;
+mod probe;
+mod race;
+mod retention;
+mod steps;
+mod table;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use self::probe::Probe;
+use hookgate::{Capacity, DedupeStore};
+
+/// Tells the suite how to open a store and how to let its time pass.
+///
+/// See [`StoreConformance`] for an example.
+pub trait StoreUnderTest: Send + Sync + 'static {
+    /// Opens an empty store of this capacity. With `None`, the store must hold at least some thousand records. Returns `None`
+    /// for a capacity that the store can't have; the rules about it are then reported as [`Finding::NotChecked`].
+    fn open(
+        &self,
+        capacity: Option<Capacity>,
+    ) -> impl Future<Output = Option<Arc<dyn DedupeStore>>> + Send;
+
+    /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::ManualClock), or sleeps.
+    fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+
+    /// The unit of leases and retentions in the suite. Each lasts a few units, and the suite checks it one unit before its end
+    /// and one unit after. For a clock that is moved by hand any unit is right. Otherwise it must be well above the duration of
+    /// a call.
+    fn unit(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    /// The number of events for which the 64 racers compete. The default suits a store in memory. Use fewer where a call is a
+    /// round trip.
+    fn races(&self) -> usize {
+        1024
+    }
+}
+
+/// Checks a store against the contract of [`DedupeStore`], rule by rule.
+///
+/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with
+/// time enabled if `pass` sleeps.
+///
+/// A store with a clock that is moved by hand:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use hookgate_testing::{StoreConformance, StoreUnderTest};
+/// use hookgate::{Capacity, DedupeStore, MemoryStore, ManualClock, UnixSeconds};
+///
+/// struct Local(ManualClock);
+///
+/// impl StoreUnderTest for Local {
+///     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+///         let capacity = capacity.unwrap_or_default();
+///         let store = MemoryStore::new(capacity).with_clock(self.0.clone());
+///         Some(Arc::new(store))
+///     }
+///
+///     async fn pass(&self, time: Duration) {
+///         self.0.advance(time);
+///     }
+/// }
+///
+/// // In a test: #[tokio::test(flavor = "multi_thread")].
+/// let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
+/// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+/// runtime.block_on(StoreConformance::new(Local(clock)).run()).assert_kept();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// A store whose engine has its own clock, without a capacity, and with a round trip for each call:
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use std::time::Duration;
+/// # use hookgate_testing::{StoreConformance, StoreUnderTest};
+/// # use hookgate::{Capacity, DedupeStore, MemoryStore};
+/// # struct Connection;
+/// # impl Connection { async fn store_in_a_fresh_namespace(&self) -> MemoryStore { MemoryStore::default() } }
+/// struct Remote(Connection);
+///
+/// impl StoreUnderTest for Remote {
+///     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
+///         if capacity.is_some() {
+///             return None;
+///         }
+///         Some(Arc::new(self.0.store_in_a_fresh_namespace().await))
+///     }
+///
+///     async fn pass(&self, time: Duration) {
+///         tokio::time::sleep(time).await;
+///     }
+///
+///     fn unit(&self) -> Duration {
+///         Duration::from_millis(300)
+///     }
+///
+///     fn races(&self) -> usize {
+///         50
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+pub struct StoreConformance<H> {
+    harness: H,
+}
+
+impl<H: StoreUnderTest> StoreConformance<H> {
+    /// Makes a suite for the stores that this harness opens.
+    #[must_use]
+    pub fn new(harness: H) -> Self {
+        Self { harness }
+    }
+
+    /// Checks every rule, one after the other. Each rule gets its own store.
+    ///
+    /// # Panics
+    /// Outside a multi-thread tokio runtime: there the race would prove less than the rule says.
+    pub async fn run(&self) -> StoreReport {
+        let mut findings = Vec::with_capacity(StoreRule::ALL.len());
+        for rule in StoreRule::ALL {
+            findings.push((*rule, self.check(*rule).await));
+        }
+        StoreReport { findings }
+    }
+
+    /// Checks one rule.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run) does.
+    pub async fn check(&self, rule: StoreRule) -> Finding {
+        assert!(
+            Handle::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
+            "the suite needs tokio's multi-thread runtime: #[tokio::test(flavor = \"multi_thread\")]"
+        );
+        let harness = &self.harness;
+        let Some(store) = harness.open(rule.capacity()).await else {
+            return match rule.capacity() {
+                Some(_) => Finding::NotChecked,
+                None => Finding::Broken("the store was not opened".into()),
+            };
+        };
+        let probe = Probe::new(store, harness.unit());
+        let kept = match rule {
+            StoreRule::OneWinner => race::one_winner(&probe, harness.races()).await,
+            StoreRule::Table => table::every_cell(harness, &probe).await,
+            StoreRule::LeaseEnds => steps::lease_ends(harness, &probe).await,
+            StoreRule::StaleToken => steps::stale_token(harness, &probe).await,
+            StoreRule::ReleaseReopens => steps::release_reopens(&probe).await,
+            StoreRule::RenewalHolds => steps::renewal_holds(harness, &probe).await,
+            StoreRule::RepeatedCalls => steps::repeated_calls(harness, &probe).await,
+            StoreRule::RetentionEnds => retention::retention_ends(harness, &probe).await,
+            StoreRule::DuplicatesExtendNothing => {
+                retention::duplicates_extend_nothing(harness, &probe).await
+            }
+            StoreRule::RetentionIsEachRecords => {
+                retention::retention_is_each_records(harness, &probe).await
+            }
+            StoreRule::ScopesApart => steps::scopes_apart(&probe).await,
+            StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,
+            StoreRule::NewestRemembered => capacity::newest_remembered(harness, &probe, 0).await,
+            StoreRule::NewestRememberedAfterReads => {
+                capacity::newest_remembered(harness, &probe, 3).await
+            }
+            StoreRule::RunningNeverEvicted => capacity::running_never_evicted(&probe).await,
+            StoreRule::RefuseRefuses => capacity::refuse_refuses(harness, &probe).await,
+        };
+        match kept {
+            Ok(()) => Finding::Kept,
+            Err(broken) => Finding::Broken(broken),
+        }
+    }
+}
+
+/// A rule of the contract that every store keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreRule {
+    /// 64 racers for one event have one winner.
+    OneWinner,
+    /// Every call answers each state of the record as the table of [`DedupeStore`] says.
+    Table,
+    /// A lease that has ended lets another claim succeed, and not before.
+    LeaseEnds,
+    /// Calls with a claim token that lost its claim change nothing.
+    StaleToken,
+    /// A released event can be claimed at once.
+    ReleaseReopens,
+    /// A renewed claim holds until its new end.
+    RenewalHolds,
+    /// A call that is repeated because its reply was lost gets the true answer.
+    RepeatedCalls,
+    /// A done record is forgotten when its retention ends, and not before.
+    RetentionEnds,
+    /// A duplicate does not extend the retention.
+    DuplicatesExtendNothing,
+    /// Each record keeps its own retention, shorter or longer than the others'.
+    RetentionIsEachRecords,
+    /// The same id under two scopes is two events.
+    ScopesApart,
+    /// The time that the store reports for a running claim is no longer than the rest of its lease.
+    RetryAfter,
+    /// At capacity, the newest events are remembered.
+    NewestRemembered,
+    /// At capacity, the newest events are remembered, also after each of the older ones was read.
+    NewestRememberedAfterReads,
+    /// Running claims are not evicted, even in a full store.
+    RunningNeverEvicted,
+    /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
+    RefuseRefuses,
+}
+
+impl StoreRule {
+    /// Every rule, in the order in which they are checked.
+    pub const ALL: &[Self] = &[
+        Self::OneWinner,
+        Self::Table,
+        Self::LeaseEnds,
+        Self::StaleToken,
+        Self::ReleaseReopens,
+        Self::RenewalHolds,
+        Self::RepeatedCalls,
+        Self::RetentionEnds,
+        Self::DuplicatesExtendNothing,
+        Self::RetentionIsEachRecords,
+        Self::ScopesApart,
+        Self::RetryAfter,
+        Self::NewestRemembered,
+        Self::NewestRememberedAfterReads,
+        Self::RunningNeverEvicted,
+        Self::RefuseRefuses,
+    ];
+
+    fn capacity(self) -> Option<Capacity> {
+        match self {
+            Self::NewestRemembered
+            | Self::NewestRememberedAfterReads
+            | Self::RunningNeverEvicted => Some(capacity::EVICTING),
+            Self::RefuseRefuses => Some(capacity::REFUSING),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for StoreRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneWinner => "64 racers have one winner",
+            Self::Table => "every call answers as the table says",
+            Self::LeaseEnds => "the end of a lease lets a successor in, and not before",
+            Self::StaleToken => "a stale token changes nothing",
+            Self::ReleaseReopens => "release reopens",
+            Self::RenewalHolds => "renewal holds",
+            Self::RepeatedCalls => "every call repeated after a lost reply tells the truth",
+            Self::RetentionEnds => "retention forgets then and not before",
+            Self::DuplicatesExtendNothing => "a duplicate does not extend the retention",
+            Self::RetentionIsEachRecords => "each record keeps its own retention",
+            Self::ScopesApart => "the same id under two scopes is two events",
+            Self::RetryAfter => "a running claim is reported with what is left of its lease",
+            Self::NewestRemembered => "the newest are remembered at capacity",
+            Self::NewestRememberedAfterReads => {
+                "the newest are remembered at capacity, also after each old one was read"
+            }
+            Self::RunningNeverEvicted => "running claims survive a full store",
+            Self::RefuseRefuses => "a full store told to refuse refuses, and commits what it took",
+        })
+    }
+}
+
+/// The result of the suite for one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// The store keeps the rule.
+    Kept,
+    /// The store breaks the rule; the text says how.
+    Broken(String),
+    /// The store can't have the capacity that the rule is about.
+    NotChecked,
+}
+
+/// The results of the suite.
+#[derive(Clone, Debug)]
+#[must_use = "a report says whether the store keeps its contract"]
+pub struct StoreReport {
+    findings: Vec<(StoreRule, Finding)>,
+}
+
+impl StoreReport {
+    /// Returns each rule and its result.
+    #[must_use]
+    pub fn findings(&self) -> &[(StoreRule, Finding)] {
+        &self.findings
+    }
+
+    /// The rules that the store breaks.
+    pub fn broken(&self) -> impl Iterator<Item = StoreRule> {
+        self.findings
+            .iter()
+            .filter(|(_, finding)| matches!(finding, Finding::Broken(_)))
+            .map(|(rule, _)| *rule)
+    }
+
+    /// Fails a test unless every rule that was checked is kept.
+    ///
+    /// # Panics
+    /// Where a rule is broken. The message is the report.
+    pub fn assert_kept(&self) {
+        assert!(self.broken().next().is_none(), "\n{self}");
+    }
+}
+
+impl fmt::Display for StoreReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (rule, finding) in &self.findings {
+            match finding {
+                Finding::Kept => writeln!(f, "kept         {rule}")?,
+                Finding::NotChecked => writeln!(f, "not checked  {rule}")?,
+                Finding::Broken(how) => writeln!(f, "BROKEN       {rule}: {how}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! A store whose answers are compared with the expected ones. The rules use it.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+
+use crate::StoreUnderTest;
+
+/// Whether a rule is kept, and if not, how it is broken.
+pub(super) type Kept = Result<(), String>;
+
+pub(super) struct Probe {
+    pub(super) store: Arc<dyn DedupeStore>,
+    unit: Duration,
+}
+
+/// The answer to a claim, as far as a rule can predict it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    Fresh,
+    Running,
+    DoneBy(ClaimToken),
+}
+
+impl Probe {
+    pub(super) fn new(store: Arc<dyn DedupeStore>, unit: Duration) -> Self {
+        Self { store, unit }
+    }
+
+    pub(super) fn units(&self, units: u32) -> Duration {
+        self.unit.saturating_mul(units)
+    }
+
+    /// A duration for rules in which no time passes.
+    pub(super) fn long(&self) -> Duration {
+        self.units(1000)
+    }
+
+    pub(super) async fn claim(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        lease: Duration,
+        expected: Answer,
+        when: &str,
+    ) -> Kept {
+        let answer = match answered("claim", self.store.claim(key, token, lease)).await? {
+            Claimed::Fresh => Answer::Fresh,
+            Claimed::Running { .. } => Answer::Running,
+            Claimed::Done { by } => Answer::DoneBy(by),
+        };
+        same("claim", answer, expected, when)
+    }
+
+    /// Claims the event for another delivery of it, with a claim token of its own and a long lease.
+    pub(super) async fn copy_claims(&self, key: &EventKey, expected: Answer, when: &str) -> Kept {
+        self.claim(key, token(), self.long(), expected, when).await
+    }
+
+    pub(super) async fn renew(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        lease: Duration,
+        expected: Ownership,
+        when: &str,
+    ) -> Kept {
+        let answer = answered("renew", self.store.renew(key, token, lease)).await?;
+        same("renew", answer, expected, when)
+    }
+
+    pub(super) async fn commit(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        retain: Duration,
+        expected: Ownership,
+        when: &str,
+    ) -> Kept {
+        let answer = answered("commit", self.store.commit(key, token, retain)).await?;
+        same("commit", answer, expected, when)
+    }
+
+    pub(super) async fn release(
+        &self,
+        key: &EventKey,
+        token: ClaimToken,
+        expected: Ownership,
+        when: &str,
+    ) -> Kept {
+        let answer = answered("release", self.store.release(key, token)).await?;
+        same("release", answer, expected, when)
+    }
+
+    /// Claims a fresh event and commits it.
+    pub(super) async fn finish(
+        &self,
+        key: &EventKey,
+        retain: Duration,
+    ) -> Result<ClaimToken, String> {
+        let token = token();
+        self.claim(key, token, self.long(), Answer::Fresh, "of a fresh event")
+            .await?;
+        self.commit(key, token, retain, Ownership::Held, "of a running claim")
+            .await?;
+        Ok(token)
+    }
+}
+
+pub(super) async fn pass<H: StoreUnderTest>(harness: &H, probe: &Probe, units: u32) {
+    harness.pass(probe.units(units)).await;
+}
+
+pub(super) fn token() -> ClaimToken {
+    ClaimToken::new(b"{}")
+}
+
+pub(super) fn key(name: &str) -> EventKey {
+    EventKey::new("default", name)
+}
+
+pub(super) async fn answered<T: Unpin>(
+    call: &str,
+    future: StoreFuture<'_, T>,
+) -> Result<T, String> {
+    future
+        .await
+        .map_err(|error| format!("{call} failed: {error}"))
+}
+
+fn same<T: Debug + PartialEq>(call: &str, answer: T, expected: T, when: &str) -> Kept {
+    if answer == expected {
+        Ok(())
+    } else {
+        Err(format!(
+            "{call} {when} answered {answer:?}, expected {expected:?}"
+        ))
+    }
+}

@@ -1,0 +1,204 @@
+//! The file behind a recorder: appends lines, and rotates the file when it is full.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+
+use super::line::TORN_LINE;
+use super::rotated::{numbered, numbers};
+
+/// The maximum size of a file, and the number of rotated files that are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rotation {
+    pub(super) max_bytes: u64,
+    pub(super) keep: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct LogFile {
+    path: PathBuf,
+    rotation: Rotation,
+    open: Option<Open>,
+    /// The error of the last failed rotation, until `unmoved` takes it.
+    unmoved: Option<io::Error>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    identity: Identity,
+    bytes: u64,
+    /// The last line has no line break: the next line would continue it.
+    torn: bool,
+    /// Whether this is a regular file. Devices and pipes take no disk space, and can't be rotated.
+    regular: bool,
+}
+
+impl LogFile {
+    /// Opens the file, or creates it.
+    pub(super) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
+        let mut file = Self {
+            path,
+            rotation,
+            open: None,
+            unmoved: None,
+        };
+        file.opened()?;
+        if file.open.as_ref().is_some_and(|open| open.regular) {
+            for number in numbers(&file.path)? {
+                let aside = File::open(numbered(&file.path, number))?;
+                close_to_others(&aside, &aside.metadata()?)?;
+            }
+        }
+        Ok(file)
+    }
+
+    /// Call this before lines are written: another program may have moved the file, removed it, or made it shorter.
+    pub(super) fn look(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if !open.regular {
+            return;
+        }
+        match fs::metadata(&self.path) {
+            Ok(metadata) if Identity::of(&metadata) == open.identity => open.bytes = metadata.len(),
+            _ => self.open = None,
+        }
+    }
+
+    /// Writes a line, which ends in a line break. Readers see the whole line or no line.
+    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        let full = |open: &Open, rotation: Rotation| {
+            let with_it = open.bytes.saturating_add(line.len() as u64);
+            open.regular && open.bytes > 0 && with_it > rotation.max_bytes
+        };
+        let rotation = self.rotation;
+        let open = self.opened()?;
+        if open.torn {
+            // The mark begins with a line break of its own, so that the incomplete line ends here.
+            let mark = format!("\n{TORN_LINE}\n");
+            open.write(mark.as_bytes())?;
+        }
+        if full(open, rotation)
+            && let Err(error) = self.rotate()
+        {
+            // A file that is too large is better than deliveries that are missing from the log.
+            self.unmoved = Some(error);
+        }
+        self.opened()?.write(line)
+    }
+
+    /// Returns why a full file could not be rotated, if that has failed since the last call.
+    pub(super) fn unmoved(&mut self) -> Option<io::Error> {
+        self.unmoved.take()
+    }
+
+    fn opened(&mut self) -> io::Result<&mut Open> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => Open::of(&self.path)?,
+        };
+        Ok(self.open.insert(open))
+    }
+
+    /// Renames each file to the next higher number, over the last one. A failure in between loses only that last file, and
+    /// leaves a gap at most.
+    fn rotate(&mut self) -> io::Result<()> {
+        let aside = |number| numbered(&self.path, number);
+        for number in (1..self.rotation.keep).rev() {
+            match fs::rename(aside(number), aside(number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.rotation.keep == 0 {
+            fs::remove_file(&self.path)?;
+        } else {
+            fs::rename(&self.path, aside(1))?;
+        }
+        self.open = None;
+        Ok(())
+    }
+}
+
+impl Open {
+    fn of(path: &std::path::Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        let metadata = file.metadata()?;
+        let regular = metadata.is_file();
+        let mut torn = false;
+        if regular {
+            close_to_others(&file, &metadata)?;
+            if metadata.len() > 0 {
+                let mut last = [0];
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+                torn = last != *b"\n";
+            }
+        }
+        Ok(Self {
+            file,
+            identity: Identity::of(&metadata),
+            bytes: metadata.len(),
+            torn,
+            regular,
+        })
+    }
+
+    /// Uses one system call where the system takes all bytes: then the lines of two processes in one file do not mix.
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    self.bytes += written as u64;
+                    self.torn = !bytes.is_empty();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Identifies a file: tells it from another file of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    #[cfg(unix)]
+    device_and_inode: (u64, u64),
+}
+
+impl Identity {
+    #[cfg(unix)]
+    fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self {
+            device_and_inode: (metadata.dev(), metadata.ino()),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Metadata) -> Self {
+        Self {}
+    }
+}
+
+/// Removes all permissions on a file except the owner's.
+#[cfg(unix)]
+fn close_to_others(file: &File, metadata: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    file.set_permissions(fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_: &File, _: &Metadata) -> io::Result<()> {
+    Ok(())
+}

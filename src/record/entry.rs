@@ -1,0 +1,145 @@
+//! One delivery of a log.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::clock::UnixSeconds;
+use crate::error::HeaderError;
+use crate::verify::DeliveryHeaders;
+
+/// A delivery as it was received, and its answer.
+///
+/// `Debug` does not show the body.
+///
+/// ```
+/// use hookgate::record::LoggedDelivery;
+/// use hookgate::{Secret, Signature, Timestamp, UnixSeconds, Verifier};
+///
+/// let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// let at = UnixSeconds::new(1_763_690_000);
+/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// let timestamp = Timestamp::at(at)?;
+/// let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+/// let headers = [("X-Service-Timestamp", timestamp.to_string()), ("X-Service-Signature", signature)];
+///
+/// let logged = LoggedDelivery::new(at, headers, body);
+/// assert!(Verifier::new(secret).verify(&logged.head()?, body, logged.received_at).is_ok());
+/// assert!(logged.to_line().starts_with(r#"{"received_at":1763690000,"method":"POST""#));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LoggedDelivery {
+    /// The second of the receiver's clock when the head arrived: the time that the age was checked with.
+    pub received_at: UnixSeconds,
+    /// The request's method.
+    pub method: String,
+    /// The request's target: path and query.
+    pub target: String,
+    /// All headers, in order. Names in lower case, values as the bytes received.
+    pub headers: Vec<(String, Bytes)>,
+    /// The whole body. `None` where the delivery was refused before the body was read, or where the body was not received to
+    /// its end.
+    pub body: Option<Bytes>,
+    /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept, because a part of a body
+    /// can't be checked.
+    pub cut_off_at: Option<u64>,
+    /// The answer; `None` where no answer was sent.
+    pub answer: Option<LoggedAnswer>,
+    /// The time after which the sender hung up, or the server was stopped: no answer was sent.
+    pub hung_up_after: Option<Duration>,
+    /// Values were removed from the body or from signed headers: the recorded signature can't be verified any more, and the
+    /// delivery can only be signed again. An imported delivery has no signature, and is marked in the same way.
+    pub unverifiable: bool,
+}
+
+/// The answer to a delivery.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LoggedAnswer {
+    /// The status.
+    pub status: u16,
+    /// The outcome of the delivery, as in [`Outcome::name`](crate::Outcome::name).
+    pub outcome: String,
+    /// The reason, where the delivery was refused or failed.
+    pub reason: Option<String>,
+    /// The time from the arrival at the receiver to the answer.
+    pub elapsed: Duration,
+    /// The name of the key that signed the delivery, where it was authentic.
+    pub key: Option<String>,
+    /// The scope of that key ring.
+    pub scope: Option<String>,
+    /// The estimated number of the sender's attempt, counted from 1, where the delivery was authentic and its body says when
+    /// the event was created.
+    pub attempt: Option<u32>,
+}
+
+impl LoggedDelivery {
+    /// Makes a POST to `/` with these headers and this body, without an answer.
+    pub fn new<N, V>(
+        received_at: UnixSeconds,
+        headers: impl IntoIterator<Item = (N, V)>,
+        body: impl Into<Bytes>,
+    ) -> Self
+    where
+        N: AsRef<str>,
+        V: Into<Bytes>,
+    {
+        let lower = |(name, value): (N, V)| (name.as_ref().to_ascii_lowercase(), value.into());
+        Self {
+            received_at,
+            method: "POST".into(),
+            target: "/".into(),
+            headers: headers.into_iter().map(lower).collect(),
+            body: Some(body.into()),
+            cut_off_at: None,
+            answer: None,
+            hung_up_after: None,
+            unverifiable: false,
+        }
+    }
+
+    /// Returns the first value of this header. Give the name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&Bytes> {
+        let found = self.headers.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| value)
+    }
+
+    /// Returns the headers that the verification needs.
+    ///
+    /// # Errors
+    /// As [`DeliveryHeaders::from_pairs`].
+    pub fn head(&self) -> Result<DeliveryHeaders<'_>, HeaderError> {
+        DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
+    }
+}
+
+impl LoggedAnswer {
+    /// Makes an answer with a status and an outcome only.
+    #[must_use]
+    pub fn new(status: u16, outcome: &str) -> Self {
+        Self {
+            status,
+            outcome: outcome.to_owned(),
+            reason: None,
+            elapsed: Duration::ZERO,
+            key: None,
+            scope: None,
+            attempt: None,
+        }
+    }
+}
+
+impl fmt::Debug for LoggedDelivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoggedDelivery")
+            .field("received_at", &self.received_at)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
+            .field("answer", &self.answer)
+            .finish_non_exhaustive()
+    }
+}

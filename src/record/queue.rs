@@ -1,0 +1,261 @@
+//! The queue between the callers that record and the thread that writes. It is bounded, and callers never wait for it.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::entry::LoggedDelivery;
+
+/// The maximum that may wait to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) entries: usize,
+    pub(super) bytes: usize,
+}
+
+/// The entries that wait to be written, and the counts of those written and dropped.
+#[derive(Debug)]
+pub(super) struct Queue {
+    bounds: Bounds,
+    state: Mutex<State>,
+    /// Signals that the writer has work to do.
+    filled: Condvar,
+    /// Signals that a delivery was settled, or that the writer has ended.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    /// The sum over the entries that wait and those that the writer holds.
+    held: Held,
+    taken_in: u64,
+    /// Written or dropped.
+    settled: u64,
+    written: u64,
+    dropped: u64,
+    /// The number of these that the log does not mention yet.
+    unsaid: u64,
+    closing: bool,
+    over: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    entries: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) delivery: LoggedDelivery,
+    pub(super) bytes: usize,
+}
+
+/// The next work of the writer.
+pub(super) struct Batch {
+    pub(super) waiting: VecDeque<Waiting>,
+    /// The number of dropped deliveries, to be noted in the log after these entries.
+    pub(super) unsaid: u64,
+}
+
+impl Queue {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a delivery to the queue, or counts it as dropped. The lock is never held while anything is written, formatted or
+    /// freed.
+    pub(super) fn push(&self, delivery: LoggedDelivery) {
+        let bytes = weight(&delivery);
+        let mut state = self.lock();
+        let held = Held {
+            entries: state.held.entries + 1,
+            bytes: state.held.bytes.saturating_add(bytes),
+        };
+        if state.over || held.entries > self.bounds.entries || held.bytes > self.bounds.bytes {
+            state.dropped += 1;
+            state.unsaid += 1;
+            // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
+            let first = state.unsaid == 1 && state.waiting.is_empty();
+            drop(state);
+            if first {
+                self.filled.notify_one();
+            }
+            return;
+        }
+        state.held = held;
+        state.taken_in += 1;
+        // The writer sleeps only while no entry waits.
+        let was_empty = state.waiting.is_empty();
+        state.waiting.push_back(Waiting { delivery, bytes });
+        drop(state);
+        if was_empty {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Waits for entries to write. Returns `None` when all is written and no more will come.
+    pub(super) fn take(&self) -> Option<Batch> {
+        let idle =
+            |state: &mut State| state.waiting.is_empty() && state.unsaid == 0 && !state.closing;
+        let state = self.filled.wait_while(self.lock(), idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let batch = Batch {
+            waiting: std::mem::take(&mut state.waiting),
+            unsaid: state.unsaid,
+        };
+        (!batch.waiting.is_empty() || batch.unsaid > 0).then_some(batch)
+    }
+
+    /// Counts a delivery as written or as dropped.
+    pub(super) fn settle(&self, bytes: usize, written: bool) {
+        let mut state = self.lock();
+        state.held.entries -= 1;
+        state.held.bytes -= bytes;
+        state.settled += 1;
+        if written {
+            state.written += 1;
+        } else {
+            state.dropped += 1;
+            state.unsaid += 1;
+        }
+        drop(state);
+        self.done.notify_all();
+    }
+
+    /// The log now mentions this number of dropped deliveries.
+    pub(super) fn said(&self, dropped: u64) {
+        self.lock().unsaid -= dropped;
+    }
+
+    /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
+    /// is closing.
+    pub(super) fn pause(&self, pause: Duration) -> bool {
+        let open = |state: &mut State| !state.closing;
+        let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.closing
+    }
+
+    /// Waits until all entries that were accepted so far are written or dropped. Returns whether they are.
+    pub(super) fn flush(&self, patience: Duration) -> bool {
+        let state = self.lock();
+        let taken_in = state.taken_in;
+        let under_way = |state: &mut State| state.settled < taken_in && !state.over;
+        let waited = self.done.wait_timeout_while(state, patience, under_way);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.settled >= taken_in
+    }
+
+    /// Closes the queue: no more entries will come. Waits until the writer has ended.
+    pub(super) fn close(&self, patience: Duration) {
+        let mut state = self.lock();
+        state.closing = true;
+        self.filled.notify_all();
+        let _ = self
+            .done
+            .wait_timeout_while(state, patience, |state| !state.over);
+    }
+
+    /// The writer ends. Entries that still wait or come later are dropped.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.over = true;
+        let left = std::mem::take(&mut state.waiting);
+        state.dropped += left.len() as u64;
+        state.held = Held::default();
+        drop(state);
+        self.done.notify_all();
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.lock().written
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+}
+
+/// The approximate memory that a delivery takes.
+fn weight(delivery: &LoggedDelivery) -> usize {
+    const ITSELF: usize = std::mem::size_of::<Waiting>();
+    const HEADER: usize = std::mem::size_of::<(String, bytes::Bytes)>();
+    let headers = delivery.headers.iter();
+    let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
+    // The sender controls the length of the method; the error controls the length of the answer's reason.
+    let answer = delivery.answer.as_ref().map_or(0, |answer| {
+        let more = [&answer.reason, &answer.key, &answer.scope].into_iter();
+        let more = more.flatten().map(String::len);
+        answer.outcome.len() + more.sum::<usize>()
+    });
+    let texts = delivery.method.len() + delivery.target.len() + answer;
+    let body = delivery.body.as_ref().map_or(0, bytes::Bytes::len);
+    ITSELF + texts + body + headers.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::UnixSeconds;
+    use crate::record::LoggedAnswer;
+
+    #[test]
+    fn whatever_a_sender_or_an_error_can_lengthen_is_weighed() {
+        const LONG: usize = 100_000;
+        let long = || "x".repeat(LONG);
+        let delivery = LoggedDelivery::new(UnixSeconds::new(1), [("x-a", "1")], "{}");
+        let least = weight(&delivery);
+        let answered = |change: fn(&mut LoggedAnswer, String)| {
+            let mut answer = LoggedAnswer::new(204, "handled");
+            change(&mut answer, "x".repeat(LONG));
+            Some(answer)
+        };
+        for longer in [
+            LoggedDelivery {
+                method: long(),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                target: long(),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                headers: vec![(long(), "".into())],
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                headers: vec![("x-a".into(), long().into())],
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                body: Some(long().into()),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.reason = Some(long)),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.key = Some(long)),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.scope = Some(long)),
+                ..delivery.clone()
+            },
+        ] {
+            assert!(weight(&longer) >= least - 10 + LONG, "{longer:?}");
+        }
+    }
+}

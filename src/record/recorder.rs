@@ -1,0 +1,346 @@
+//! A delivery log in a file, written by a thread of its own.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::append::{LogFile, Rotation};
+use super::entry::LoggedDelivery;
+use super::error::RecordError;
+use super::interface::Record;
+use super::line::dropped_line;
+use super::queue::{Batch, Bounds, Queue, Waiting};
+use super::redact::Redaction;
+use super::rotated::MOST;
+use crate::caught::caught;
+
+/// The pause before a failed write is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+/// The longest time that dropping the last recorder waits for its file.
+const CLOSING: Duration = Duration::from_secs(5);
+/// A body up to this size is copied out of its read buffer, which is larger and would be kept along with it.
+const COPIED: usize = 16 << 10;
+
+/// Writes deliveries to a file, one line each. Clones write to the same file.
+///
+/// It never slows or fails a delivery: entries go into a queue, and a separate thread writes them. Where the queue is full,
+/// because the disk is slow or full, the delivery is **dropped**: it is counted in [`dropped`](Self::dropped). As soon as the
+/// file can be written again, a note in the log has the number, for readers.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::record::{Recorder, Redaction};
+/// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
+/// use http::{Request, StatusCode};
+/// use http_body_util::Full;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// # let path = std::env::temp_dir().join(format!("hookgate-doctest-{}.jsonl", std::process::id()));
+/// let recorder = Recorder::to(&path)
+///     .max_bytes(64 << 20)
+///     .keep(4)
+///     .redact(Redaction::people())
+///     .on_error(|error| eprintln!("{error}"))
+///     .open()?;
+/// let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// let receiver = Receiver::builder()
+///     .secret(secret.clone())
+///     .store(MemoryStore::default())
+///     .record(recorder.clone())
+///     .build()?;
+///
+/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// # let now = Timestamp::at(SystemClock.now())?;
+/// # let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
+/// # let request = Request::post("/").header("x-service-timestamp", now.as_str());
+/// # let request = request.header("x-service-signature", signature).body(Full::<bytes::Bytes>::from(body))?;
+/// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
+///
+/// assert!(recorder.flush(Duration::from_secs(5)));
+/// assert_eq!((recorder.written(), recorder.dropped()), (1, 0));
+/// assert!(std::fs::read_to_string(&path)?.contains(r#""outcome":"handled""#));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # When the disk fails
+/// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened
+/// anew if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
+/// [`on_error`](RecorderBuilder::on_error) is called when the failure begins, [`last_error`](Self::last_error) returns it
+/// until a line is written again, and [`failures`](Self::failures) counts.
+///
+/// # When the program ends
+/// Dropping the last clone waits until the queue is written, for 5 s at most. A receiver holds a clone, so a receiver that
+/// lives as long as the program prevents this drop: call [`flush`](Self::flush) before such a program ends. After a program
+/// is killed, its file is complete except for the last line. Readers skip that line, and the next recorder ends it. Data is
+/// not forced from the system's cache to the disk: a power failure can lose the last seconds.
+///
+/// # Files
+/// On Unix the file's mode is 0600 from its creation on. When a recorder opens an existing file, it removes the access of
+/// other users from the file and from its rotated files. Where that is not allowed, because another user owns the file, it is
+/// not opened.
+///
+/// A file that would grow beyond [`max_bytes`](RecorderBuilder::max_bytes) is renamed to `path.1`, that one to `path.2`, and
+/// so on. A delivery is never split between two files, and a delivery larger than the limit gets a file of its own. Another
+/// tool may rotate the files as well (on Unix: on other systems a file can't be told from another file of its name). Where
+/// the file can't be renamed, it grows on, and `on_error` is called.
+///
+/// Two processes may write to one file on a local disk: their lines don't mix. Each rotates the file when it finds it full. A
+/// line that the other process writes at that moment may end up in `path.1`, out of order.
+#[derive(Clone)]
+pub struct Recorder(Arc<Handle>);
+
+/// Closes the file when the last clone is dropped.
+struct Handle(Arc<Shared>);
+
+struct Shared {
+    queue: Queue,
+    failing: Mutex<Failing>,
+}
+
+#[derive(Default)]
+struct Failing {
+    failures: u64,
+    last: Option<Arc<RecordError>>,
+}
+
+/// The settings of a [`Recorder`].
+#[must_use]
+pub struct RecorderBuilder {
+    path: PathBuf,
+    rotation: Rotation,
+    bounds: Bounds,
+    redaction: Redaction,
+    on_error: Option<OnError>,
+}
+
+type OnError = Box<dyn Fn(&RecordError) + Send>;
+
+impl Recorder {
+    /// Begins a recorder for this file. Its existing content stays.
+    pub fn to(path: impl AsRef<Path>) -> RecorderBuilder {
+        RecorderBuilder {
+            path: path.as_ref().to_owned(),
+            rotation: Rotation {
+                max_bytes: 64 << 20,
+                keep: 3,
+            },
+            bounds: Bounds {
+                entries: 1_024,
+                bytes: 16 << 20,
+            },
+            redaction: Redaction::new(),
+            on_error: None,
+        }
+    }
+
+    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `patience` the result may be
+    /// `false`. Blocks its thread.
+    #[must_use = "it says whether everything is written"]
+    pub fn flush(&self, patience: Duration) -> bool {
+        self.0.0.queue.flush(patience)
+    }
+
+    /// The number of deliveries that were written.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.0.0.queue.written()
+    }
+
+    /// The number of deliveries that were dropped: because the queue was full, or because the program ended while the disk
+    /// still failed.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.0.0.queue.dropped()
+    }
+
+    /// The number of failed writes to the file.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.0.0.failing().failures
+    }
+
+    /// The error why the file can't be written now; `None` after the next successful write.
+    #[must_use]
+    pub fn last_error(&self) -> Option<Arc<RecordError>> {
+        self.0.0.failing().last.clone()
+    }
+}
+
+impl Record for Recorder {
+    fn record(&self, mut delivery: LoggedDelivery) {
+        if let Some(body) = delivery.body.as_mut().filter(|body| body.len() <= COPIED) {
+            *body = Bytes::copy_from_slice(body);
+        }
+        self.0.0.queue.push(delivery);
+    }
+}
+
+impl RecorderBuilder {
+    /// Sets the size up to which a file grows. Default: 64 MiB.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.rotation.max_bytes = bytes;
+        self
+    }
+
+    /// Sets the number of rotated files that are kept. Default: 3, at most 999. With 0 a full file is removed. Files with a
+    /// higher number, for example after a change of this setting, are not touched.
+    pub fn keep(mut self, files: u32) -> Self {
+        self.rotation.keep = u64::from(files).min(MOST);
+        self
+    }
+
+    /// Sets the maximum that waits to be written: deliveries, and the bytes of memory that they take. Default: 1,024 and 16
+    /// MiB. More deliveries are dropped, and so is a single delivery that takes more than that.
+    pub fn queue(mut self, deliveries: usize, bytes: usize) -> Self {
+        self.bounds = Bounds {
+            entries: deliveries,
+            bytes,
+        };
+        self
+    }
+
+    /// Sets the redaction of each delivery. Default: only the headers that carry credentials are redacted.
+    pub fn redact(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
+        self
+    }
+
+    /// Calls `hook` when the file can't be written any more: once, until the file can be written again. The hook runs on the
+    /// thread that writes. A panic in it is caught and changes nothing.
+    pub fn on_error(mut self, hook: impl Fn(&RecordError) + Send + 'static) -> Self {
+        self.on_error = Some(Box::new(hook));
+        self
+    }
+
+    /// Opens the file, and creates it if it does not exist. Its directory is not created.
+    ///
+    /// # Errors
+    /// `Unwritable` where the file can't be opened, where the access of other users can't be removed, or where the system has
+    /// no thread left.
+    pub fn open(self) -> Result<Recorder, RecordError> {
+        let file = LogFile::open(self.path, self.rotation).map_err(RecordError::unwritable)?;
+        let shared = Arc::new(Shared {
+            queue: Queue::new(self.bounds),
+            failing: Mutex::default(),
+        });
+        let writer = Writer {
+            shared: Arc::clone(&shared),
+            file,
+            redaction: self.redaction,
+            on_error: self.on_error,
+        };
+        std::thread::Builder::new()
+            .name("hookgate-log".into())
+            .spawn(move || writer.run())
+            .map_err(RecordError::unwritable)?;
+        Ok(Recorder(Arc::new(Handle(shared))))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.queue.close(CLOSING);
+    }
+}
+
+impl Shared {
+    fn failing(&self) -> std::sync::MutexGuard<'_, Failing> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of the writer's thread.
+struct Writer {
+    shared: Arc<Shared>,
+    file: LogFile,
+    redaction: Redaction,
+    on_error: Option<OnError>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let _ = caught(|| while self.write_batch() {});
+        shared.queue.end();
+    }
+
+    /// Writes the entries that wait. Returns whether more may follow.
+    fn write_batch(&mut self) -> bool {
+        let Some(Batch { waiting, unsaid }) = self.shared.queue.take() else {
+            return false;
+        };
+        self.file.look();
+        for Waiting { delivery, bytes } in waiting {
+            let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
+            let written = line.is_ok_and(|line| self.write(line.as_bytes()));
+            self.shared.queue.settle(bytes, written);
+        }
+        if unsaid > 0 {
+            let line = dropped_line(unsaid) + "\n";
+            if !self.write(line.as_bytes()) {
+                return false; // the dropped deliveries are then mentioned nowhere
+            }
+            self.shared.queue.said(unsaid);
+        }
+        true
+    }
+
+    /// Writes a line, with as many tries as it needs. When the recorder is closing, it tries once.
+    fn write(&mut self, line: &[u8]) -> bool {
+        loop {
+            match self.file.append(line) {
+                Ok(()) => {
+                    match self.file.unmoved() {
+                        Some(error) => self.failed(error),
+                        None => self.shared.failing().last = None,
+                    }
+                    return true;
+                }
+                Err(error) => self.failed(error),
+            }
+            if self.shared.queue.pause(RETRY) {
+                return false;
+            }
+            self.file.look();
+        }
+    }
+
+    fn failed(&self, error: io::Error) {
+        let error = Arc::new(RecordError::unwritable(error));
+        let mut failing = self.shared.failing();
+        failing.failures += 1;
+        let begins = failing.last.replace(Arc::clone(&error)).is_none();
+        drop(failing);
+        if let Some(hook) = self.on_error.as_ref().filter(|_| begins) {
+            let _ = caught(|| hook(&error));
+        }
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("written", &self.written())
+            .field("dropped", &self.dropped())
+            .field("failures", &self.failures())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RecorderBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecorderBuilder")
+            .field("path", &self.path)
+            .field("rotation", &self.rotation)
+            .field("bounds", &self.bounds)
+            .field("redaction", &self.redaction)
+            .finish_non_exhaustive()
+    }
+}

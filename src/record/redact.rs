@@ -1,0 +1,333 @@
+//! Removes values from an entry before it is kept.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
+use super::entry::LoggedDelivery;
+use super::scan::{Scanned, without};
+use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+
+/// The text in the place of a text that was removed.
+pub const REDACTED: &str = "[redacted]";
+
+/// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
+/// receiver.
+const CREDENTIALS: [&str; 11] = [
+    "apikey",
+    "api-key",
+    "api_key",
+    "auth",
+    "cookie",
+    "credential",
+    "jwt",
+    "password",
+    "secret",
+    "session",
+    "token",
+];
+
+/// Full names of parameters that are credentials.
+const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
+
+/// Outcomes whose reason was written by the handler, by the service before it, or by a hook.
+const OF_THE_APP: [&str; 4] = [
+    "handler_status",
+    "service_error",
+    "dead_lettered",
+    "dead_letter_failed",
+];
+
+/// The values to remove from deliveries before they are written: values of the body by path or by name, and further headers.
+///
+/// Except for the removed values, all bytes stay as they were received: order, white space, the text of numbers, escapes. A
+/// text becomes `"[redacted]"`, a number `0`, a boolean `false`; in an object or array, every value inside it. So the body
+/// still fits the types that it fitted before, and can be signed again and replayed. The length of a removed value is not
+/// visible either.
+///
+/// A delivery with a removed value is marked as [unverifiable](LoggedDelivery::unverifiable): its signature is for other
+/// bytes. A delivery without a removed value stays unchanged. A body that is no JSON can't be searched, so the whole body is
+/// left out.
+///
+/// ```
+/// use hookgate::UnixSeconds;
+/// use hookgate::record::{LoggedDelivery, Redaction};
+///
+/// let redaction = Redaction::people().field("data.properties.Phone").key("Iban");
+///
+/// let body = r#"{"id":"evt_1", "data":{"properties":{"Total":1.50,"Phone":"+44 20 7946 0000"},
+///     "createdBy":{"id":"usr_1","name":"Ada","email":"ada@example.com"}}}"#;
+/// let no_headers: [(&str, &str); 0] = [];
+/// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), no_headers, body);
+/// let redacted = logged.redacted(&redaction);
+/// assert!(redacted.unverifiable);
+/// assert_eq!(redacted.body.as_deref(), Some(br#"{"id":"evt_1", "data":{"properties":{"Total":1.50,"Phone":"[redacted]"},
+///     "createdBy":{"id":"usr_1","name":"[redacted]","email":"[redacted]"}}}"#.as_slice()));
+/// ```
+///
+/// # Security
+/// A redaction removes only the values that it names, and does not know the text that a customer writes into a note. Property
+/// names differ from model to model, and a user who renames a property changes whether its value is logged. Where this must
+/// be safe, use [`everything`](Self::everything), or log nothing. The reason that your handler gives for a failure is written
+/// unchanged, with any customers' names in it, unless [`reasons`](Self::reasons) are removed. Reasons of this crate hold no
+/// value of a body.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Redaction {
+    fields: Vec<Vec<String>>,
+    keys: Vec<String>,
+    headers: Vec<String>,
+    reasons: bool,
+}
+
+impl Redaction {
+    /// Removes nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Removes the names and e-mail addresses of the people who created, updated or deleted a row.
+    pub fn people() -> Self {
+        let mut redaction = Self::new();
+        for actor in ["createdBy", "updatedBy", "deletedBy"] {
+            for field in ["name", "email"] {
+                redaction = redaction.field(&format!("data.{actor}.{field}"));
+            }
+        }
+        redaction
+    }
+
+    /// Removes every value in `data`, and [`reasons`](Self::reasons). The shape of `data` and the names of properties stay.
+    pub fn everything() -> Self {
+        Self::new().field("data").reasons()
+    }
+
+    /// Removes the value at this path: names with dots between them from the root on, `*` for any name. Case makes no
+    /// difference. Arrays are no step of a path: the path continues in each of their elements.
+    ///
+    /// The path of a changed property differs from that of a new one: `data.properties.Phone`, and `data.changes.Phone` with
+    /// both values. For a name with a dot in it use [`key`](Self::key).
+    pub fn field(mut self, path: &str) -> Self {
+        self.fields
+            .push(path.split('.').map(str::to_owned).collect());
+        self
+    }
+
+    /// Removes every value with this name, at any depth. Case makes no difference.
+    pub fn key(mut self, name: &str) -> Self {
+        self.keys.push(name.to_owned());
+        self
+    }
+
+    /// Removes the values of this header too. The values of headers that carry credentials are always removed before: see
+    /// [the module](super).
+    pub fn header(mut self, name: &str) -> Self {
+        self.headers.push(name.to_ascii_lowercase());
+        self
+    }
+
+    /// Removes the reasons of failures that your app wrote: those of the handler, of the service before it and of the
+    /// dead-letter hook. The entry stays verifiable.
+    pub fn reasons(mut self) -> Self {
+        self.reasons = true;
+        self
+    }
+
+    /// Returns whether a value is removed, from the names that lead to it. A long path takes no longer than a short one.
+    pub(super) fn takes(&self, path: &[Cow<'_, str>]) -> bool {
+        let Some(last) = path.last() else {
+            return false;
+        };
+        let same = |wanted: &str, name: &str| wanted == "*" || same_but_for_case(wanted, name);
+        self.keys.iter().any(|key| same_but_for_case(key, last))
+            || self.fields.iter().any(|field| {
+                let mut steps = field.iter().zip(path);
+                field.len() == path.len() && steps.all(|(step, name)| same(step, name))
+            })
+    }
+
+    fn is_of_bodies(&self) -> bool {
+        !self.fields.is_empty() || !self.keys.is_empty()
+    }
+}
+
+impl LoggedDelivery {
+    /// Returns the delivery without the values to remove.
+    #[must_use]
+    pub fn redacted(mut self, redaction: &Redaction) -> Self {
+        for (name, value) in &mut self.headers {
+            if redaction.headers.contains(name) {
+                *value = Bytes::from_static(REDACTED.as_bytes());
+                let decides = [EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID];
+                self.unverifiable |= decides.contains(&&**name);
+            }
+        }
+        if let Some(answer) = self.answer.as_mut().filter(|_| redaction.reasons)
+            && OF_THE_APP.contains(&&*answer.outcome)
+            && let Some(reason) = &mut answer.reason
+        {
+            REDACTED.clone_into(reason);
+        }
+        if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
+            match without(body, redaction) {
+                Scanned::Untouched => {}
+                Scanned::Redacted(left) => {
+                    self.body = Some(left.into());
+                    self.unverifiable = true;
+                }
+                Scanned::NotJson => {
+                    self.body = None;
+                    self.unverifiable = true;
+                }
+            }
+        }
+        self
+    }
+}
+
+/// Returns whether two names are equal when case is ignored, also for letters outside ASCII.
+fn same_but_for_case(one: &str, other: &str) -> bool {
+    // Upper case first: for some letters upper case is two letters, or has another lower case.
+    let folded = |name: &str| name.to_uppercase().to_lowercase();
+    one.eq_ignore_ascii_case(other)
+        || ((!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other))
+}
+
+/// Returns whether a header of this name, in lower case, carries credentials for another system. No signed or checked header
+/// does.
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.iter().any(|word| name.contains(word))
+}
+
+/// Returns a header as it is logged with any setting.
+pub(super) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
+    let value = if value.is_sensitive() || is_credential(name.as_str()) {
+        Bytes::from_static(REDACTED.as_bytes())
+    } else {
+        Bytes::copy_from_slice(value.as_bytes())
+    };
+    (name.as_str().to_owned(), value)
+}
+
+/// Returns the decoded name of a query parameter: `%74oken` is `token`.
+fn percent_decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return name.into();
+    }
+    let mut decoded = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| byte == b'%');
+        let of_two = digits.and_then(|digits| hex::decode(digits).ok()?.pop());
+        rest = if of_two.is_some() {
+            &behind[2..]
+        } else {
+            behind
+        };
+        decoded.push(of_two.unwrap_or(byte));
+    }
+    String::from_utf8_lossy(&decoded).into_owned().into()
+}
+
+/// Returns a request's target as it is logged with any setting.
+pub(super) fn target_as_logged(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else {
+        return target.to_owned();
+    };
+    let parameters = query.split('&').map(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let lower = percent_decoded(name).to_ascii_lowercase();
+        if name.len() < parameter.len() && (is_credential(&lower) || PARAMETERS.contains(&&*lower))
+        {
+            format!("{name}={REDACTED}")
+        } else {
+            parameter.to_owned()
+        }
+    });
+    let parameters: Vec<_> = parameters.collect();
+    format!("{path}?{}", parameters.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_name_and_what_is_checked_is_none() {
+        for name in [
+            "authorization",
+            "proxy-authorization",
+            "cookie",
+            "x-api-key",
+            "x-amz-security-token",
+            "x-goog-iap-jwt-assertion",
+            "x-forwarded-access-token",
+        ] {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in [
+            EVENT_ID,
+            EVENT_TYPE,
+            SIGNATURE,
+            TIMESTAMP,
+            WEBHOOK_ID,
+            "content-type",
+            "content-length",
+            "user-agent",
+            "host",
+            "x-forwarded-for",
+            "traceparent",
+        ] {
+            assert!(!is_credential(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_apps_own_words_go_with_everything_and_ours_stay() {
+        use crate::outcome::{Failure, Outcome};
+        use crate::record::LoggedAnswer;
+
+        let no_headers: [(&str, &str); 0] = [];
+        let body = r#"{"id":"evt_1","type":"row.created"}"#;
+        let reason_left = |outcome: &str, redaction: &Redaction| {
+            let mut logged = LoggedDelivery::new(crate::UnixSeconds::new(1), no_headers, body);
+            let mut answer = LoggedAnswer::new(500, outcome);
+            answer.reason = Some("no customer Ada Lovelace".into());
+            logged.answer = Some(answer);
+            let redacted = logged.redacted(redaction);
+            assert!(!redacted.unverifiable);
+            redacted.answer.unwrap().reason.unwrap()
+        };
+        let of_the_app = [
+            Outcome::Failed(Failure::Status(500)),
+            Outcome::Failed(Failure::ServiceError),
+            Outcome::Failed(Failure::DeadLetterFailed),
+            Outcome::DeadLettered,
+        ];
+        for outcome in of_the_app.map(|outcome| outcome.name()) {
+            assert_eq!(reason_left(outcome, &Redaction::everything()), REDACTED);
+            assert_eq!(reason_left(outcome, &Redaction::new().reasons()), REDACTED);
+            assert_ne!(reason_left(outcome, &Redaction::people()), REDACTED);
+        }
+        for outcome in [Outcome::Failed(Failure::Misfit).name(), "store_failed"] {
+            assert_ne!(reason_left(outcome, &Redaction::everything()), REDACTED);
+        }
+    }
+
+    #[test]
+    fn parameters_of_a_query_are_known_by_name() {
+        for (target, logged) in [
+            ("/webhooks", "/webhooks"),
+            ("/webhooks?", "/webhooks?"),
+            ("/webhooks?a=1&b", "/webhooks?a=1&b"),
+            ("/w?code=s3&x=1", "/w?code=[redacted]&x=1"),
+            ("/w?x=1&Access_Token=a=b", "/w?x=1&Access_Token=[redacted]"),
+            ("/w?key&token=", "/w?key&token=[redacted]"),
+            ("/w?%74oke%6E=s3", "/w?%74oke%6E=[redacted]"),
+            ("/w?c%6Fd%65=s3&%zz%=1", "/w?c%6Fd%65=[redacted]&%zz%=1"),
+        ] {
+            assert_eq!(target_as_logged(target), logged);
+        }
+    }
+}

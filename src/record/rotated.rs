@@ -1,0 +1,67 @@
+//! The names of rotated files.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A higher number is not from this crate: it may be a date, for example.
+pub(super) const MOST: u64 = 999;
+
+/// Returns the path of a rotated file. `path.1` is the newest.
+pub(super) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+/// Returns the numbers of the rotated files, unsorted.
+pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Some(name) = path.file_name().map(|name| name.as_encoded_bytes()) else {
+        return Ok(Vec::new());
+    };
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?.file_name();
+        let number = entry.as_encoded_bytes().strip_prefix(name);
+        let number = number.and_then(|rest| rest.strip_prefix(b"."));
+        let digits = number.and_then(|digits| std::str::from_utf8(digits).ok());
+        let number = digits.and_then(|digits| digits.parse::<u64>().ok());
+        // `path.01` and `path.+1` are not from this crate.
+        let ours = |number: &u64| {
+            (1..=MOST).contains(number) && digits == Some(number.to_string().as_str())
+        };
+        numbers.extend(number.filter(ours));
+    }
+    Ok(numbers)
+}
+
+/// Returns the files of a log, the oldest first: those that a [`Recorder`](super::Recorder) has rotated, and the file itself.
+///
+/// The last one may be missing for a moment, while the recorder rotates.
+///
+/// ```
+/// # let folder = std::env::temp_dir().join(format!("hookgate-doctest-files-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("deliveries.jsonl");
+/// for rotated in ["deliveries.jsonl.2", "deliveries.jsonl.1", "deliveries.jsonl.bak"] {
+///     std::fs::write(folder.join(rotated), "")?;
+/// }
+/// let files = hookgate::record::files(&path)?;
+/// assert_eq!(files, [folder.join("deliveries.jsonl.2"), folder.join("deliveries.jsonl.1"), path]);
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// The folder can't be read.
+pub fn files(path: impl AsRef<Path>) -> io::Result<Vec<PathBuf>> {
+    let path = path.as_ref();
+    let mut numbers = numbers(path)?;
+    numbers.sort_unstable_by(|one, other| other.cmp(one));
+    let rotated = numbers.into_iter().map(|number| numbered(path, number));
+    Ok(rotated.chain([path.to_owned()]).collect())
+}

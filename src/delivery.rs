@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
-use crate::error::EventError;
+use crate::event::EventError;
 use crate::event::{Event, EventHead};
 use crate::verify::Verified;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::error::StoreError;
 use super::{ClaimToken, EventKey, Ownership};
-use crate::error::StoreError;
 use crate::receiver::{Permit, Store};
 
 /// The right and the duty to handle one event: commit it or release it.

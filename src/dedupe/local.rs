@@ -6,13 +6,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::capacity::{Capacity, StoreStats, WhenFull};
+use super::error::{StoreError, StoreErrorKind};
 use super::expiry::{BATCH, ExpiryQueue};
 use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::error::{StoreError, StoreErrorKind};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Remembers in this process, with the standard library only. It is the reference for every other store, and a good choice up to

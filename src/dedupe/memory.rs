@@ -14,12 +14,12 @@ use std::time::Duration;
 use self::done::{Done, Seen};
 use self::shard::Shard;
 use super::capacity::{Capacity, StoreStats, WhenFull};
+use super::error::{StoreError, StoreErrorKind};
 use super::expiry::BATCH;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
 use super::store::{Claimed, DedupeStore, Ownership, StoreFuture};
 use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::error::{StoreError, StoreErrorKind};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard};
 
 /// Remembers in this process, for many threads at once: the TTL cache of feature `moka`.

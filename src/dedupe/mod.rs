@@ -50,6 +50,7 @@
 
 mod capacity;
 mod claim;
+mod error;
 mod expiry;
 mod hash;
 mod key;
@@ -64,6 +65,7 @@ mod store;
 
 pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use claim::Claim;
+pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey};
 pub use local::LocalStore;
 #[cfg(feature = "moka")]

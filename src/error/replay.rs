@@ -129,7 +129,7 @@ impl fmt::Display for ReplayError {
 /// A failing test prints this form: the advice must be part of it.
 impl fmt::Debug for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "ReplayError", &self.kind, self)
+        crate::readable::write_readably(f, "ReplayError", &self.kind, self)
     }
 }
 

@@ -12,12 +12,12 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment, Track};
 
+use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{DataModelId, EventId, EventType};
 use super::json::Name;
 use super::parse::Wire;
 use super::row::{RowCreated, RowDeleted, RowUpdated};
 use super::scan;
-use crate::error::{EventError, EventErrorKind as Kind, Position};
 
 /// The maximum length of a path in characters, and of the text that a type says it expected.
 const MAX_CHARS: usize = 256;

@@ -95,6 +95,7 @@ mod changes;
 mod convert;
 mod date;
 mod diagnose;
+mod error;
 mod head;
 mod ids;
 mod json;
@@ -114,6 +115,7 @@ mod value;
 
 pub use changes::{Change, Changes};
 pub use date::{Date, DateText};
+pub use error::{EventError, EventErrorKind};
 pub use head::EventHead;
 #[cfg(feature = "tower")]
 pub(crate) use head::created_at;
@@ -135,7 +137,6 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::error::{EventError, EventErrorKind};
 use crate::verify::{SignedBytes, Verified};
 
 /// One event, from bytes that were verified as authentic. See the [module docs](self).

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::date::Date;
 use super::diagnose::{fit, push_name};
+use super::error::{EventError, EventErrorKind};
 use super::ids::RowId;
 use super::json::{Json, Name};
 use super::number::Number;
-use crate::error::{EventError, EventErrorKind};
 
 /// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
 /// property that is `null` was emptied.

@@ -12,9 +12,9 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::sink::Sink;
-use crate::error::BuildError;
 use crate::layer::{ResponseBody, ResponseFuture, VerifiedBody, accept, accept_as_service};
 use crate::receiver::{Receiver, ReceiverBuilder};
+use crate::walk::BuildError;
 
 /// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
 ///

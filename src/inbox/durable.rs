@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::entry::Entry;
+use super::error::InboxError;
 use super::sink::{Accepted, Sink};
 use super::sqlite::InboxOptions;
 use crate::dedupe::{ScopesInUse, StoreFuture};
 use crate::delivery::Delivery;
-use crate::error::InboxError;
 
 /// Stores accepted deliveries until they are handled. Clones share one inbox.
 ///

@@ -18,6 +18,8 @@ mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
 #[cfg(feature = "inbox")]
+mod error;
+#[cfg(feature = "inbox")]
 mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
@@ -39,6 +41,7 @@ pub use sink::{Accepted, Sink};
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
+    error::{InboxError, InboxErrorKind},
     operate::StoredEntry,
     sqlite::InboxOptions,
     workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use crate::error::{BuildError, BuildErrorKind};
 use crate::sync::{Mutex, MutexGuard};
 use crate::verify::Gathered;
+use crate::walk::{BuildError, BuildErrorKind};
 
 /// Bodies up to this size may use the whole budget, larger ones three quarters of it.
 const SMALL: usize = 64 << 10;

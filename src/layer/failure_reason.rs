@@ -7,7 +7,7 @@ use http::Response;
 
 use super::hooks::Reason;
 use super::unhandled::Unhandled;
-use crate::error::EventError;
+use crate::event::EventError;
 
 /// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::Answer), and never to
 /// the sender.

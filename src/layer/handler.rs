@@ -9,8 +9,8 @@ use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::unhandled::Unhandled;
 use crate::delivery::Delivery;
-use crate::error::EventError;
 use crate::event::Event;
+use crate::event::EventError;
 
 /// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
 /// type of your own.

@@ -14,11 +14,11 @@ use super::catch::caught;
 use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::delivery::Delivery;
-use crate::error::{VerifyError, VerifyErrorKind};
 use crate::event::created_at;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::receiver::Receiver;
 use crate::verify::Verified;
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The error of a dead-letter hook.
 pub type HookError = Box<dyn Error + Send + Sync>;

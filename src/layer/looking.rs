@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::trace::in_this_span;
-use crate::error::{LookupError, LookupErrorKind};
 use crate::lookup::{LONGEST, Waiting};
+use crate::lookup::{LookupError, LookupErrorKind};
 use crate::outcome::Refusal;
 use crate::receiver::{LookingUp, Receiver};
 use crate::verify::{Intake, Ring};

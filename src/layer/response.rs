@@ -178,7 +178,7 @@ pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>
 mod tests {
     use super::*;
     use crate::VerifyError;
-    use crate::error::VerifyErrorKind;
+    use crate::verify::VerifyErrorKind;
 
     #[test]
     fn whatever_is_not_authentic_has_one_answer() {

@@ -15,8 +15,8 @@ use super::waiting::WaitingRoom;
 #[cfg(feature = "tracing")]
 use super::warnings::Warnings;
 use crate::dedupe::RetrySchedule;
-use crate::error::BuildError;
 use crate::receiver::{ReceiverBuilder, in_range};
+use crate::walk::BuildError;
 
 /// If no more than this is left of the budget after the body, no run is begun: its answer would be too late.
 pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::error::{LookupError, LookupErrorKind as Kind};
 use super::flight::{Afterwards, Flight, Lookup, Outcome};
 use super::places::{MOST_FOR_ONE, Places, Standing};
 use crate::clock::Monotonic;
-use crate::error::{LookupError, LookupErrorKind as Kind};
 
 /// A look-up that is older than this has failed: the next delivery begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);

@@ -95,12 +95,14 @@
 mod board;
 mod bounded;
 mod cache;
+mod error;
 mod flight;
 mod id;
 mod places;
 mod provider;
 mod resolver;
 
+pub use error::{LookupError, LookupErrorKind};
 pub use id::SubscriptionId;
 pub use provider::{LookupFuture, ProviderFn, SecretProvider, provider_fn};
 

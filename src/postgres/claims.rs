@@ -18,7 +18,7 @@ use super::task::Task;
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
 };
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The table of claims. The index by time is for the deletion alone.
 pub(super) const MIGRATION: Migration = Migration {

@@ -6,12 +6,12 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
 use super::claimed::ClaimedIn;
+use super::error::PostgresError;
 use super::migration::Migration;
 use super::namespace::Namespace;
 use super::{failure, micros};
 use crate::Delivery;
 use crate::dedupe::{EventKey, body_digest};
-use crate::error::PostgresError;
 
 /// The table of events whose effects are in this database. Its only state is whether a row exists: it is committed with the
 /// effects or not at all.

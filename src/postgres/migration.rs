@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use ::tokio_postgres::GenericClient;
 
+use super::error::{PostgresError, PostgresErrorKind};
 use super::failure;
-use crate::error::{PostgresError, PostgresErrorKind};
 
 /// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`] does. A step that is run
 /// again leaves the tables as they are; but the first step of the inbox builds indexes that the next step drops again, and both

@@ -6,7 +6,7 @@ use super::{Permit, Receiver};
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
 };
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
 impl Receiver {

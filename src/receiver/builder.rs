@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
-use crate::error::KeysError;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
 use crate::lookup::{Capacities, SecretProvider};
+use crate::verify::KeysError;
 use crate::verify::{KeyRing, Keys, Secret, Window};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.

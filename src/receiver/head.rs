@@ -1,8 +1,8 @@
 //! The head of a request, read in one pass before a byte of the body.
 
-use crate::error::HeaderError;
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
+use crate::verify::HeaderError;
 use crate::verify::{DeliveryHeaders, Found};
 
 /// Method and headers of a request, borrowed from the server.

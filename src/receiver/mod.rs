@@ -70,13 +70,14 @@ use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
 use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, RetrySchedule};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::delivery::{Delivery, RecognisedBy};
-use crate::error::{StoreError, StoreErrorKind, VerifyError, VerifyErrorKind};
 use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
 use crate::outcome::Refusal;
 use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier};
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///

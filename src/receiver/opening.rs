@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::{Receiver, RequestHead};
 use crate::clock::UnixSeconds;
-use crate::error::{LookupError, VerifyError, VerifyErrorKind};
+use crate::lookup::LookupError;
 use crate::lookup::Waiting;
 use crate::outcome::Refusal;
 use crate::verify::{Check, DeliveryHeaders, Finding, Intake, Ring};
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// A delivery that passed the first step: open, or waiting for its keys.
 #[allow(clippy::large_enum_variant)] // the large variant is the usual one: a box would cost each delivery an allocation

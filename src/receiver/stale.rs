@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Receiver;
 use crate::clock::Monotonic;
-use crate::error::{VerifyError, VerifyErrorKind};
 use crate::outcome::Refusal;
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The most stale deliveries that are checked in one second.
 const MOST: u8 = 8;

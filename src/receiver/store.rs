@@ -11,7 +11,7 @@ use crate::caught::caught;
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
 use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The store, for the receiver and its claims: the calls of [`DedupeStore`], none of which panics.
 #[derive(Clone)]

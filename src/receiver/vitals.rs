@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::{Clock, UnixSeconds};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The number of failed calls in a row after which a store is failing: one or two may come from a single broken connection.
 const FAILURES_IN_A_ROW: u32 = 3;

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::signer::made_up;
 use crate::clock::UnixSeconds;
 use crate::delivery::{Delivery, RecognisedBy};
-use crate::error::EventError;
+use crate::event::EventError;
 use crate::event::{Event, EventHead};
 use crate::verify::{DeliveryHeaders, Verified, Verifier};
 

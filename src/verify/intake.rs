@@ -4,10 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::error::{VerifyError, VerifyErrorKind};
 #[cfg(feature = "tower")]
 use super::gathered::room_for;
 use super::{Check, Gathered, Verified};
-use crate::error::{VerifyError, VerifyErrorKind};
 
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
 ///

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::keys_error::{KeysError, KeysErrorKind as Kind};
 use super::secret::Secret;
 use super::signature::MacKey;
-use crate::error::{KeysError, KeysErrorKind as Kind};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";

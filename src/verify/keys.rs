@@ -4,12 +4,11 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
+use super::error::{HeaderError, HeaderErrorKind, VerifyError, VerifyErrorKind};
 use super::headers::WEBHOOK_ID;
 use super::keyring::{KeyRing, Ring, usable_name};
+use super::keys_error::{KeysError, KeysErrorKind as Kind};
 use super::table::Table;
-use crate::error::{
-    HeaderError, HeaderErrorKind, KeysError, KeysErrorKind as Kind, VerifyError, VerifyErrorKind,
-};
 use crate::lookup::{Cached, LookupStats, Resolver, Waiting};
 
 /// The default scope of a single ring.

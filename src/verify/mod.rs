@@ -25,13 +25,16 @@
 //! ```
 
 mod body;
+mod error;
 mod gathered;
 mod headers;
 mod intake;
 mod kept;
 mod keyring;
 mod keys;
+mod keys_error;
 mod secret;
+mod secret_error;
 pub(crate) mod signature;
 mod table;
 mod timestamp;
@@ -39,11 +42,14 @@ mod verified;
 mod window;
 
 pub use body::SignedBytes;
+pub use error::{HeaderError, HeaderErrorKind, Malformed, Times, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
 pub use keyring::KeyRing;
 pub use keys::Keys;
+pub use keys_error::{KeysError, KeysErrorKind};
 pub use secret::Secret;
+pub use secret_error::{SecretError, SecretErrorKind};
 pub use signature::Signature;
 pub use timestamp::Timestamp;
 pub use verified::{Proof, Verified};
@@ -60,7 +66,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::UnixSeconds;
-use crate::error::{VerifyError, VerifyErrorKind as Kind};
+use error::VerifyErrorKind as Kind;
 use signature::Macs;
 
 /// Verifies deliveries: it holds the live keys and the window that is accepted.

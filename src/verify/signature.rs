@@ -14,10 +14,10 @@ use hmac::digest::block_api::{Buffer, FixedOutputCore, UpdateCore};
 use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
 
+use super::error::Malformed;
 use super::keyring::KeyRing;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
-use crate::error::Malformed;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;

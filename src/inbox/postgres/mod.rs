@@ -22,9 +22,10 @@ use super::durable::Inbox;
 use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
+use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::{PostgresError, PostgresErrorKind, StoreError};
 use crate::postgres::Postgres;
+use crate::postgres::{PostgresError, PostgresErrorKind};
 
 pub(crate) use schema::MIGRATIONS;
 

@@ -9,7 +9,7 @@ use super::lease::{FIRST, time};
 use super::row::{column, entry, listed, unsigned};
 use super::schema::{ENTRY, LISTED};
 use super::{at_most, seconds};
-use crate::error::StoreError;
+use crate::dedupe::StoreError;
 use crate::inbox::engine::{
     Age, BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
 };

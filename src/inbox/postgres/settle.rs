@@ -6,8 +6,8 @@ use ::tokio_postgres::types::Type;
 
 use super::schema::{DEAD, DONE, QUEUED, durable};
 use super::seconds;
+use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership};
-use crate::error::StoreError;
 use crate::inbox::engine::{End, EntryId};
 use crate::postgres::Postgres;
 

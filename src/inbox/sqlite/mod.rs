@@ -44,7 +44,8 @@ use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, P
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::{InboxError, InboxErrorKind, StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 pub use options::InboxOptions;
 

@@ -10,7 +10,7 @@ use super::options::InboxOptions;
 use super::place::{Place, find};
 use super::reserve::Reserve;
 use super::schema::{self, Whose};
-use crate::error::{InboxError, InboxErrorKind};
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 /// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
 /// the fault.

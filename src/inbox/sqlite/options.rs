@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::SqliteEngine;
 use crate::clock::{Clock, SystemClock};
-use crate::error::{InboxError, InboxErrorKind};
 use crate::inbox::Inbox;
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 /// The options for opening the file of an inbox.
 ///

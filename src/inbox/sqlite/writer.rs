@@ -23,7 +23,7 @@ use super::upkeep::Upkeep;
 use crate::caught::caught;
 use crate::clock::Clock;
 use crate::dedupe::Ownership;
-use crate::error::StoreErrorKind;
+use crate::dedupe::StoreErrorKind;
 use crate::inbox::engine::End;
 use crate::inbox::sink::Accepted;
 

@@ -15,11 +15,12 @@ use super::dispatch::Dispatcher;
 use super::hooks::{LostLease, Tried};
 use super::settings::{Settings, Workers};
 use super::trace;
-use crate::error::{BuildError, StoreError};
+use crate::dedupe::StoreError;
 use crate::inbox::engine::{Engine, Listed};
 use crate::layer::{
     Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody, inbox_metrics,
 };
+use crate::walk::BuildError;
 
 /// The data that all tasks of these workers share.
 pub(super) struct Shared {

@@ -16,8 +16,8 @@ mod on {
     use tracing::{Instrument, Span};
 
     use crate::caught::caught;
+    use crate::dedupe::StoreError;
     use crate::delivery::Delivery;
-    use crate::error::StoreError;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{Fate, LostLease, Tried};
     use crate::layer::Chain;
@@ -123,8 +123,8 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
+    use crate::dedupe::StoreError;
     use crate::delivery::Delivery;
-    use crate::error::StoreError;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{LostLease, Tried};
 

@@ -10,7 +10,7 @@ pub(crate) use off::{begin, buried, lost, store_failed, tried};
 mod on {
     use metrics::{Key, KeyName, Label, Recorder, SharedString};
 
-    use crate::error::StoreError;
+    use crate::dedupe::StoreError;
     use crate::inbox::{Fate, Inbox, InboxStats, Tried};
     use crate::layer::catch::caught;
     use crate::layer::metrics::count::{Labels, METADATA};

@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use metrics::SharedString;
 
-use crate::error::VerifyError;
 use crate::layer::hooks::Answer;
 use crate::outcome::{Outcome, RefusalKind};
 use crate::receiver::ReceiverBuilder;
+use crate::verify::VerifyError;
 
 /// The value where there is none.
 pub(super) const NONE: &str = "none";

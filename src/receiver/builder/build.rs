@@ -7,12 +7,13 @@ use super::{KeySource, ReceiverBuilder};
 #[cfg(feature = "tower")]
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{DedupeStore, RetrySchedule, ScopeTaken};
-use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
 use crate::lookup::Resolver;
 #[cfg(feature = "tower")]
 use crate::receiver::accepting::NoClaims;
 use crate::receiver::{Gate, Receiver, Shared, Store, Vitals};
+use crate::verify::KeysError;
 use crate::verify::{KeyRing, Keys, Verifier};
+use crate::walk::{BuildError, BuildErrorKind as Kind};
 
 impl ReceiverBuilder {
     /// Builds a receiver that accepts and does not claim: setting a store is an error. `scopes` is the list of its sink.

@@ -12,9 +12,9 @@ use super::secret::KnownSecret;
 use super::{clock, header, hint, secret, signed};
 use crate::clock::UnixSeconds;
 use crate::dedupe::RetrySchedule;
-use crate::error::{HeaderErrorKind, VerifyError, VerifyErrorKind};
 use crate::testing::log::LoggedDelivery;
 use crate::verify::Window;
+use crate::verify::{HeaderErrorKind, VerifyError, VerifyErrorKind};
 
 /// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
 const DEFAULT_LIMIT: u64 = 1 << 32;
@@ -151,7 +151,7 @@ impl Explainer {
 /// A doubled header that is not signed is refused too, but the signature can't reveal it.
 fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
     let source = std::error::Error::source(error?)?;
-    let header: &crate::error::HeaderError = source.downcast_ref()?;
+    let header: &crate::verify::HeaderError = source.downcast_ref()?;
     let cause = Cause::with(CauseKind::HeaderDoubled, header.header());
     let is_new = header.kind() == HeaderErrorKind::Doubled && !known.contains(&cause);
     is_new.then_some(cause)

@@ -5,7 +5,7 @@ use std::fmt;
 use super::cause::Cause;
 use super::hint::Hint;
 use super::search::Tried;
-use crate::error::VerifyError;
+use crate::verify::VerifyError;
 
 /// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
 ///

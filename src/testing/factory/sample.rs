@@ -9,8 +9,9 @@ use super::tree::{Change, Tree, quoted};
 use super::value::JsonText;
 use crate::clock::UnixSeconds;
 use crate::delivery::Delivery;
-use crate::error::{EventError, PathError};
+use crate::error::PathError;
 use crate::event::Event;
+use crate::event::EventError;
 use crate::testing::iso8601;
 
 /// An event as it will be sent: fields in the service's order, values as they were given. Made by an

@@ -8,7 +8,7 @@ use super::harness::Process;
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture, StoreStats,
 };
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Passes every call on while its process lives. After the end of the process, no call reaches the store.
 pub(super) struct ProbedStore {

@@ -16,7 +16,8 @@ use super::report::{Fate, SenderReport, SentAttempt, SentEvent};
 use super::settings::{Reading, RetryTimestamps, SenderBuilder};
 use super::subscription::Subscription;
 use crate::clock::{Clock, UnixSeconds};
-use crate::error::{EventError, SenderError, SenderErrorKind};
+use crate::error::{SenderError, SenderErrorKind};
+use crate::event::EventError;
 use crate::event::model_id;
 use crate::testing::factory::EventFactory;
 

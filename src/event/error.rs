@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::Utf8Error;
 
-use crate::event::DataModelId;
+use super::ids::DataModelId;
 
 /// The reason why an authentic body, or a value of it, could not be read.
 ///

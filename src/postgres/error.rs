@@ -58,7 +58,7 @@ impl PostgresError {
 
 impl fmt::Debug for PostgresError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "PostgresError", &self.kind, self)
+        crate::readable::write_readably(f, "PostgresError", &self.kind, self)
     }
 }
 

@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use crate::UnixSeconds;
 
+/// A value that is not in the one form that the service writes. The wrong value is not part of this error on purpose: it came
+/// from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not written as the service writes it")]
+pub struct Malformed;
+
 /// The reason why the headers of a delivery can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header {header} {}", .kind.message())]

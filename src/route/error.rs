@@ -96,6 +96,6 @@ impl RouterError {
 
 impl fmt::Debug for RouterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "RouterError", &self.kind, self)
+        crate::readable::write_readably(f, "RouterError", &self.kind, self)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::KeysError;
+use crate::verify::KeysError;
 
 /// The reason why the settings of a receiver were refused. The message says which setting to change.
 #[derive(Clone, thiserror::Error)]
@@ -85,7 +85,7 @@ impl BuildError {
 
 impl fmt::Debug for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "BuildError", &self.kind, self)
+        crate::readable::write_readably(f, "BuildError", &self.kind, self)
     }
 }
 

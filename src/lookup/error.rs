@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::{KeysError, SecretError};
+use crate::verify::{KeysError, SecretError};
 
 /// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown
 /// subscription.

@@ -74,7 +74,7 @@ impl SecretError {
 
 impl fmt::Debug for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "SecretError", &self.kind, self)
+        crate::readable::write_readably(f, "SecretError", &self.kind, self)
     }
 }
 

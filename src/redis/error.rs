@@ -48,7 +48,7 @@ impl RedisError {
 
 impl fmt::Debug for RedisError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "RedisError", &self.kind, self)
+        crate::readable::write_readably(f, "RedisError", &self.kind, self)
     }
 }
 

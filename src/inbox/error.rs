@@ -90,7 +90,7 @@ impl fmt::Display for InboxError {
 
 impl fmt::Debug for InboxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "InboxError", &self.kind, self)
+        crate::readable::write_readably(f, "InboxError", &self.kind, self)
     }
 }
 

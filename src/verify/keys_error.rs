@@ -65,7 +65,7 @@ impl KeysError {
 
 impl fmt::Debug for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::write_readably(f, "KeysError", &self.kind, self)
+        crate::readable::write_readably(f, "KeysError", &self.kind, self)
     }
 }
 

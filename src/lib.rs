@@ -141,8 +141,8 @@ pub use layer::{
     OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
-    LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,
-    SubscriptionId, provider_fn,
+    Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,
+    SubscriptionId, Verifier, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
@@ -160,9 +160,9 @@ pub use route::{
     EventRouter, RouterError, RouterErrorKind, Subscription, SubscriptionWarning, Subscriptions,
 };
 pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Keys,
-    KeysError, KeysErrorKind, Malformed, Proof, Secret, SecretError, SecretErrorKind, Signature,
-    SignedBytes, Times, Timestamp, Verified, Verifier, VerifyError, VerifyErrorKind, Window,
+    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, KeysError,
+    KeysErrorKind, Malformed, Proof, Secret, SecretError, SecretErrorKind, Signature, SignedBytes,
+    Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
 pub use walk::{BuildError, BuildErrorKind};
 

@@ -33,8 +33,6 @@ mod sqlite;
 mod workers;
 
 pub use acceptor::Acceptor;
-#[cfg(all(feature = "inbox", feature = "postgres"))]
-pub(crate) use postgres::MIGRATIONS as POSTGRES_MIGRATIONS;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]

@@ -170,6 +170,7 @@ mod migration;
 mod namespace;
 mod pool;
 mod spare;
+mod tables;
 mod task;
 
 use std::time::Duration;
@@ -179,8 +180,9 @@ pub use claims::{FORGET_CLAIMS, PostgresStore};
 pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use error::{PostgresError, PostgresErrorKind};
 pub use forget::forget;
-pub use migration::{MIGRATIONS, Migration, migrate};
+pub use migration::migrate;
 pub use pool::Postgres;
+pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use {failure::store as store_error, task::Task};
 

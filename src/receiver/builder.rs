@@ -13,9 +13,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
-use crate::lookup::{Capacities, SecretProvider};
+use crate::lookup::{Capacities, Keys, SecretProvider};
 use crate::verify::KeysError;
-use crate::verify::{KeyRing, Keys, Secret, Window};
+use crate::verify::{KeyRing, Secret, Window};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -75,8 +75,9 @@ use crate::delivery::{Delivery, RecognisedBy};
 use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
+use crate::lookup::{Keys, Verifier};
 use crate::outcome::Refusal;
-use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier};
+use crate::verify::{DeliveryHeaders, Intake};
 use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Receiver, RequestHead};
 use crate::clock::UnixSeconds;
 use crate::lookup::LookupError;
-use crate::lookup::Waiting;
+use crate::lookup::{Finding, Waiting};
 use crate::outcome::Refusal;
-use crate::verify::{Check, DeliveryHeaders, Finding, Intake, Ring};
+use crate::verify::{Check, DeliveryHeaders, Intake, Ring};
 use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// A delivery that passed the first step: open, or waiting for its keys.

@@ -2,8 +2,9 @@
 
 use crate::clock::UnixSeconds;
 use crate::event::Date;
+use crate::lookup::Verifier;
 use crate::testing::log::{DeliveryLog, LoggedDelivery};
-use crate::verify::{Verifier, Window};
+use crate::verify::Window;
 
 /// The time in seconds by which a receiver's clock is ahead of the sender's; negative where it is behind.
 ///

@@ -8,7 +8,8 @@ use crate::clock::UnixSeconds;
 use crate::delivery::{Delivery, RecognisedBy};
 use crate::event::EventError;
 use crate::event::{Event, EventHead};
-use crate::verify::{DeliveryHeaders, Verified, Verifier};
+use crate::lookup::Verifier;
+use crate::verify::{DeliveryHeaders, Verified};
 
 /// The time at which these deliveries were signed and received: 2025-11-21T01:53:20Z.
 const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);

@@ -15,9 +15,11 @@ use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
 
 use super::error::Malformed;
-use super::keyring::KeyRing;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
+
+/// The most keys of a ring. It stands here because the states of a check have room for this many.
+pub(super) const MOST_KEYS: usize = 4;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;
@@ -209,7 +211,7 @@ impl TrialKey {
 /// The MACs of one delivery under way, one for each key, wiped on drop.
 pub(super) struct Macs {
     /// Inline: a ring of four allocates no more than a ring of one.
-    cores: [Option<Core>; KeyRing::MAX_KEYS],
+    cores: [Option<Core>; MOST_KEYS],
     /// Bytes that do not fill a block yet. All keys sign the same bytes, so one buffer is enough.
     buffer: Buffer<Core>,
 }
@@ -223,7 +225,7 @@ impl Macs {
 
     #[inline]
     fn of<'k>(keys: impl Iterator<Item = &'k MacKey>, buffer: Buffer<Core>) -> Self {
-        let mut cores = [const { None }; KeyRing::MAX_KEYS];
+        let mut cores = [const { None }; MOST_KEYS];
         for (core, key) in cores.iter_mut().zip(keys) {
             *core = Some(key.0.clone());
         }

@@ -27,8 +27,6 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::postgres::Postgres;
 use crate::postgres::{PostgresError, PostgresErrorKind};
 
-pub(crate) use schema::MIGRATIONS;
-
 /// The most bytes of a name.
 const LONGEST_NAME: usize = 63;
 /// The longest retention, lease or wait: PostgreSQL can add it to any other time.

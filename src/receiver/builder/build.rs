@@ -8,11 +8,12 @@ use super::{KeySource, ReceiverBuilder};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{DedupeStore, RetrySchedule, ScopeTaken};
 use crate::lookup::Resolver;
+use crate::lookup::{Keys, Verifier};
 #[cfg(feature = "tower")]
 use crate::receiver::accepting::NoClaims;
 use crate::receiver::{Gate, Receiver, Shared, Store, Vitals};
+use crate::verify::KeyRing;
 use crate::verify::KeysError;
-use crate::verify::{KeyRing, Keys, Verifier};
 use crate::walk::{BuildError, BuildErrorKind as Kind};
 
 impl ReceiverBuilder {

@@ -24,9 +24,10 @@ use super::secrets::Secrets;
 use crate::clock::UnixSeconds;
 use crate::dedupe::RetrySchedule;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
+use crate::lookup::Keys;
 use crate::testing::log::{DeliveryLog, LoggedDelivery};
 use crate::testing::transport::{InProcess, TransportError};
-use crate::verify::{Keys, Secret};
+use crate::verify::Secret;
 
 /// Replays a log of deliveries. See the [module docs](super).
 #[must_use]

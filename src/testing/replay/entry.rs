@@ -11,9 +11,10 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::event::EventHead;
+use crate::lookup::Verifier;
 use crate::testing::log::LoggedDelivery;
 use crate::testing::transport::is_of_the_connection;
-use crate::verify::{DeliveryHeaders, Secret, Timestamp, Verified, Verifier, Window};
+use crate::verify::{DeliveryHeaders, Secret, Timestamp, Verified, Window};
 
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";

@@ -15,8 +15,9 @@ use super::probe::ProbedStore;
 use crate::dedupe::DedupeStore;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::layer::{WebhookLayer, WebhookService};
+use crate::lookup::Keys;
 use crate::receiver::{Receiver, ReceiverBuilder};
-use crate::verify::{Keys, Window};
+use crate::verify::Window;
 
 /// Brings the replay into your app: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
 /// each call of the closure, gets its own harness.

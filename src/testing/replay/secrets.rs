@@ -2,9 +2,10 @@
 
 use crate::clock::UnixSeconds;
 use crate::error::{ReplayError, ReplayErrorKind as Kind};
+use crate::lookup::Keys;
 use crate::testing::log::LoggedDelivery;
 use crate::testing::signer::Signer;
-use crate::verify::{KeyRing, Keys, SIGNATURE, Secret, TIMESTAMP, WEBHOOK_ID};
+use crate::verify::{KeyRing, SIGNATURE, Secret, TIMESTAMP, WEBHOOK_ID};
 
 /// The secrets and keys, as the caller gave them.
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::keyring::Ring;
+use crate::verify::Ring;
 
 pub(super) enum Table {
     Single(Arc<Ring>),

@@ -4,12 +4,13 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use super::error::{HeaderError, HeaderErrorKind, VerifyError, VerifyErrorKind};
-use super::headers::WEBHOOK_ID;
-use super::keyring::{KeyRing, Ring, usable_name};
-use super::keys_error::{KeysError, KeysErrorKind as Kind};
+use super::resolver::{Cached, Resolver, Waiting};
+use super::stats::LookupStats;
 use super::table::Table;
-use crate::lookup::{Cached, LookupStats, Resolver, Waiting};
+use crate::verify::{
+    HeaderError, HeaderErrorKind, KeyRing, KeysError, KeysErrorKind as Kind, Ring, Scopes,
+    Selected, VerifyError, VerifyErrorKind, WEBHOOK_ID, usable_name,
+};
 
 /// The default scope of a single ring.
 const DEFAULT_SCOPE: &str = "default";
@@ -197,7 +198,7 @@ impl Keys {
             return None;
         };
         match &*table.read().unwrap_or_else(PoisonError::into_inner) {
-            Table::Single(ring) if !ring.has_own_scope => Some(Arc::clone(ring)),
+            Table::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
             Table::Single(_) | Table::BySubscription { .. } => None,
         }
     }
@@ -210,7 +211,7 @@ impl Keys {
             Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
         };
         let (rings, most_keys) = match &*table {
-            Table::Single(ring) => return Ok(Selected::known(ring)),
+            Table::Single(ring) => return Ok(Selected::known(Arc::clone(ring))),
             Table::BySubscription { rings, most_keys } => (rings, *most_keys),
         };
         let ring = match webhook_id {
@@ -218,7 +219,9 @@ impl Keys {
             None if rings.len() == 1 => rings.values().next(),
             None => return Err(missing().into()),
         };
-        Ok(ring.map_or_else(|| self.decoy(most_keys), Selected::known))
+        Ok(ring
+            .cloned()
+            .map_or_else(|| self.decoy(most_keys), Selected::known))
     }
 
     /// As `select`, but waits for a ring that is not in the cache.
@@ -247,14 +250,13 @@ impl Keys {
     /// Returns the ring to use for the result of a look-up.
     pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
         let decoy = || self.decoy(self.resolver().map_or(1, Resolver::most_keys));
-        ring.map_or_else(decoy, |ring| Selected { ring, known: true })
+        ring.map_or_else(decoy, Selected::known)
     }
 
     fn decoy(&self, keys: usize) -> Selected {
-        Selected {
-            ring: Arc::clone(&self.0.decoys[keys.clamp(1, KeyRing::MAX_KEYS) - 1]),
-            known: false,
-        }
+        Selected::decoy(Arc::clone(
+            &self.0.decoys[keys.clamp(1, KeyRing::MAX_KEYS) - 1],
+        ))
     }
 
     fn table(&self) -> Result<RwLockWriteGuard<'_, Table>, KeysError> {
@@ -302,12 +304,6 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The ring to verify with.
-pub(crate) struct Selected {
-    pub(super) ring: Arc<Ring>,
-    pub(super) known: bool,
-}
-
 /// A ring that is available, or a look-up to wait for.
 pub(crate) enum Finding {
     Here(Selected),
@@ -316,34 +312,6 @@ pub(crate) enum Finding {
 
 fn missing() -> HeaderError {
     HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)
-}
-
-impl Selected {
-    fn known(ring: &Arc<Ring>) -> Self {
-        Self {
-            ring: Arc::clone(ring),
-            known: true,
-        }
-    }
-}
-
-/// The scope of each secret of a map.
-///
-/// If a secret belonged to two scopes, a delivery to one could be replayed to the other, by changing only the unsigned
-/// subscription id. Secrets are looked up by mark: comparing each with each would take minutes where there are thousands.
-#[derive(Default)]
-struct Scopes(HashMap<[u8; 32], Arc<str>>);
-
-impl Scopes {
-    fn add(&mut self, ring: &Ring) -> Result<(), KeysError> {
-        for key in &ring.keys {
-            let scope = self.0.entry(key.mac.mark());
-            if *scope.or_insert_with(|| Arc::clone(&ring.scope)) != ring.scope {
-                return Err(KeysError::new(Kind::SecretInTwoScopes));
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -70,7 +70,6 @@ mod block_on;
 mod caught;
 mod clock;
 pub mod dedupe;
-mod delivery;
 #[cfg(feature = "testing")]
 mod error;
 pub mod event;
@@ -110,10 +109,9 @@ pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use dedupe::MemoryStore;
 pub use dedupe::{
-    Attempt, Capacity, Claim, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership,
+    Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, LocalStore, Ownership,
     RetrySchedule, ScopesInUse, StoreError, StoreErrorKind, StoreFuture, StoreStats, WhenFull,
 };
-pub use delivery::Delivery;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub use error::{
@@ -148,9 +146,7 @@ pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use postgres::{PostgresError, PostgresErrorKind, PostgresStore};
-pub use receiver::{
-    Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
-};
+pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use redis::{RedisError, RedisErrorKind, RedisStore};
@@ -164,7 +160,10 @@ pub use verify::{
     KeysErrorKind, Malformed, Proof, Secret, SecretError, SecretErrorKind, Signature, SignedBytes,
     Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
-pub use walk::{BuildError, BuildErrorKind};
+pub use walk::{
+    Admission, BuildError, BuildErrorKind, Claim, Delivery, HeaderMismatch, Health, RequestHead,
+    Unready,
+};
 
 /// README's Rust, compiled. It uses the features that it needs.
 #[cfg(all(doctest, feature = "axum", feature = "moka"))]

@@ -49,7 +49,6 @@
 //! `MemoryStore` documents how it uses moka and avoids both.
 
 mod capacity;
-mod claim;
 mod error;
 mod expiry;
 mod hash;
@@ -64,7 +63,6 @@ mod scopes;
 mod store;
 
 pub use capacity::{Capacity, StoreStats, WhenFull};
-pub use claim::Claim;
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey};
 pub use local::LocalStore;
@@ -75,7 +73,6 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-pub(crate) use claim::ClaimRecord;
 #[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;
 pub(crate) use scopes::{ScopeHeld, ScopeTaken};

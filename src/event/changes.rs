@@ -131,7 +131,7 @@ impl Changes {
     /// # Errors
     /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
-        super::diagnose::fit(&last_of_each(self.0.iter()), || PATH.into())
+        super::fit::fit(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 

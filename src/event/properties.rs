@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::date::Date;
-use super::diagnose::fit;
 use super::error::EventError;
+use super::fit::fit;
 use super::ids::RowId;
 use super::json::{Fields, Name};
 use super::number::Number;

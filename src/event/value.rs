@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::date::Date;
-use super::diagnose::{fit, push_name};
 use super::error::{EventError, EventErrorKind};
+use super::fit::{fit, push_name};
 use super::ids::RowId;
 use super::json::{Json, Name};
 use super::number::Number;

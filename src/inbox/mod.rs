@@ -6,6 +6,7 @@
 //!
 #![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 
+mod accept;
 mod acceptor;
 mod sink;
 
@@ -23,6 +24,8 @@ mod error;
 mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
+#[cfg(feature = "inbox")]
+mod metrics;
 #[cfg(feature = "inbox")]
 mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]

@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::line::one_line;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreError;
-use crate::delivery::Delivery;
+use crate::walk::Delivery;
 
 impl Inbox {
     /// Returns entries in the order in which they were accepted, without their bodies.

@@ -1,10 +1,10 @@
 //! Gives each delivery to a recorder, if the feature `testing` is on and a recorder is set.
 
 #[cfg(feature = "testing")]
-pub(super) use on::{Recording, Tape};
+pub(crate) use on::{Recording, Tape};
 
 #[cfg(not(feature = "testing"))]
-pub(super) use off::{Recording, Tape};
+pub(crate) use off::{Recording, Tape};
 
 #[cfg(feature = "testing")]
 mod on {
@@ -13,65 +13,20 @@ mod on {
     use http::request::Parts;
     use tokio::time::Instant;
 
-    use crate::clock::UnixSeconds;
-    use crate::delivery::Delivery;
+    use crate::clock::{Clock, UnixSeconds};
+    use crate::dedupe::Attempt;
     use crate::layer::catch::caught;
     use crate::layer::hooks::{Answer, Chain};
     use crate::outcome::Refusal;
-    use crate::receiver::{Receiver, ReceiverBuilder};
     use crate::testing::log::{
         LoggedAnswer, LoggedDelivery, Record, header_as_logged, target_as_logged,
     };
-    use crate::verify::Intake;
+    use crate::verify::{Intake, Verified};
+    use crate::walk::Delivery;
 
     /// The recorder that was set.
     #[derive(Default)]
-    pub(crate) struct Recording(Option<Arc<dyn Record>>);
-
-    /// Settings of the delivery log (feature `testing`).
-    impl ReceiverBuilder {
-        /// Gives `recorder` every delivery that the layer or [`Receiver::handle`] has answered, and every delivery whose sender
-        /// hung up first. A recorder is a [`Record`]: a closure, or a type that writes a file. The last call wins.
-        ///
-        /// [`testing::log`](crate::testing::log) describes the contents of an entry. A panic in the recorder does no harm.
-        ///
-        /// ```
-        /// use std::sync::mpsc;
-        /// use hookgate::testing::{LoggedDelivery, Signer};
-        /// use hookgate::{Delivery, LocalStore, Receiver, Secret};
-        /// use http::StatusCode;
-        /// use http_body_util::Full;
-        ///
-        /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-        /// let (logged, log) = mpsc::channel();
-        /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-        /// let receiver = Receiver::builder()
-        ///     .secret(secret.clone())
-        ///     .store(LocalStore::default())
-        ///     .record(move |delivery: LoggedDelivery| { let _ = logged.send(delivery); })
-        ///     .build()?;
-        ///
-        /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
-        /// let request = Signer::new(secret).request("/webhooks", body).map(Full::new);
-        /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
-        /// let delivery = log.recv()?;
-        /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
-        /// let answer = delivery.answer.expect("nobody hung up");
-        /// assert_eq!((answer.status, &*answer.outcome), (204, "handled"));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// # })?;
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-        ///
-        /// # Security
-        /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the
-        /// address, authentic or not.
-        #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-        pub fn record(mut self, recorder: impl Record) -> Self {
-            self.layer.recording = Recording(Some(Arc::new(recorder)));
-            self
-        }
-    }
+    pub(crate) struct Recording(pub(crate) Option<Arc<dyn Record>>);
 
     /// The data of one request so far. Without a recorder it is empty and costs nothing.
     pub(crate) struct Tape(Option<Box<Running>>);
@@ -83,8 +38,8 @@ mod on {
     }
 
     impl Tape {
-        pub(crate) fn begin(receiver: &Receiver, started: Instant) -> Self {
-            let recorder = receiver.shared.layer.recording.0.as_ref();
+        pub(crate) fn begin(recording: &Recording, started: Instant) -> Self {
+            let recorder = recording.0.as_ref();
             Self(recorder.map(|recorder| {
                 Box::new(Running {
                     recorder: Arc::clone(recorder),
@@ -94,12 +49,12 @@ mod on {
             }))
         }
 
-        pub(crate) fn head(&self, receiver: &Receiver, parts: &Parts) {
+        pub(crate) fn head(&self, clock: &dyn Clock, parts: &Parts) {
             let Some(running) = &self.0 else { return };
             let headers = parts.headers.iter();
             let headers = headers.map(|(name, value)| header_as_logged(name, value));
             // If the age is checked, it is checked by another reading of the clock, which then replaces this one.
-            let now = receiver.shared.clock.now();
+            let now = clock.now();
             let mut delivery = LoggedDelivery::new::<String, _>(now, headers, "");
             delivery.body = None;
             parts.method.as_str().clone_into(&mut delivery.method);
@@ -129,9 +84,13 @@ mod on {
             self.note(|delivery| delivery.body = Some(intake.bytes()));
         }
 
-        pub(crate) fn answered(&self, receiver: &Receiver, answer: &Answer) {
+        pub(crate) fn answered(
+            &self,
+            answer: &Answer,
+            attempt: impl FnOnce(&Verified) -> Option<Attempt>,
+        ) {
             let Some(running) = &self.0 else { return };
-            running.tell(|delivery| delivery.answer = Some(LoggedAnswer::of(receiver, answer)));
+            running.tell(|delivery| delivery.answer = Some(LoggedAnswer::of(answer, attempt)));
         }
 
         fn note(&self, note: impl FnOnce(&mut LoggedDelivery)) {
@@ -169,12 +128,12 @@ mod on {
     }
 
     impl LoggedAnswer {
-        fn of(receiver: &Receiver, answer: &Answer) -> Self {
+        fn of(answer: &Answer, attempt: impl FnOnce(&Verified) -> Option<Attempt>) -> Self {
             let reason = answer.reason.as_ref();
             let refusal = || reason?.downcast_ref::<Refusal>()?.authentic();
             let verified = answer.delivery.as_ref().map(Delivery::verified);
             let verified = verified.or_else(refusal);
-            let attempt = verified.and_then(|verified| receiver.attempt(verified));
+            let attempt = verified.and_then(attempt);
             let mut logged = Self::new(answer.status, answer.outcome.name());
             // If the reason panics while it is written, only the reason is lost.
             logged.reason = reason.and_then(|reason| caught(|| Chain(reason).to_string()).ok());
@@ -192,10 +151,10 @@ mod off {
     use http::request::Parts;
     use tokio::time::Instant;
 
-    use crate::clock::UnixSeconds;
+    use crate::clock::{Clock, UnixSeconds};
+    use crate::dedupe::Attempt;
     use crate::layer::hooks::Answer;
-    use crate::receiver::Receiver;
-    use crate::verify::Intake;
+    use crate::verify::{Intake, Verified};
 
     #[derive(Default)]
     pub(crate) struct Recording {}
@@ -204,11 +163,11 @@ mod off {
 
     #[allow(clippy::unused_self)] // takes the place of the type that records
     impl Tape {
-        pub(crate) fn begin(_: &Receiver, _: Instant) -> Self {
+        pub(crate) fn begin(_: &Recording, _: Instant) -> Self {
             Self
         }
 
-        pub(crate) fn head(&self, _: &Receiver, _: &Parts) {}
+        pub(crate) fn head(&self, _: &dyn Clock, _: &Parts) {}
 
         pub(crate) fn passed_on(&self) {}
 
@@ -218,6 +177,6 @@ mod off {
 
         pub(crate) fn whole(&self, _: &mut Intake) {}
 
-        pub(crate) fn answered(&self, _: &Receiver, _: &Answer) {}
+        pub(crate) fn answered(&self, _: &Answer, _: impl FnOnce(&Verified) -> Option<Attempt>) {}
     }
 }

@@ -15,28 +15,28 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
+use super::guard::{Guard, Guarded};
 use super::hooks::{Answer, Reason};
 use super::looking;
 use super::meeting::{End, Ended};
 use super::metrics::Meter;
 use super::read::{awaits_leave, discard, is_read_on, read};
 use super::record::Tape;
-use super::response::{self, Own};
+use super::response::Own;
 use super::run::{Attached, Work};
 use super::settings::LEAST_TO_BEGIN;
 use super::trace::Trace;
-use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::receiver::{Opening, Receiver, RequestHead};
+use crate::walk::{Claims, Delivery, Opening, RequestHead};
 
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
-    receiver: Receiver,
+    receiver: Arc<Guarded<Claims>>,
 }
 
 impl WebhookLayer {
-    pub(super) fn new(receiver: Receiver) -> Self {
+    pub(crate) fn new(receiver: Arc<Guarded<Claims>>) -> Self {
         Self { receiver }
     }
 }
@@ -46,7 +46,7 @@ impl<S> Layer<S> for WebhookLayer {
 
     fn layer(&self, inner: S) -> Self::Service {
         WebhookService {
-            receiver: self.receiver.clone(),
+            receiver: Arc::clone(&self.receiver),
             inner,
         }
     }
@@ -55,7 +55,7 @@ impl<S> Layer<S> for WebhookLayer {
 /// A guarded service; made by [`WebhookLayer`].
 #[derive(Clone)]
 pub struct WebhookService<S> {
-    receiver: Receiver,
+    receiver: Arc<Guarded<Claims>>,
     inner: S,
 }
 
@@ -89,7 +89,7 @@ where
         // its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let delivering = Delivering::begin(self.receiver.clone(), request.method());
+        let delivering = Delivering::begin(Arc::clone(&self.receiver), request.method());
         let trace = delivering.trace.clone();
         ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
     }
@@ -99,7 +99,7 @@ where
 ///
 /// If it is dropped, a run that has begun goes on: it moves to its own task, and commits or releases its claim at its end.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture<R, E>(pub(super) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
+pub struct ResponseFuture<R, E>(pub(crate) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
 
 type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
@@ -118,26 +118,15 @@ impl<R, E> fmt::Debug for ResponseFuture<R, E> {
 }
 
 /// One request under way.
-pub(super) struct Delivering {
-    receiver: Receiver,
+pub(crate) struct Delivering<N> {
+    guarded: Arc<Guarded<N>>,
     started: Instant,
-    pub(super) trace: Trace,
+    pub(crate) trace: Trace,
     meter: Meter,
     tape: Tape,
 }
 
-impl Delivering {
-    pub(super) fn begin(receiver: Receiver, method: &http::Method) -> Self {
-        let started = Instant::now();
-        Self {
-            started,
-            trace: Trace::begin(method),
-            meter: Meter::begin(&receiver, started),
-            tape: Tape::begin(&receiver, started),
-            receiver,
-        }
-    }
-
+impl Delivering<Claims> {
     /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
     pub(super) fn answer<S, B, R>(
         self,
@@ -155,7 +144,7 @@ impl Delivering {
         self.head(&parts);
         async move {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
-                && delivery.by() == self.receiver.id()
+                && delivery.by() == self.guard().auth.id()
             {
                 // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
                 // claim. If this layer waited for that claim, the request would wait for itself.
@@ -176,10 +165,11 @@ impl Delivering {
             let mut request =
                 Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
             request.extensions_mut().insert(delivery.clone());
-            #[cfg(feature = "axum")]
-            crate::extract::lift_body_limit(&mut request, &delivery);
+            if let Some(prepare) = self.guard().settings.prepare {
+                prepare(&mut request, &delivery);
+            }
             let work = Work {
-                receiver: self.receiver.clone(),
+                guarded: Arc::clone(&self.guarded),
                 delivery: delivery.clone(),
                 inner,
                 request,
@@ -188,21 +178,38 @@ impl Delivering {
             self.conclude(ended, delivery)
         }
     }
+}
 
-    pub(super) fn receiver(&self) -> &Receiver {
-        &self.receiver
+impl<N> Delivering<N> {
+    pub(crate) fn begin(guarded: Arc<Guarded<N>>, method: &http::Method) -> Self {
+        let started = Instant::now();
+        Self {
+            started,
+            trace: Trace::begin(method),
+            meter: Meter::default(),
+            tape: Tape::begin(&guarded.guard.settings.recording, started),
+            guarded,
+        }
+    }
+
+    pub(crate) fn guarded(&self) -> &Arc<Guarded<N>> {
+        &self.guarded
+    }
+
+    fn guard(&self) -> &Guard {
+        &self.guarded.guard
     }
 
     /// Records the head for the log.
-    pub(super) fn head(&self, parts: &Parts) {
-        self.tape.head(&self.receiver, parts);
+    pub(crate) fn head(&self, parts: &Parts) {
+        self.tape.head(&*self.guard().auth.clock, parts);
     }
 
     /// Records the delivery. Returns the end of its budget, or a refusal if too little time is left to begin.
-    pub(super) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
+    pub(crate) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
         self.trace.recognised(delivery);
         self.meter.recognised(delivery);
-        let budget_ends = self.started + self.receiver.shared.layer.budget;
+        let budget_ends = self.started + self.guard().settings.budget;
         if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             return Err(Refusal::new(RefusalKind::OutOfTime));
         }
@@ -210,7 +217,7 @@ impl Delivering {
     }
 
     /// The first three steps: head, body, signature.
-    pub(super) async fn take_in<B: Body>(
+    pub(crate) async fn take_in<B: Body>(
         &self,
         parts: &Parts,
         body: B,
@@ -218,17 +225,21 @@ impl Delivering {
         let mut body = pin!(body);
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
-        let layer = &self.receiver.shared.layer;
+        let layer = &self.guard().settings;
         let budget_ends = self.started + layer.budget;
         let mut opened = self.started;
         // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let mut intake = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
+        let mut intake = match self
+            .guard()
+            .auth
+            .opening(&head, |now| self.tape.judged_at(now))
+        {
             Ok(Opening::Open(intake)) => intake,
             Ok(Opening::LooksUp(looking_up, waiting)) => {
                 // The budget starts at `call`, so it may be nearly over when the future is first polled.
                 let left = budget_ends.saturating_duration_since(Instant::now());
                 let patience = looking::share_of(layer.budget).min(left);
-                let looked_up = looking::within(patience, &self.receiver, looking_up, waiting);
+                let looked_up = looking::within(patience, &self.guard().auth, looking_up, waiting);
                 let intake = Box::pin(looked_up).await?;
                 // The time of the receiver's own look-up does not count as slowness of the sender.
                 opened = Instant::now();
@@ -253,39 +264,41 @@ impl Delivering {
             return Err(stale.unwrap_or(refusal));
         }
         self.tape.whole(&mut intake);
-        self.receiver.recognise(intake, &head)
+        self.guard().auth.recognise(intake, &head)
     }
 
-    pub(super) fn refuse<R>(
+    pub(crate) fn refuse<R>(
         &self,
         refusal: Refusal,
         delivery: Option<Delivery>,
     ) -> Response<ResponseBody<R>> {
         let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
-        let response = response::own(&self.receiver, &Own::Refused(Arc::clone(&refusal)));
+        let response = self
+            .guard()
+            .own_response(&Own::Refused(Arc::clone(&refusal)));
         let reason: Reason = Arc::clone(&refusal) as Reason;
         let status = response.status().as_u16();
         let answer = self.answered(Outcome::Refused(kind), status, delivery, Some(reason));
         let delivery = answer.delivery.as_ref();
         let verified = delivery.map(Delivery::verified).or(refusal.authentic());
         if let Some(verified) = verified {
-            self.receiver
+            self.guard()
                 .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
         }
         self.send(response, answer)
     }
 
-    pub(super) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+    pub(crate) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let (response, reason) = match ended.end {
             End::Refused(refusal) => {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
                 // answers.
                 if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
-                    self.receiver.shared.gate.vitals.store_failed();
+                    self.guard().auth.gate.vitals.store_failed();
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }
-            End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
+            End::Own(own) => (self.guard().own_response(&own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
@@ -326,9 +339,16 @@ impl Delivering {
     }
 
     fn tell(&self, answer: &Answer) {
-        self.trace.answered(&self.receiver, answer);
-        self.meter.answered(answer);
-        self.receiver.shared.layer.hooks.answered(answer);
-        self.tape.answered(&self.receiver, answer);
+        self.trace.answered(self.guard(), answer);
+        self.meter.answered(self.guard(), answer);
+        self.guard().settings.hooks.answered(answer);
+        self.tape
+            .answered(answer, |verified| self.guard().attempt(verified));
+    }
+}
+
+impl<N> Drop for Delivering<N> {
+    fn drop(&mut self) {
+        self.meter.end(&self.guarded.guard, self.started);
     }
 }

@@ -346,8 +346,7 @@ mod tests {
 
     #[test]
     fn an_unknown_subscription_is_hashed_under_as_many_keys_as_the_largest_ring_has() {
-        let hashed =
-            |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().ring.keys.len();
+        let hashed = |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().key_count();
         for count in 1..=KeyRing::MAX_KEYS {
             let keys = Keys::by_subscription([
                 ("wh_1", ring_of(count, "a")),
@@ -396,7 +395,7 @@ mod tests {
                 Finding::Here(selected) => selected,
                 Finding::Waits(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
             };
-            selected.ring.keys.len()
+            selected.key_count()
         };
         assert_eq!(hashed("wh_0"), 1);
         for (id, unknown) in [("wh_1", 1), ("wh_3", 3), ("wh_2", 3)] {
@@ -459,12 +458,12 @@ mod tests {
     #[test]
     fn a_map_needs_the_id_once_it_has_two_rings() {
         let keys = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
-        assert!(keys.select(None).unwrap().known);
-        assert!(!keys.select(Some(b"wh_2")).unwrap().known);
+        assert!(keys.select(None).unwrap().is_known());
+        assert!(!keys.select(Some(b"wh_2")).unwrap().is_known());
         keys.replace_subscription("wh_2", secret("2")).unwrap();
         assert!(keys.select(None).is_err());
-        assert!(keys.select(Some(b"wh_2")).unwrap().known);
-        assert!(!keys.select(Some(b"\xff")).unwrap().known);
+        assert!(keys.select(Some(b"wh_2")).unwrap().is_known());
+        assert!(!keys.select(Some(b"\xff")).unwrap().is_known());
         assert_eq!(keys.remove_subscription("wh_2"), Ok(true));
         assert_eq!(keys.remove_subscription("wh_2"), Ok(false));
     }
@@ -474,11 +473,8 @@ mod tests {
         let ring = KeyRing::new(secret("1")).with_scope("s").unwrap();
         let keys = Keys::single(ring.with_workspace("ws_1").unwrap());
         keys.replace(secret("2")).unwrap();
-        let ring = keys.select(None).unwrap().ring;
-        assert_eq!(
-            (&*ring.scope, ring.workspace.as_deref()),
-            ("s", Some("ws_1"))
-        );
+        let ring = keys.select(None).unwrap();
+        assert_eq!(ring.names(), ("s", Some("ws_1")));
     }
 
     #[test]

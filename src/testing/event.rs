@@ -5,11 +5,11 @@ use serde::de::DeserializeOwned;
 
 use super::signer::made_up;
 use crate::clock::UnixSeconds;
-use crate::delivery::{Delivery, RecognisedBy};
 use crate::event::EventError;
 use crate::event::{Event, EventHead};
 use crate::lookup::Verifier;
 use crate::verify::{DeliveryHeaders, Verified};
+use crate::walk::{Delivery, RecognisedBy};
 
 /// The time at which these deliveries were signed and received: 2025-11-21T01:53:20Z.
 const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);

@@ -27,6 +27,22 @@ impl Selected {
         Self { ring, known: false }
     }
 
+    #[cfg(test)]
+    pub(crate) fn key_count(&self) -> usize {
+        self.ring.key_count()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Returns scope and workspace.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> (&str, Option<&str>) {
+        (&self.ring.scope, self.ring.workspace.as_deref())
+    }
+
     /// Verifies a whole body whose age was checked before. The proof owns or borrows the very bytes that it covers.
     pub(crate) fn verify<B: SignedBytes>(
         self,

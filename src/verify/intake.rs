@@ -4,10 +4,11 @@ use std::fmt;
 
 use bytes::Bytes;
 
-#[cfg(feature = "tower")]
 use super::check::Check;
 use super::error::{VerifyError, VerifyErrorKind};
-use super::gathered::{Gathered, room_for};
+use super::gathered::Gathered;
+#[cfg(feature = "tower")]
+use super::gathered::room_for;
 use super::verified::Verified;
 
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.

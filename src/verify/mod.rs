@@ -55,6 +55,7 @@ pub use verified::{Proof, Verified};
 pub use window::Window;
 
 pub(crate) use check::Selected;
+#[cfg(feature = "tower")]
 pub(crate) use gathered::Gathered;
 pub(crate) use headers::Found;
 pub(crate) use keyring::{Ring, Scopes, usable_name};

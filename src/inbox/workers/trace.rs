@@ -17,10 +17,10 @@ mod on {
 
     use crate::caught::caught;
     use crate::dedupe::StoreError;
-    use crate::delivery::Delivery;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{Fate, LostLease, Tried};
     use crate::layer::Chain;
+    use crate::walk::Delivery;
 
     pub(crate) struct Trace(Span);
 
@@ -124,9 +124,9 @@ mod on {
 #[cfg(not(feature = "tracing"))]
 mod off {
     use crate::dedupe::StoreError;
-    use crate::delivery::Delivery;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{LostLease, Tried};
+    use crate::walk::Delivery;
 
     pub(crate) struct Trace;
 

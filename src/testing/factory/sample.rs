@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use super::tree::{Change, Tree, quoted};
 use super::value::JsonText;
 use crate::clock::UnixSeconds;
-use crate::delivery::Delivery;
 use crate::error::PathError;
 use crate::event::Event;
 use crate::event::EventError;
 use crate::testing::iso8601;
+use crate::walk::Delivery;
 
 /// An event as it will be sent: fields in the service's order, values as they were given. Made by an
 /// [`EventFactory`](super::EventFactory).

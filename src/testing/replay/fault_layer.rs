@@ -18,8 +18,8 @@ use super::harness::Process;
 use super::ledger::{Label, Run};
 use super::plan::{Does, Then};
 use super::report::RunEnd;
-use crate::delivery::Delivery;
 use crate::layer::DeadLetter;
+use crate::walk::Delivery;
 
 /// Stands directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the receiver before it, and by
 /// [`Harness::faults`](super::Harness::faults).

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Vitals;
+use super::health::Health;
+use super::vitals::Vitals;
+use crate::clock::Clock;
 use crate::dedupe::ScopeHeld;
-#[cfg(feature = "tower")]
-use crate::layer::Bell;
 use crate::outcome::RefusalKind;
 use crate::sync::{AtomicBool, AtomicUsize};
 
@@ -20,25 +20,31 @@ pub(crate) struct Gate {
     pub(crate) vitals: Vitals,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
-    #[cfg(feature = "tower")]
-    pub(crate) bell: Bell,
+    /// Called when the last run has ended.
+    on_idle: Option<OnIdle>,
 }
 
+pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
+
 impl Gate {
-    pub(super) fn new(max_runs: usize, vitals: Vitals, scope: Option<ScopeHeld>) -> Self {
+    pub(crate) fn new(
+        max_runs: usize,
+        clock: Arc<dyn Clock>,
+        scope: Option<ScopeHeld>,
+        on_idle: Option<OnIdle>,
+    ) -> Self {
         Self {
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
-            vitals,
+            vitals: Vitals::new(clock),
             _scope: scope,
-            #[cfg(feature = "tower")]
-            bell: Bell::default(),
+            on_idle,
         }
     }
 
     /// Takes a permit to run, held until it is dropped.
-    pub(super) fn enter(self: &Arc<Self>) -> Result<Permit, RefusalKind> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Permit, RefusalKind> {
         // One step, so that a refused run never takes a permit from another one.
         let one_more = |runs| (runs < self.max_runs).then_some(runs + 1);
         self.runs
@@ -53,18 +59,23 @@ impl Gate {
     }
 
     /// Returns the number of runs under way.
-    pub(super) fn runs(&self) -> usize {
+    pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
 
-    /// Returns the most runs at a time.
-    pub(super) fn max_runs(&self) -> usize {
-        self.max_runs
-    }
-
-    /// Returns whether the gate is shut.
-    pub(super) fn is_shut(&self) -> bool {
-        self.shut.load(Ordering::SeqCst)
+    /// Returns the health of the receiver. It reads a few numbers and the clock.
+    pub(crate) fn health(&self) -> Health {
+        let vitals = &self.vitals;
+        Health {
+            runs: self.runs(),
+            max_runs: self.max_runs,
+            draining: self.shut.load(Ordering::SeqCst),
+            store_failing: vitals.store_is_failing(),
+            started: vitals.started(),
+            last_authentic: vitals.last_authentic(),
+            last_accepted: vitals.last_accepted(),
+            now: vitals.now(),
+        }
     }
 
     /// Shuts the gate: no new run may begin.
@@ -95,19 +106,16 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
-        #[cfg(feature = "tower")]
-        if before == 1 {
-            self.0.bell.ring_idle();
+        if let (1, Some(on_idle)) = (before, &self.0.on_idle) {
+            on_idle();
         }
-        #[cfg(not(feature = "tower"))]
-        let _ = before;
     }
 }
 
 #[cfg(test)]
 fn gate(max_runs: usize) -> Arc<Gate> {
     let clock = Arc::new(crate::clock::SystemClock);
-    Arc::new(Gate::new(max_runs, Vitals::new(clock), None))
+    Arc::new(Gate::new(max_runs, clock, None, None))
 }
 
 #[cfg(all(test, shuttle))]

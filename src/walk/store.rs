@@ -18,7 +18,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 pub(crate) struct Store(Arc<dyn DedupeStore>);
 
 impl Store {
-    pub(super) fn new(store: Arc<dyn DedupeStore>) -> Self {
+    pub(crate) fn new(store: Arc<dyn DedupeStore>) -> Self {
         Self(store)
     }
 

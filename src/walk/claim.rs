@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::error::StoreError;
-use super::{ClaimToken, EventKey, Ownership};
-use crate::receiver::{Permit, Store};
+use super::gate::Permit;
+use super::store::Store;
+use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
@@ -27,20 +27,20 @@ pub struct Claim {
 }
 
 /// The record of a claim. Absent where deduplication was switched off.
-pub(crate) struct ClaimRecord {
-    pub(crate) store: Store,
-    pub(crate) key: EventKey,
-    pub(crate) token: ClaimToken,
-    pub(crate) lease: Duration,
+pub(super) struct ClaimRecord {
+    pub(super) store: Store,
+    pub(super) key: EventKey,
+    pub(super) token: ClaimToken,
+    pub(super) lease: Duration,
     /// The time from the call of the claim to its answer.
     #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     // Without timers, no claim is renewed automatically.
-    pub(crate) age: Duration,
-    pub(crate) retention: Duration,
+    pub(super) age: Duration,
+    pub(super) retention: Duration,
 }
 
 impl Claim {
-    pub(crate) fn new(record: Option<ClaimRecord>, permit: Permit) -> Self {
+    pub(super) fn new(record: Option<ClaimRecord>, permit: Permit) -> Self {
         Self { record, permit }
     }
 

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Receiver;
 use crate::clock::UnixSeconds;
 
-/// The health of a receiver at one moment. Made by [`Receiver::health`].
+/// The health of a receiver at one moment. Made by [`Receiver::health`](crate::Receiver::health).
 ///
 /// ```
 /// use hookgate::{LocalStore, Receiver, Secret};
@@ -123,40 +122,5 @@ impl fmt::Display for Health {
             separator = ", ";
         }
         Ok(())
-    }
-}
-
-impl Receiver {
-    /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait and
-    /// makes no calls, also not of the store.
-    ///
-    /// Not ready means one of three things: it is [draining](Unready::Draining), [no permit is free](Unready::NoPermitFree), or its
-    /// [store is failing](Unready::StoreFailing).
-    ///
-    /// # Security
-    /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized
-    /// requests take no permit and reach no store, however many they are. Authentic ones can use up the permits, because that
-    /// is the purpose of permits; a full store, a slow handler and failing handlers leave it ready. A permit is free again when
-    /// a run ends, so let the probe fail a few times before it acts (Kubernetes: `failureThreshold: 3`).
-    ///
-    /// A time without deliveries is not a reason either. Use an alert on [`since_last_accepted`](Health::since_last_accepted)
-    /// for that, and not a probe that would take the receiver out of service.
-    ///
-    /// Use it for readiness and not for liveness: a restart repairs none of the three, and loses the contents of a store in
-    /// memory.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        let (gate, clock) = (&self.shared.gate, &self.shared.clock);
-        let vitals = &gate.vitals;
-        Health {
-            runs: gate.runs(),
-            max_runs: gate.max_runs(),
-            draining: gate.is_shut(),
-            store_failing: vitals.store_is_failing(),
-            started: vitals.started(),
-            last_authentic: vitals.last_authentic(),
-            last_accepted: vitals.last_accepted(),
-            now: clock.now(),
-        }
     }
 }

@@ -5,39 +5,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-use super::Receiver;
 use crate::clock::Monotonic;
-use crate::outcome::Refusal;
-use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The most stale deliveries that are checked in one second.
 const MOST: u8 = 8;
 /// The average number that is chosen in a busy second. It is less than `MOST`, so that a late delivery mostly still finds a
 /// place.
 const ON_AVERAGE: u64 = 6;
-
-impl Receiver {
-    /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if
-    /// it is authentic, this is the only sign that retries carry their first timestamp.
-    pub(super) fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
-        let kind = error.kind();
-        let VerifyErrorKind::Stale(times) = kind else {
-            return Err(error.into());
-        };
-        let (horizon, past) = (
-            self.shared.schedule.horizon(),
-            self.shared.verifier.window().past(),
-        );
-        let age = times.now.since(times.timestamp);
-        let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
-        // A delivery that is too old to be a retry is not counted.
-        if could_be_a_retry && self.shared.stale.chooses(self.shared.clock.monotonic()) {
-            Ok(kind)
-        } else {
-            Err(error.into())
-        }
-    }
-}
 
 /// Chooses at random among the stale deliveries, at most eight in a second.
 ///
@@ -47,13 +21,13 @@ impl Receiver {
 /// of forged ones, however the flood is spread over each second, and in bursts with some quiet seconds between them. After a
 /// flood of 200 a second it takes less than a minute until all deliveries of a quiet second are chosen again.
 #[derive(Default)]
-pub(super) struct StaleSample {
+pub(crate) struct StaleSample {
     random: RandomState,
     tally: Mutex<Tally>,
 }
 
 impl StaleSample {
-    fn chooses(&self, now: Monotonic) -> bool {
+    pub(super) fn chooses(&self, now: Monotonic) -> bool {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.move_on_to(now.since_start().as_secs());
         tally.chooses_one(&self.random)

@@ -52,6 +52,10 @@ impl Vitals {
         self.accepted.get()
     }
 
+    pub(super) fn now(&self) -> UnixSeconds {
+        self.clock.now()
+    }
+
     pub(super) fn authentic(&self, now: UnixSeconds) {
         self.authentic.set(now);
     }

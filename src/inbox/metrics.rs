@@ -1,21 +1,21 @@
 //! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are asked for.
 
 #[cfg(feature = "metrics")]
-pub(crate) use on::{begin, buried, lost, store_failed, tried};
+pub(super) use on::{begin, buried, lost, store_failed, tried};
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) use off::{begin, buried, lost, store_failed, tried};
+pub(super) use off::{begin, buried, lost, store_failed, tried};
 
 #[cfg(feature = "metrics")]
 mod on {
     use metrics::{Key, KeyName, Label, Recorder, SharedString};
 
+    use crate::caught::caught;
     use crate::dedupe::StoreError;
-    use crate::inbox::{Fate, Inbox, InboxStats, Tried};
-    use crate::layer::catch::caught;
-    use crate::layer::metrics::count::{Labels, METADATA};
-    use crate::layer::metrics::labels::{Became, OTHER};
-    use crate::layer::metrics::names;
+    use crate::inbox::durable::Inbox;
+    use crate::inbox::engine::InboxStats;
+    use crate::inbox::workers::{Fate, Tried};
+    use crate::layer::metrics::{Became, Labels, METADATA, OTHER, names};
 
     /// Calls `tell` with the recorder. A panic in it does no harm.
     fn tell(inbox: &str, tell: impl FnOnce(To<'_>)) {
@@ -154,7 +154,7 @@ mod on {
 
 #[cfg(not(feature = "metrics"))]
 mod off {
-    use crate::inbox::Tried;
+    use crate::inbox::workers::Tried;
 
     pub(crate) fn begin(_: &str) {}
 

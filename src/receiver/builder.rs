@@ -79,7 +79,7 @@ impl Default for ReceiverBuilder {
             retention: Duration::from_secs(48 * 3_600),
             max_runs: 1_024,
             #[cfg(feature = "tower")]
-            layer: layer::defaults(),
+            layer: LayerSettings::default(),
         }
     }
 }

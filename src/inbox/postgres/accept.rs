@@ -6,7 +6,7 @@ use ::tokio_postgres::types::Type;
 
 use super::row::column;
 use super::schema::durable;
-use super::seconds;
+use super::units::seconds;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 
 use super::schema::{DEAD, DONE, QUEUED, durable};
-use super::seconds;
+use super::units::seconds;
 use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId};

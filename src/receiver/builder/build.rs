@@ -71,7 +71,11 @@ impl ReceiverBuilder {
         let shared = Shared {
             guard: Guard {
                 auth: checked.auth,
-                settings: checked.layer,
+                settings: LayerSettings {
+                    #[cfg(feature = "axum")]
+                    prepare: Some(crate::extract::lift_body_limit),
+                    ..checked.layer
+                },
             },
             next,
         };

@@ -8,18 +8,8 @@ use bytes::Bytes;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, HookError, LayerSettings, OwnAnswer, Settled,
-    WaitingRoom,
+    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingRoom,
 };
-
-/// Returns the defaults. Under axum, a request is prepared for its extractors.
-pub(super) fn defaults() -> LayerSettings {
-    LayerSettings {
-        #[cfg(feature = "axum")]
-        prepare: Some(crate::extract::lift_body_limit),
-        ..LayerSettings::default()
-    }
-}
 
 /// Settings of the layer (feature `tower`).
 impl ReceiverBuilder {

@@ -13,9 +13,9 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
+use super::delivering::Delivering;
 use super::guard::Guarded;
 use super::handler::{FromDelivery, IntoAnswer};
-use super::service::Delivering;
 use crate::walk::{Claims, Delivery};
 
 /// See [`Receiver::handle`](crate::Receiver::handle).

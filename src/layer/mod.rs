@@ -118,6 +118,7 @@ mod body;
 mod budget;
 mod catch;
 mod dead_letter;
+mod delivering;
 mod drain;
 mod failure_reason;
 mod guard;
@@ -164,13 +165,13 @@ pub(crate) use response::{MISFIT, envelope};
 pub(crate) use {
     budget::BodyBudget,
     catch::CatchUnwind,
+    delivering::Delivering,
     drain::drain,
     guard::{Guard, Guarded},
     handle::handle,
     meeting::{End, Ended, LATE_STORE_CALL, Meeting, Phase},
     response::Own,
     run::Attached,
-    service::Delivering,
     settings::LayerSettings,
     supervise::{Handled, bounded},
     waiting::WaitingRoom,

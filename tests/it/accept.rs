@@ -12,13 +12,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use axum::routing::{post, post_service};
+use axum::routing::post_service;
 use hookgate::{
     Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, LocalStore, Outcome,
     Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
     Unready,
 };
-use http::{Request, StatusCode};
+use http::Request;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 

@@ -95,7 +95,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
 
     // No new deliveries come. Wait for entries being stored, then for entries being handled. The other entries stay in the file.
-    acceptor.receiver().drain(Duration::from_secs(5)).await;
+    acceptor.drain(Duration::from_secs(5)).await;
     let ended = workers.shutdown(Duration::from_secs(10)).await;
     let left = inbox.stats().await?;
     println!(

@@ -71,8 +71,6 @@ mod block_on;
 mod caught;
 mod clock;
 pub mod dedupe;
-mod delivery;
-mod error;
 pub mod event;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
@@ -89,6 +87,7 @@ pub mod outcome;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
+mod readable;
 pub mod receiver;
 #[cfg(feature = "record")]
 #[cfg_attr(docsrs, doc(cfg(feature = "record")))]
@@ -101,6 +100,7 @@ pub mod redis;
 pub mod route;
 mod sync;
 pub mod verify;
+mod walk;
 
 pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
@@ -108,38 +108,20 @@ pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use dedupe::MokaStore;
 pub use dedupe::{
-    Attempt, Capacity, Claim, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
-    RetrySchedule, ScopesInUse, StoreFuture, StoreStats, WhenFull,
+    Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
+    RetrySchedule, ScopesInUse, StoreError, StoreErrorKind, StoreFuture, StoreStats, WhenFull,
 };
-pub use delivery::Delivery;
-pub use error::{
-    BuildError, BuildErrorKind, EventError, EventErrorKind, HeaderError, HeaderErrorKind,
-    KeysError, KeysErrorKind, LookupError, LookupErrorKind, Malformed, SecretError,
-    SecretErrorKind, StoreError, StoreErrorKind, Times, VerifyError, VerifyErrorKind,
-};
-#[cfg(feature = "inbox")]
-#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
-pub use error::{InboxError, InboxErrorKind};
-#[cfg(feature = "postgres")]
-#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
-pub use error::{PostgresError, PostgresErrorKind};
-#[cfg(feature = "redis")]
-#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
-pub use error::{RedisError, RedisErrorKind};
-#[cfg(feature = "axum")]
-#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use error::{RouterError, RouterErrorKind};
 pub use event::{
-    Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventHead,
-    EventId, EventType, Field, File, Json, Number, Other, Properties, RowCreated, RowDeleted,
-    RowId, RowUpdated, Value, WorkspaceId,
+    Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventError,
+    EventErrorKind, EventHead, EventId, EventType, Field, File, Json, Number, Other, Properties,
+    RowCreated, RowDeleted, RowId, RowUpdated, Value, WorkspaceId,
 };
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
-pub use inbox::{Inbox, InboxOptions};
+pub use inbox::{Inbox, InboxError, InboxErrorKind, InboxOptions};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;
@@ -150,24 +132,30 @@ pub use layer::{
     OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
-    LookupFuture, LookupStats, ProviderFn, SecretProvider, SubscriptionId, provider_fn,
+    Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,
+    SubscriptionId, Verifier, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
-pub use postgres::PostgresStore;
-pub use receiver::{
-    Admission, HeaderMismatch, Health, Receiver, ReceiverBuilder, RequestHead, Unready,
-};
+pub use postgres::{PostgresError, PostgresErrorKind, PostgresStore};
+pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
-pub use redis::RedisStore;
+pub use redis::{RedisError, RedisErrorKind, RedisStore};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
+pub use route::{
+    EventRouter, RouterError, RouterErrorKind, Subscription, SubscriptionWarning, Subscriptions,
+};
 pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, Signature,
-    SignedBytes, Timestamp, Verified, Verifier, Window,
+    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, KeysError,
+    KeysErrorKind, Malformed, Proof, Secret, SecretError, SecretErrorKind, Signature, SignedBytes,
+    Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
+};
+pub use walk::{
+    Admission, BuildError, BuildErrorKind, Claim, Delivery, HeaderMismatch, Health, RequestHead,
+    Unready,
 };
 
 /// README's Rust, compiled. It uses the features that it needs.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use self::table::Table;
 use super::capacity::{Capacity, StoreStats, WhenFull};
+use super::error::{StoreError, StoreErrorKind};
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
 use super::store::{Answer, Claimed, DedupeStore, Ownership};
 use crate::clock::{Clock, SystemClock};
-use crate::error::{StoreError, StoreErrorKind};
 
 /// Remembers in this process, with the standard library only. It is the store for one process, and the reference for every other.
 ///

@@ -51,7 +51,7 @@
 #[cfg(feature = "moka")]
 mod cache;
 mod capacity;
-mod claim;
+mod error;
 mod expiry;
 mod hash;
 mod key;
@@ -67,14 +67,13 @@ mod store;
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
-pub use claim::Claim;
+pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey};
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-pub(crate) use claim::ClaimRecord;
 #[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;
 pub(crate) use scopes::{ScopeHeld, ScopeTaken};

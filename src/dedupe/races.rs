@@ -12,12 +12,12 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
+use super::error::{StoreError, StoreErrorKind};
 use super::{
     Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership, StoreFuture,
     StoreStats, WhenFull,
 };
 use crate::clock::{Clock, ManualClock, UnixSeconds};
-use crate::error::{StoreError, StoreErrorKind};
 use crate::sync::{AtomicBool, AtomicUsize};
 
 const LEASE: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::verify::Keys;
+use crate::lookup::Keys;
 
 /// The receivers that use one store under the scope `default` because no scope was named.
 ///

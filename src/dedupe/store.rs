@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::capacity::StoreStats;
+use super::error::StoreError;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
-use crate::error::StoreError;
 
 /// Remembers which events are being handled and which are done.
 ///

@@ -5,11 +5,11 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::error::EventError;
 use super::json::{Fields, Json, Name};
 use super::named::Named;
 use super::properties::last_of_each;
 use super::value::{Place, Value};
-use crate::error::EventError;
 
 const PATH: &str = "data.changes";
 
@@ -131,7 +131,7 @@ impl Changes {
     /// # Errors
     /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
-        super::diagnose::fit(&last_of_each(self.0.iter()), || PATH.into())
+        super::fit::fit(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 

@@ -4,7 +4,7 @@
 //! none.
 
 use super::Date;
-use crate::error::{EventError, EventErrorKind};
+use super::error::{EventError, EventErrorKind};
 
 /// Returns the date, or an error for a date-time.
 fn only_date(date: &Date) -> Result<&Date, EventError> {

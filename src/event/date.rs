@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
 use crate::UnixSeconds;
-use crate::error::Malformed;
+use crate::verify::Malformed;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;

@@ -7,11 +7,12 @@ use serde_json::error::Category;
 
 #[cfg(feature = "tower")]
 use super::date::Date;
+use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::json::Name;
 #[cfg(feature = "tower")]
 use crate::UnixSeconds;
-use crate::error::{EventError, EventErrorKind as Kind, Malformed, Position};
+use crate::verify::Malformed;
 use crate::verify::{SignedBytes, Verified};
 
 /// An event's id and type, from the bytes that were signed.

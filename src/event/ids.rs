@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::text::Text;
-use crate::error::Malformed;
+use crate::verify::Malformed;
 
 /// The maximum number of bytes of an id or a type.
 const MAX_BYTES: usize = 256;

@@ -7,9 +7,9 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::diagnose::fit;
+use super::error::EventError;
+use super::fit::fit;
 use super::named::Named;
-use crate::error::EventError;
 
 /// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
 ///

@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
+use super::error::EventError;
 use super::json::Name;
 use super::parse::required;
 use super::properties::Properties;
 use super::{diagnose, scan};
-use crate::error::EventError;
 use crate::verify::{SignedBytes, Verified};
 
 /// Returns the id of the data model that a row event names in `data.datamodelId`, unescaped. It is borrowed from the body
@@ -116,7 +116,7 @@ fn set_once<T, E: Error>(slot: &mut Option<T>, name: &'static str, value: T) -> 
 mod tests {
     use super::super::parse;
     use super::*;
-    use crate::error::EventErrorKind as Kind;
+    use crate::event::error::EventErrorKind as Kind;
 
     fn event(data: &str) -> String {
         format!(

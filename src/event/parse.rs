@@ -16,10 +16,10 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use super::content::{Event, EventData, Other};
 use super::ids::{ActorId, EventId, EventType};
 use super::json::{Fields, Json, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
-use super::{Event, EventData, Other};
 
 /// Reads an event from a text. The text must have nothing after the event.
 pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {

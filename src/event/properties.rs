@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::date::Date;
-use super::diagnose::fit;
+use super::error::EventError;
+use super::fit::fit;
 use super::ids::RowId;
 use super::json::{Fields, Name};
 use super::number::Number;
 use super::value::{Field, File, Place, Value, for_each_format, read};
-use crate::error::EventError;
 
 const PATH: &str = "data.properties";
 

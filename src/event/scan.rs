@@ -6,8 +6,8 @@
 //! for suspicious bytes clear nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth
 //! limit of its own.
 
+use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::reserved::{self, hex_escape};
-use crate::error::{EventError, EventErrorKind as Kind, Position};
 
 /// The maximum number of levels of objects and arrays, the body's own included. serde_json has the same limit.
 const MAX_DEPTH: usize = 127;

@@ -6,11 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::date::Date;
-use super::diagnose::{fit, push_name};
+use super::error::{EventError, EventErrorKind};
+use super::fit::{fit, push_name};
 use super::ids::RowId;
 use super::json::{Json, Name};
 use super::number::Number;
-use crate::error::{EventError, EventErrorKind};
 
 /// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
 /// property that is `null` was emptied.

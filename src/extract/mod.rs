@@ -54,10 +54,10 @@ use http::Request;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::delivery::Delivery;
 use crate::event::Event;
 use crate::layer::{AlreadyHandled, DeadLetter, FailureReason, IntoAnswer as _, Unhandled};
 use crate::verify::Verified;
+use crate::walk::Delivery;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
     type Rejection = EventRejection;

@@ -2,9 +2,9 @@
 
 use axum_core::response::{IntoResponse, Response};
 
-use crate::error::PostgresError;
 use crate::layer::{AlreadyHandled, FailureReason};
 use crate::postgres::NotFresh;
+use crate::postgres::PostgresError;
 
 /// In seconds. A transaction that holds the claim ends within the sender's time-out, or when its connection ends.
 const RETRY_AFTER: &str = "5";

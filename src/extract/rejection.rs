@@ -7,7 +7,7 @@ use axum_core::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
-use crate::error::EventError;
+use crate::event::EventError;
 use crate::layer::{FailureReason, MISFIT, envelope};
 
 /// The reasons why a handler got no [`Event`](crate::Event).

@@ -5,16 +5,21 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
+use super::accept::{Storing, accept, accept_as_service};
 use super::sink::Sink;
-use crate::error::BuildError;
-use crate::layer::{ResponseBody, ResponseFuture, VerifiedBody, accept, accept_as_service};
-use crate::receiver::{Receiver, ReceiverBuilder};
+use crate::layer::{self, Drained, Guarded, ResponseBody, ResponseFuture, VerifiedBody};
+use crate::lookup::Keys;
+#[cfg(doc)]
+use crate::receiver::Receiver;
+use crate::receiver::ReceiverBuilder;
+use crate::walk::{BuildError, Health};
 
 /// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
 ///
@@ -32,7 +37,7 @@ use crate::receiver::{Receiver, ReceiverBuilder};
 /// | panics | 503, `Retry-After`: a redelivery may succeed | `Refused`: `StoreUnavailable`; `on_failed` |
 /// | has not answered when the budget ends | 503, `Retry-After`; **the call goes on**, and the redelivery finds its result | `RunsOn`, and its end by `on_settled` |
 /// | has not answered for 30 s, or for [`run_limit`](ReceiverBuilder::run_limit) if that is shorter | – ; the call is dropped | `on_settled` and `on_failed`: `StoreTooSlow` |
-/// | is cut off by a [drain](Receiver::drain) at its time limit | 503, if the sender still waits | `Failed`: `Drained` |
+/// | is cut off by a [drain](Self::drain) at its time limit | 503, if the sender still waits | `Failed`: `Drained` |
 ///
 /// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
 /// not stop the call of the sink. Copies that arrive together each call the sink, which returns `New` to one of them.
@@ -77,7 +82,7 @@ use crate::receiver::{Receiver, ReceiverBuilder};
 /// let copy = acceptor.handle(again).await;
 /// assert_eq!(copy.headers()["idempotent-replayed"], "true");
 ///
-/// acceptor.receiver().drain(Duration::from_secs(30)).await; // at shutdown
+/// acceptor.drain(Duration::from_secs(30)).await; // at shutdown
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -87,8 +92,7 @@ use crate::receiver::{Receiver, ReceiverBuilder};
 /// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
 #[derive(Clone)]
 pub struct Acceptor {
-    receiver: Receiver,
-    sink: Arc<dyn Sink>,
+    shared: Arc<Guarded<Storing>>,
 }
 
 /// Accepting in place of handling (feature `tower`).
@@ -121,9 +125,11 @@ impl ReceiverBuilder {
     /// # Ok::<(), hookgate::SecretError>(())
     /// ```
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, BuildError> {
+        let (guard, retention) = self.build_to_accept(sink.scopes_in_use().cloned())?;
+        let sink: Box<dyn Sink> = Box::new(sink);
+        let next = Storing { sink, retention };
         Ok(Acceptor {
-            receiver: self.build_to_accept(sink.scopes_in_use().cloned())?,
-            sink: Arc::new(sink),
+            shared: Arc::new(Guarded { guard, next }),
         })
     }
 }
@@ -143,17 +149,40 @@ impl Acceptor {
         &self,
         request: Request<B>,
     ) -> impl Future<Output = Response<Bytes>> + use<B> {
-        accept(&self.receiver, &self.sink, request)
+        accept(&self.shared, request)
     }
 
-    /// Returns the receiver, for its [health](Receiver::health), its [drain](Receiver::drain), its [keys](Receiver::keys) and its
-    /// metrics.
-    ///
-    /// This receiver has no store to claim in: a handler behind its `layer` or `handle` is never called, and every delivery there
-    /// is answered 503. For handlers on another route, build another receiver; both can share the [keys](ReceiverBuilder::keys).
+    /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
+    /// that still go on after `limit` are dropped.
+    pub async fn drain(&self, limit: Duration) -> Drained {
+        let guard = &self.shared.guard;
+        layer::drain(&guard.auth.gate, &guard.settings.bell, limit).await
+    }
+
+    /// Returns the health, for a readiness probe: see [`Receiver::health`]. The store is the sink.
     #[must_use]
-    pub fn receiver(&self) -> &Receiver {
-        &self.receiver
+    pub fn health(&self) -> Health {
+        self.shared.guard.auth.gate.health()
+    }
+
+    /// Returns the live keys, so that some can be replaced while deliveries arrive.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        self.shared.guard.auth.keys()
+    }
+
+    /// Returns the number of calls of the sink under way.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.shared.guard.auth.gate.runs()
+    }
+
+    /// Sets the gauges to the current values: see [`Receiver::record_metrics`]. The metrics of the sink are its own.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn record_metrics(&self) {
+        let retention = Some(self.shared.next.retention);
+        layer::metrics::record(&self.shared.guard, retention, || None);
     }
 }
 
@@ -171,15 +200,15 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        accept_as_service(&self.receiver, &self.sink, request)
+        accept_as_service(&self.shared, request)
     }
 }
 
 impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acceptor")
-            .field("receiver", &self.receiver)
-            .field("sink", &self.sink)
+            .field("auth", &self.shared.guard.auth)
+            .field("sink", &self.shared.next.sink)
             .finish()
     }
 }

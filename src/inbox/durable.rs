@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::entry::Entry;
+use super::error::InboxError;
 use super::sink::{Accepted, Sink};
-use super::sqlite::InboxOptions;
+use super::sqlite::{InboxOptions, SqliteEngine};
 use crate::dedupe::{ScopesInUse, StoreFuture};
-use crate::delivery::Delivery;
-use crate::error::InboxError;
+use crate::walk::Delivery;
 
 /// Stores accepted deliveries until they are handled. Clones share one inbox.
 ///
@@ -92,6 +92,22 @@ impl Inbox {
         let end = self.engine.end();
         drop(self);
         end.await;
+    }
+}
+
+/// Opening with settings.
+impl InboxOptions {
+    /// Opens the inbox in this file, and creates the file if it does not exist, readable and writable for its owner alone.
+    ///
+    /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
+    ///
+    /// # Errors
+    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`InboxErrorKind`](crate::InboxErrorKind).
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, InboxError> {
+        let path = path.as_ref();
+        Ok(Inbox {
+            engine: Arc::new(SqliteEngine::open(path, &self)?),
+        })
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::Malformed;
 use crate::event::{EventId, EventType};
+use crate::verify::Malformed;
 
 /// The number of an entry of an inbox. Numbers follow the order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

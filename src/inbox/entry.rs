@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
-use crate::delivery::Delivery;
-use crate::error::Malformed;
 use crate::event::{EventHead, EventId, EventType, row_of};
+use crate::verify::Malformed;
 use crate::verify::{Noted, Timestamp, Verified};
+use crate::walk::Delivery;
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
 pub(crate) const UNREADABLE: &str = "unreadable: this entry is none that was accepted";

@@ -20,7 +20,7 @@ use super::engine::{
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use row::{Row, after, bounded};
 
 /// The result of a call.

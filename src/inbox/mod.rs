@@ -6,6 +6,7 @@
 //!
 #![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 
+mod accept;
 mod acceptor;
 #[cfg(all(test, feature = "inbox"))]
 mod cases;
@@ -20,9 +21,13 @@ mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
 #[cfg(feature = "inbox")]
+mod error;
+#[cfg(feature = "inbox")]
 mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
+#[cfg(feature = "inbox")]
+mod metrics;
 #[cfg(feature = "inbox")]
 mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]
@@ -33,14 +38,13 @@ mod sqlite;
 mod workers;
 
 pub use acceptor::Acceptor;
-#[cfg(all(feature = "inbox", feature = "postgres"))]
-pub(crate) use postgres::MIGRATIONS as POSTGRES_MIGRATIONS;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
+    error::{InboxError, InboxErrorKind},
     operate::StoredEntry,
     sqlite::InboxOptions,
     workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},

@@ -9,8 +9,8 @@ use super::engine::{Age, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::line::one_line;
 use crate::clock::UnixSeconds;
-use crate::delivery::Delivery;
-use crate::error::StoreError;
+use crate::dedupe::StoreError;
+use crate::walk::Delivery;
 
 impl Inbox {
     /// Returns entries in the order in which they were accepted, without their bodies.

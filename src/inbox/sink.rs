@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dedupe::{ScopesInUse, StoreFuture};
-use crate::delivery::Delivery;
+use crate::walk::Delivery;
 
 /// Stores verified deliveries before they are answered.
 ///

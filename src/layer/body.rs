@@ -104,7 +104,7 @@ impl<R> Default for ResponseBody<R> {
 
 impl ResponseBody<Bytes> {
     /// Returns the whole body, if the inner one is in one piece.
-    pub(super) fn into_bytes(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         match self.body {
             Either::Inner { body } => body,
             Either::Own { body } => body.0.unwrap_or_default(),

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use crate::error::{BuildError, BuildErrorKind};
 use crate::sync::{Mutex, MutexGuard};
 use crate::verify::Gathered;
+use crate::walk::{BuildError, BuildErrorKind};
 
 /// Bodies up to this size may use the whole budget, larger ones three quarters of it.
 const SMALL: usize = 64 << 10;
@@ -48,7 +48,7 @@ struct Held {
 pub(super) struct Spent;
 
 impl BodyBudget {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
             bodies: Mutex::default(),
@@ -72,7 +72,7 @@ impl BodyBudget {
 
     /// Returns the bytes that are held, and their limit.
     #[cfg(any(feature = "metrics", test))]
-    pub(in crate::layer) fn held(&self) -> (usize, usize) {
+    pub(crate) fn held(&self) -> (usize, usize) {
         (self.lock().held, self.limit)
     }
 

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use http::Response;
 
 use super::hooks::Reason;
-use super::unhandled::Unhandled;
-use crate::error::EventError;
 
 /// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::Answer), and never to
 /// the sender.
@@ -39,14 +37,9 @@ impl FailureReason {
         response
     }
 
-    /// Returns whether the delivery did not fit the type that the handler asked for.
-    pub(super) fn is_misfit(&self) -> bool {
-        self.0.is::<EventError>()
-    }
-
-    /// Returns whether there was no handler for such an event.
-    pub(super) fn is_unhandled(&self) -> bool {
-        self.0.is::<Unhandled>()
+    /// Returns whether the reason is an error of this type.
+    pub(super) fn is<E: Error + 'static>(&self) -> bool {
+        self.0.is::<E>()
     }
 
     pub(super) fn into_inner(self) -> Reason {

@@ -8,9 +8,9 @@ use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::unhandled::Unhandled;
-use crate::delivery::Delivery;
-use crate::error::EventError;
 use crate::event::Event;
+use crate::event::EventError;
+use crate::walk::Delivery;
 
 /// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
 /// type of your own.

@@ -13,19 +13,17 @@ use std::time::Duration;
 use super::catch::caught;
 use super::response::Shape;
 use crate::dedupe::Attempt;
-use crate::delivery::Delivery;
-use crate::error::{VerifyError, VerifyErrorKind};
-use crate::event::created_at;
-use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::receiver::Receiver;
+use crate::outcome::{Outcome, Refusal};
 use crate::verify::Verified;
+use crate::verify::{VerifyError, VerifyErrorKind};
+use crate::walk::Delivery;
 
 /// The error of a dead-letter hook.
 pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// The reason of a refusal or failure: an error with its chain of sources.
 pub type Reason = Arc<dyn Error + Send + Sync>;
-type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
+pub(crate) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
     + Send
     + Sync;
@@ -153,47 +151,30 @@ impl fmt::Display for Chain<'_> {
 
 /// The hooks that are set on the receiver.
 #[derive(Default)]
-pub(super) struct Hooks {
-    pub(super) answer: Option<Hook<Answer>>,
-    pub(super) settled: Option<Hook<Settled>>,
-    pub(super) failed: Option<Hook<Failed>>,
-    pub(super) dead_letter: Option<Arc<DeadLetterHook>>,
-    pub(super) shape: Option<Arc<Shape>>,
+pub(crate) struct Hooks {
+    pub(crate) answer: Option<Hook<Answer>>,
+    pub(crate) settled: Option<Hook<Settled>>,
+    pub(crate) failed: Option<Hook<Failed>>,
+    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
+    pub(crate) shape: Option<Arc<Shape>>,
 }
 
 /// A panic in a hook does no harm: the delivery is still answered.
 impl Hooks {
-    pub(super) fn answered(&self, answer: &Answer) {
+    pub(crate) fn answered(&self, answer: &Answer) {
         if let Some(hook) = &self.answer {
             let _ = caught(|| hook(answer));
         }
     }
 
-    pub(super) fn settled(&self, settled: &Settled) {
+    pub(crate) fn settled(&self, settled: &Settled) {
         if let Some(hook) = &self.settled {
             let _ = caught(|| hook(settled));
         }
     }
-}
 
-impl crate::receiver::ReceiverBuilder {
-    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true: for a
-    /// test in which a process ends and no effect of it may follow.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    /// use hookgate::Receiver;
-    ///
-    /// let ended = Arc::new(AtomicBool::new(false));
-    /// let settings = Receiver::builder().on_answer(|answer| println!("{answer}"));
-    /// let settings = settings.hooks_while({
-    ///     let ended = Arc::clone(&ended);
-    ///     move || !ended.load(Ordering::SeqCst)
-    /// });
-    /// # let _ = settings;
-    /// ```
-    pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
+    /// Stops the calls of the hooks that were set, once `holds` returns false.
+    pub(crate) fn only_if(&mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) {
         fn guarded<T: 'static>(
             hook: &mut Option<Hook<T>>,
             holds: impl Fn() -> bool + Send + Sync + 'static,
@@ -206,55 +187,8 @@ impl crate::receiver::ReceiverBuilder {
                 })
             });
         }
-        let hooks = &mut self.layer.hooks;
-        guarded(&mut hooks.answer, holds.clone());
-        guarded(&mut hooks.settled, holds.clone());
-        guarded(&mut hooks.failed, holds);
-        self
-    }
-}
-
-impl Receiver {
-    /// Reports an authentic delivery that was not handled.
-    pub(super) fn report_failure(
-        &self,
-        verified: &Verified,
-        delivery: Option<&Delivery>,
-        outcome: Outcome,
-        reason: Option<Reason>,
-    ) {
-        let hook = self.shared.layer.hooks.failed.as_ref();
-        if hook.is_none() && !cfg!(feature = "metrics") {
-            return;
-        }
-        let attempt = self.attempt(verified);
-        // A copy that found another copy running is not a failure: the running copy reports its own end. But the claim may
-        // belong to a process that died, and the sender may not try again.
-        let beside_a_run = matches!(
-            outcome,
-            Outcome::Refused(RefusalKind::StillRunning | RefusalKind::TooManyWaiting)
-        );
-        let may_be_last = attempt.as_ref().is_some_and(|attempt| attempt.may_be_last);
-        if beside_a_run && !may_be_last {
-            return;
-        }
-        super::metrics::failed(self, may_be_last);
-        let Some(hook) = hook else { return };
-        let failed = Failed {
-            verified: verified.clone(),
-            delivery: delivery.cloned(),
-            outcome,
-            reason,
-            attempt,
-        };
-        let _ = caught(|| hook(&failed));
-    }
-
-    /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
-    pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
-        // The time is part of the signed body. An event from the future counts as new.
-        let created = created_at(verified)?;
-        let age = self.shared.clock.now().since(created).unwrap_or_default();
-        Some(self.shared.schedule.probable_attempt(age))
+        guarded(&mut self.answer, holds.clone());
+        guarded(&mut self.settled, holds.clone());
+        guarded(&mut self.failed, holds);
     }
 }

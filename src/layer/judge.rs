@@ -8,6 +8,8 @@ use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
 use super::hooks::Reason;
 use super::supervise::Handled;
+use super::unhandled::Unhandled;
+use crate::event::EventError;
 use crate::outcome::{Failure, Outcome};
 
 /// The verdict on a handler's end.
@@ -43,10 +45,10 @@ fn answered<R>(response: &mut Response<R>) -> Verdict {
     let status = response.status();
     // The status decides: a 2xx means that the event is handled, even if a reason was set.
     let outcome = match &reason {
-        Some(reason) if status.is_success() && reason.is_unhandled() => Outcome::Unhandled,
+        Some(reason) if status.is_success() && reason.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.is_misfit() => Outcome::Failed(Failure::Misfit),
-        Some(reason) if reason.is_unhandled() => Outcome::Failed(Failure::Unhandled),
+        Some(reason) if reason.is::<EventError>() => Outcome::Failed(Failure::Misfit),
+        Some(reason) if reason.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
     Verdict::Is(outcome, reason.map(FailureReason::into_inner))

@@ -10,11 +10,11 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::trace::in_this_span;
-use crate::error::{LookupError, LookupErrorKind};
 use crate::lookup::{LONGEST, Waiting};
+use crate::lookup::{LookupError, LookupErrorKind};
 use crate::outcome::Refusal;
-use crate::receiver::{LookingUp, Receiver};
 use crate::verify::{Intake, Ring};
+use crate::walk::{Authenticator, LookingUp};
 
 /// The largest share of the budget for a look-up.
 const MOST: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub(super) fn share_of(budget: Duration) -> Duration {
 /// Waits for the look-up, at most for this time.
 pub(super) async fn within(
     patience: Duration,
-    receiver: &Receiver,
+    auth: &Authenticator,
     looking_up: LookingUp<'_>,
     waiting: Waiting,
 ) -> Result<Intake, Refusal> {
@@ -36,7 +36,7 @@ pub(super) async fn within(
         runtime: Handle::try_current().ok(),
     };
     let found = timeout(patience, &mut lingering).await;
-    receiver.opened(looking_up, found.unwrap_or_else(|_| Err(too_slow())))
+    auth.opened(looking_up, found.unwrap_or_else(|_| Err(too_slow())))
 }
 
 fn too_slow() -> Arc<LookupError> {

@@ -12,17 +12,19 @@ use super::waiting::{Place, WaitingRoom};
 use crate::dedupe::EventKey;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
+/// The time limit of a store call when no request waits for its answer any more.
+pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 /// The largest part of the budget that one call of the store gets.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
 /// The end of a run, as its request gets it.
-pub(super) struct Ended<R, E> {
-    pub(super) end: End<R, E>,
-    pub(super) outcome: Outcome,
-    pub(super) reason: Option<Reason>,
+pub(crate) struct Ended<R, E> {
+    pub(crate) end: End<R, E>,
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: Option<Reason>,
 }
 
-pub(super) enum End<R, E> {
+pub(crate) enum End<R, E> {
     /// The inner service's answer.
     Response(Response<R>),
     /// An answer of our own.
@@ -34,7 +36,7 @@ pub(super) enum End<R, E> {
 }
 
 impl<R, E> Ended<R, E> {
-    pub(super) fn own(own: Own, outcome: Outcome) -> Self {
+    pub(crate) fn own(own: Own, outcome: Outcome) -> Self {
         Self {
             end: End::Own(own),
             outcome,
@@ -42,7 +44,7 @@ impl<R, E> Ended<R, E> {
         }
     }
 
-    pub(super) fn refused(refusal: Refusal) -> Self {
+    pub(crate) fn refused(refusal: Refusal) -> Self {
         Self {
             outcome: Outcome::Refused(refusal.kind()),
             end: End::Refused(refusal),
@@ -52,7 +54,7 @@ impl<R, E> Ended<R, E> {
 }
 
 /// The state that run and request share.
-pub(super) struct Meeting<R, E>(Mutex<Shared<R, E>>);
+pub(crate) struct Meeting<R, E>(Mutex<Shared<R, E>>);
 
 struct Shared<R, E> {
     phase: Phase,
@@ -68,7 +70,7 @@ struct Shared<R, E> {
 
 /// The phase of a run: the thing that it waits for.
 #[derive(Clone, Copy)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// It waits for the store to answer the claim. Whether it holds a claim is unknown. After a wait for another copy, the rest
     /// of that copy's lease is known.
     Claiming {
@@ -84,7 +86,7 @@ pub(super) enum Phase {
 }
 
 impl<R, E> Meeting<R, E> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let since = Instant::now();
         Self(Mutex::new(Shared {
             phase: Phase::Claiming {
@@ -102,12 +104,12 @@ impl<R, E> Meeting<R, E> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
     }
 
     /// Takes a place among the copies that wait, unless it already has one.
-    pub(super) fn queue(
+    pub(crate) fn queue(
         &self,
         room: &Arc<WaitingRoom>,
         event: EventKey,
@@ -120,24 +122,24 @@ impl<R, E> Meeting<R, E> {
     }
 
     /// Gives the place back.
-    pub(super) fn leave_queue(&self) {
+    pub(crate) fn leave_queue(&self) {
         self.lock().place = None;
     }
 
     /// Returns whether no request waits for the answer any more.
-    pub(super) fn alone(&self) -> bool {
+    pub(crate) fn alone(&self) -> bool {
         self.lock().alone
     }
 
     /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
     /// its own end.
-    pub(super) fn hung_up(&self) -> bool {
+    pub(crate) fn hung_up(&self) -> bool {
         let shared = self.lock();
         shared.alone && !shared.heard
     }
 
     /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
-    pub(super) fn settling(&self, ended: Ended<R, E>) {
+    pub(crate) fn settling(&self, ended: Ended<R, E>) {
         let mut shared = self.lock();
         shared.phase = Phase::Settling {
             since: Instant::now(),
@@ -146,25 +148,25 @@ impl<R, E> Meeting<R, E> {
     }
 
     /// Sets the outcome, which is known now. The request may have left with the answer already.
-    pub(super) fn settled(&self, outcome: Outcome) {
+    pub(crate) fn settled(&self, outcome: Outcome) {
         if let Some(ended) = &mut self.lock().ended {
             ended.outcome = outcome;
         }
     }
 
-    pub(super) fn end(&self, ended: Ended<R, E>) {
+    pub(crate) fn end(&self, ended: Ended<R, E>) {
         self.lock().ended = Some(ended);
     }
 
     /// Returns the end of a run that has ended. A run has no end only if code other than handler and store panicked in it, such
     /// as a clock.
-    pub(super) fn take_end(&self) -> Ended<R, E> {
+    pub(crate) fn take_end(&self) -> Ended<R, E> {
         let ended = self.lock().ended.take();
         ended.unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))
     }
 
     /// Returns the latest time for the answer to the request, by the phase of the run.
-    pub(super) fn due(&self, budget_ends: Instant) -> Instant {
+    pub(crate) fn due(&self, budget_ends: Instant) -> Instant {
         match self.lock().phase {
             Phase::Claiming { since, .. } | Phase::Settling { since } => {
                 budget_ends.min(since + STORE_CALL)
@@ -174,7 +176,7 @@ impl<R, E> Meeting<R, E> {
     }
 
     /// Returns the answer to a request that cannot wait any longer.
-    pub(super) fn answer_due(&self) -> Ended<R, E> {
+    pub(crate) fn answer_due(&self) -> Ended<R, E> {
         let mut shared = self.lock();
         shared.heard = true;
         if let Some(ended) = shared.ended.take() {
@@ -197,7 +199,7 @@ impl<R, E> Meeting<R, E> {
 
     /// Marks the request as answered or hung up. Returns whether the run must go on: a run that only waits for another copy
     /// holds no claim.
-    pub(super) fn part(&self) -> bool {
+    pub(crate) fn part(&self) -> bool {
         let mut shared = self.lock();
         shared.alone = true;
         shared.place = None;

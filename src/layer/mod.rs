@@ -113,30 +113,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod accepting;
 mod already_handled;
 mod body;
 mod budget;
 mod catch;
 mod dead_letter;
+mod delivering;
 mod drain;
 mod failure_reason;
+mod guard;
 mod handle;
 mod handler;
 mod hooks;
 mod judge;
 mod looking;
 mod meeting;
-mod metrics;
+pub(crate) mod metrics;
 mod read;
 mod record;
+mod report;
 mod response;
 mod run;
 mod service;
 mod settings;
 mod settle;
 mod supervise;
-mod trace;
+pub(crate) mod trace;
 mod unhandled;
 mod waiting;
 #[cfg(feature = "tracing")]
@@ -156,31 +158,28 @@ pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;
 
-pub(crate) use accepting::{accept, accept_as_service};
-pub(crate) use drain::Bell;
-#[cfg(any(feature = "inbox", feature = "record"))]
-pub(crate) use hooks::Chain;
+#[cfg(feature = "record")]
+pub(crate) use record::Recording;
 #[cfg(feature = "axum")]
 pub(crate) use response::{MISFIT, envelope};
-pub(crate) use settings::LayerSettings;
+pub(crate) use {
+    budget::BodyBudget,
+    catch::CatchUnwind,
+    delivering::Delivering,
+    drain::drain,
+    guard::{Guard, Guarded},
+    handle::handle,
+    meeting::{End, Ended, LATE_STORE_CALL, Meeting, Phase},
+    response::Own,
+    run::Attached,
+    settings::LayerSettings,
+    supervise::{Handled, bounded},
+    waiting::WaitingRoom,
+};
 #[cfg(feature = "inbox")]
 pub(crate) use {
-    catch::CatchUnwind,
     drain::TO_RELEASE,
     handle::Each,
+    hooks::Chain,
     judge::{Verdict, judge},
-    metrics::inbox as inbox_metrics,
-    supervise::{Handled, bounded},
 };
-
-use crate::receiver::Receiver;
-
-impl Receiver {
-    /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
-    ///
-    /// All layers of one receiver share its store, permits and hooks.
-    #[must_use]
-    pub fn layer(&self) -> WebhookLayer {
-        WebhookLayer::new(self.clone())
-    }
-}

@@ -6,10 +6,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 
-use super::body::ResponseBody;
-use super::catch::caught;
 use crate::outcome::{Refusal, RefusalKind};
-use crate::receiver::Receiver;
 
 /// The message to the sender for a delivery that does not fit.
 pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
@@ -22,11 +19,11 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
 }
 
 /// Makes the response for an answer of the receiver.
-pub(super) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
+pub(crate) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 
 /// The answers that the receiver makes itself.
 #[derive(Clone, Debug)]
-pub(super) enum Own {
+pub(crate) enum Own {
     /// There was no run.
     Refused(Arc<Refusal>),
     /// The sink has stored it.
@@ -157,28 +154,11 @@ pub(crate) fn envelope(code: &str, message: &str) -> String {
     format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
 }
 
-pub(super) fn own<R>(receiver: &Receiver, own: &Own) -> Response<ResponseBody<R>> {
-    let answer = OwnAnswer::from(own);
-    let shaped = receiver
-        .shared
-        .layer
-        .hooks
-        .shape
-        .as_ref()
-        .and_then(|shape| {
-            // If the shape panics, the delivery still gets the default answer.
-            caught(|| shape(&answer)).ok()
-        });
-    shaped
-        .unwrap_or_else(|| answer.to_response())
-        .map(ResponseBody::own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::VerifyError;
-    use crate::error::VerifyErrorKind;
+    use crate::verify::VerifyErrorKind;
 
     #[test]
     fn whatever_is_not_authentic_has_one_answer() {

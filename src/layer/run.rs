@@ -18,33 +18,30 @@ use tower_service::Service;
 
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
+use super::guard::{Guard, Guarded};
 use super::hooks::Reason;
-use super::meeting::{End, Ended, Meeting, Phase};
+use super::meeting::{End, Ended, LATE_STORE_CALL, Meeting, Phase};
 use super::response::Own;
 use super::settle::{Settling, settle};
 use super::supervise::{Watch, supervise};
 use super::trace::in_this_span;
-use crate::dedupe::Claim;
-use crate::delivery::Delivery;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::receiver::{Admission, Receiver};
+use crate::walk::{Admission, Claim, Claims, Delivery};
 
-/// The time limit of a store call when no request waits for its answer any more.
-pub(super) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 /// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(25);
 const LONGEST_WAIT: Duration = Duration::from_millis(400);
 
 /// The parts of a run.
 pub(super) struct Work<S> {
-    pub(super) receiver: Receiver,
+    pub(super) guarded: Arc<Guarded<Claims>>,
     pub(super) delivery: Delivery,
     pub(super) inner: S,
     pub(super) request: Request<VerifiedBody>,
 }
 
 /// A run that is attached to its request. If it is dropped before its end, it goes on in its own task.
-pub(super) struct Attached<R, E> {
+pub(crate) struct Attached<R, E> {
     run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Taken here, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
@@ -63,7 +60,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
     }
 
     /// Attaches a run of another kind, which puts its result into `meeting`.
-    pub(super) fn to(
+    pub(crate) fn to(
         meeting: Arc<Meeting<R, E>>,
         run: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
@@ -75,7 +72,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
     }
 
     /// Polls the run until it has ended or its answer is due.
-    pub(super) async fn until(mut self, budget_ends: Instant) -> Ended<R, E> {
+    pub(crate) async fn until(mut self, budget_ends: Instant) -> Ended<R, E> {
         let mut alarm = pin!(sleep_until(budget_ends));
         poll_fn(|context| match self.poll_run(context) {
             Poll::Ready(()) => Poll::Ready(()),
@@ -144,19 +141,19 @@ where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     async move {
-        let (receiver, delivery) = (&work.receiver, &work.delivery);
-        let Some(claim) = claim(receiver, delivery, &meeting).await else {
+        let (guarded, delivery) = (&*work.guarded, &work.delivery);
+        let Some(claim) = claim(guarded, delivery, &meeting).await else {
             return;
         };
         if meeting.alone() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
-            report_unheard(receiver, delivery, &meeting, too_late);
+            report_unheard(&guarded.guard, delivery, &meeting, too_late);
             let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
             return;
         }
         meeting.enter(Phase::Handling);
-        let watch = Watch::new(receiver, &claim, &meeting);
+        let watch = Watch::new(guarded, &claim, &meeting);
         let mut inner = work.inner;
         let handled = {
             let called = caught(|| inner.call(work.request));
@@ -165,7 +162,7 @@ where
         };
         let _ = caught(|| drop(inner));
         let settling = Settling::of(handled, delivery, &watch).await;
-        settle(settling, receiver, delivery, &claim, &meeting).await;
+        settle(settling, &guarded.guard, delivery, &claim, &meeting).await;
         // The permit is dropped last: when a drain sees no run, every run must have been reported.
         drop(claim);
     }
@@ -173,11 +170,11 @@ where
 
 /// Claims the event. If there is no claim, the run has ended.
 async fn claim<R, E>(
-    receiver: &Receiver,
+    guarded: &Guarded<Claims>,
     delivery: &Delivery,
     meeting: &Meeting<R, E>,
 ) -> Option<Claim> {
-    let claimed = claim_in_turn(receiver, delivery, meeting).await;
+    let claimed = claim_in_turn(guarded, delivery, meeting).await;
     meeting.leave_queue();
     match claimed {
         Ok(claim) => Some(claim),
@@ -185,7 +182,7 @@ async fn claim<R, E>(
             end: End::Refused(refusal),
             ..
         }) if meeting.hung_up() => {
-            report_unheard(receiver, delivery, meeting, refusal);
+            report_unheard(&guarded.guard, delivery, meeting, refusal);
             None
         }
         Err(ended) => {
@@ -198,7 +195,7 @@ async fn claim<R, E>(
 /// Reports a refusal if the sender hung up while the store was asked for the claim: no request does it then. It may have been
 /// the last attempt.
 fn report_unheard<R, E>(
-    receiver: &Receiver,
+    guard: &Guard,
     delivery: &Delivery,
     meeting: &Meeting<R, E>,
     refusal: Refusal,
@@ -206,19 +203,19 @@ fn report_unheard<R, E>(
     if meeting.hung_up() {
         let outcome = Outcome::Refused(refusal.kind());
         let reason = Some(Arc::new(refusal) as Reason);
-        receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+        guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
     }
 }
 
 /// Claims the event, and waits for another copy's run if there is one.
 async fn claim_in_turn<R, E>(
-    receiver: &Receiver,
+    guarded: &Guarded<Claims>,
     delivery: &Delivery,
     meeting: &Meeting<R, E>,
 ) -> Result<Claim, Ended<R, E>> {
     let mut wait = FIRST_WAIT;
     loop {
-        let admitted = admit(receiver, delivery, meeting).await;
+        let admitted = admit(&guarded.next, delivery, meeting).await;
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {
@@ -231,7 +228,7 @@ async fn claim_in_turn<R, E>(
             return Err(still_running(RefusalKind::StillRunning));
         }
         meeting
-            .queue(&receiver.shared.layer.waiting, *delivery.key())
+            .queue(&guarded.guard.settings.waiting, *delivery.key())
             .map_err(still_running)?;
         meeting.enter(Phase::Waiting { lease_left });
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
@@ -244,13 +241,13 @@ async fn claim_in_turn<R, E>(
 }
 
 async fn admit<R, E>(
-    receiver: &Receiver,
+    claims: &Claims,
     delivery: &Delivery,
     meeting: &Meeting<R, E>,
 ) -> Result<Admission, Refusal> {
     // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
     let heard = || !meeting.alone();
-    timeout(LATE_STORE_CALL, receiver.admit_while(delivery, heard))
+    timeout(LATE_STORE_CALL, claims.admit_while(delivery, heard))
         .await
         .unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
 }

@@ -1,42 +1,29 @@
-//! The layer and its service: the steps between a request and its answer.
+//! The layer and its service.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
-use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::hooks::{Answer, Reason};
-use super::looking;
-use super::meeting::{End, Ended};
-use super::metrics::Meter;
-use super::read::{awaits_leave, discard, is_read_on, read};
-use super::record::Tape;
-use super::response::{self, Own};
-use super::run::{Attached, Work};
-use super::settings::LEAST_TO_BEGIN;
-use super::trace::Trace;
-use crate::delivery::Delivery;
-use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::receiver::{Opening, Receiver, RequestHead};
+use super::delivering::{Answered, Delivering};
+use super::guard::Guarded;
+use crate::walk::Claims;
 
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
-    receiver: Receiver,
+    receiver: Arc<Guarded<Claims>>,
 }
 
 impl WebhookLayer {
-    pub(super) fn new(receiver: Receiver) -> Self {
+    pub(crate) fn new(receiver: Arc<Guarded<Claims>>) -> Self {
         Self { receiver }
     }
 }
@@ -46,7 +33,7 @@ impl<S> Layer<S> for WebhookLayer {
 
     fn layer(&self, inner: S) -> Self::Service {
         WebhookService {
-            receiver: self.receiver.clone(),
+            receiver: Arc::clone(&self.receiver),
             inner,
         }
     }
@@ -55,7 +42,7 @@ impl<S> Layer<S> for WebhookLayer {
 /// A guarded service; made by [`WebhookLayer`].
 #[derive(Clone)]
 pub struct WebhookService<S> {
-    receiver: Receiver,
+    receiver: Arc<Guarded<Claims>>,
     inner: S,
 }
 
@@ -89,7 +76,7 @@ where
         // its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let delivering = Delivering::begin(self.receiver.clone(), request.method());
+        let delivering = Delivering::begin(Arc::clone(&self.receiver), request.method());
         let trace = delivering.trace.clone();
         ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
     }
@@ -99,9 +86,7 @@ where
 ///
 /// If it is dropped, a run that has begun goes on: it moves to its own task, and commits or releases its claim at its end.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture<R, E>(pub(super) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
-
-type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
+pub struct ResponseFuture<R, E>(pub(crate) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
 
 impl<R, E> Future for ResponseFuture<R, E> {
     type Output = Answered<R, E>;
@@ -114,221 +99,5 @@ impl<R, E> Future for ResponseFuture<R, E> {
 impl<R, E> fmt::Debug for ResponseFuture<R, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResponseFuture")
-    }
-}
-
-/// One request under way.
-pub(super) struct Delivering {
-    receiver: Receiver,
-    started: Instant,
-    pub(super) trace: Trace,
-    meter: Meter,
-    tape: Tape,
-}
-
-impl Delivering {
-    pub(super) fn begin(receiver: Receiver, method: &http::Method) -> Self {
-        let started = Instant::now();
-        Self {
-            started,
-            trace: Trace::begin(method),
-            meter: Meter::begin(&receiver, started),
-            tape: Tape::begin(&receiver, started),
-            receiver,
-        }
-    }
-
-    /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
-    pub(super) fn answer<S, B, R>(
-        self,
-        mut inner: S,
-        request: Request<B>,
-    ) -> impl Future<Output = Answered<R, S::Error>> + use<S, B, R>
-    where
-        S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Send + 'static,
-        R: Send + 'static,
-        B: Body,
-    {
-        let (parts, body) = request.into_parts();
-        self.head(&parts);
-        async move {
-            if let Some(delivery) = parts.extensions.get::<Delivery>()
-                && delivery.by() == self.receiver.id()
-            {
-                // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
-                // claim. If this layer waited for that claim, the request would wait for itself.
-                self.meter.passed_on();
-                self.tape.passed_on();
-                let body = VerifiedBody::new(delivery.body().clone());
-                let answer = inner.call(Request::from_parts(parts, body)).await;
-                return answer.map(|response| response.map(ResponseBody::inner));
-            }
-            let delivery = match self.take_in(&parts, body).await {
-                Ok(delivery) => delivery,
-                Err(refusal) => return Ok(self.refuse(refusal, None)),
-            };
-            let budget_ends = match self.recognised(&delivery) {
-                Ok(budget_ends) => budget_ends,
-                Err(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
-            };
-            let mut request =
-                Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
-            request.extensions_mut().insert(delivery.clone());
-            #[cfg(feature = "axum")]
-            crate::extract::lift_body_limit(&mut request, &delivery);
-            let work = Work {
-                receiver: self.receiver.clone(),
-                delivery: delivery.clone(),
-                inner,
-                request,
-            };
-            let ended = Attached::begin(work).until(budget_ends).await;
-            self.conclude(ended, delivery)
-        }
-    }
-
-    pub(super) fn receiver(&self) -> &Receiver {
-        &self.receiver
-    }
-
-    /// Records the head for the log.
-    pub(super) fn head(&self, parts: &Parts) {
-        self.tape.head(&self.receiver, parts);
-    }
-
-    /// Records the delivery. Returns the end of its budget, or a refusal if too little time is left to begin.
-    pub(super) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
-        self.trace.recognised(delivery);
-        self.meter.recognised(delivery);
-        let budget_ends = self.started + self.receiver.shared.layer.budget;
-        if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
-            return Err(Refusal::new(RefusalKind::OutOfTime));
-        }
-        Ok(budget_ends)
-    }
-
-    /// The first three steps: head, body, signature.
-    pub(super) async fn take_in<B: Body>(
-        &self,
-        parts: &Parts,
-        body: B,
-    ) -> Result<Delivery, Refusal> {
-        let mut body = pin!(body);
-        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
-            .announcing(body.size_hint().lower());
-        let layer = &self.receiver.shared.layer;
-        let budget_ends = self.started + layer.budget;
-        let mut opened = self.started;
-        // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let mut intake = match self.receiver.opening(&head, |now| self.tape.judged_at(now)) {
-            Ok(Opening::Open(intake)) => intake,
-            Ok(Opening::LooksUp(looking_up, waiting)) => {
-                // The budget starts at `call`, so it may be nearly over when the future is first polled.
-                let left = budget_ends.saturating_duration_since(Instant::now());
-                let patience = looking::share_of(layer.budget).min(left);
-                let looked_up = looking::within(patience, &self.receiver, looking_up, waiting);
-                let intake = Box::pin(looked_up).await?;
-                // The time of the receiver's own look-up does not count as slowness of the sender.
-                opened = Instant::now();
-                intake
-            }
-            Err(refusal) => {
-                if is_read_on(&refusal) && !awaits_leave(&parts.headers) {
-                    discard(body, budget_ends.min(opened + layer.body_deadline)).await;
-                }
-                return Err(refusal);
-            }
-        };
-        let deadline = budget_ends.min(opened + layer.body_deadline);
-        if let Err(refusal) = read(body.as_mut(), &mut intake, &layer.bodies, deadline).await {
-            self.tape.broke_off(&intake);
-            // Some stale deliveries are read to check their signature. Their answer is the same.
-            let stale = intake.stale().map(Refusal::from);
-            drop(intake); // the kept part of the body is freed before the rest arrives
-            if is_read_on(&refusal) {
-                discard(body, deadline).await;
-            }
-            return Err(stale.unwrap_or(refusal));
-        }
-        self.tape.whole(&mut intake);
-        self.receiver.recognise(intake, &head)
-    }
-
-    pub(super) fn refuse<R>(
-        &self,
-        refusal: Refusal,
-        delivery: Option<Delivery>,
-    ) -> Response<ResponseBody<R>> {
-        let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
-        let response = response::own(&self.receiver, &Own::Refused(Arc::clone(&refusal)));
-        let reason: Reason = Arc::clone(&refusal) as Reason;
-        let status = response.status().as_u16();
-        let answer = self.answered(Outcome::Refused(kind), status, delivery, Some(reason));
-        let delivery = answer.delivery.as_ref();
-        let verified = delivery.map(Delivery::verified).or(refusal.authentic());
-        if let Some(verified) = verified {
-            self.receiver
-                .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
-        }
-        self.send(response, answer)
-    }
-
-    pub(super) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
-        let (response, reason) = match ended.end {
-            End::Refused(refusal) => {
-                // A refusal without a source means that this layer has given up the call. The steps note the store's own
-                // answers.
-                if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
-                    self.receiver.shared.gate.vitals.store_failed();
-                }
-                return Ok(self.refuse(refusal, Some(delivery)));
-            }
-            End::Own(own) => (response::own(&self.receiver, &own), ended.reason),
-            End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
-            End::Error(error) => {
-                // There is no response that could carry the answer, but the hooks still get it.
-                let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason);
-                self.tell(&answer);
-                return Err(error);
-            }
-        };
-        let status = response.status().as_u16();
-        let answer = self.answered(ended.outcome, status, Some(delivery), reason);
-        Ok(self.send(response, answer))
-    }
-
-    fn answered(
-        &self,
-        outcome: Outcome,
-        status: u16,
-        delivery: Option<Delivery>,
-        reason: Option<Reason>,
-    ) -> Answer {
-        Answer {
-            outcome,
-            status,
-            delivery,
-            reason,
-            elapsed: self.started.elapsed(),
-        }
-    }
-
-    fn send<R>(
-        &self,
-        mut response: Response<ResponseBody<R>>,
-        answer: Answer,
-    ) -> Response<ResponseBody<R>> {
-        self.tell(&answer);
-        response.extensions_mut().insert(answer);
-        response
-    }
-
-    fn tell(&self, answer: &Answer) {
-        self.trace.answered(&self.receiver, answer);
-        self.meter.answered(answer);
-        self.receiver.shared.layer.hooks.answered(answer);
-        self.tape.answered(&self.receiver, answer);
     }
 }

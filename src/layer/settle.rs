@@ -10,18 +10,18 @@ use tokio::time::timeout;
 
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
+use super::guard::Guard;
 use super::hooks::{DeadLettered, Reason, Settled};
 use super::judge::{Verdict, judge};
-use super::meeting::{End, Ended, Meeting};
+use super::meeting::{End, Ended, LATE_STORE_CALL, Meeting};
 use super::metrics;
 use super::response::Own;
-use super::run::LATE_STORE_CALL;
 use super::supervise::{Handled, Watch, supervise};
 use super::trace;
-use crate::dedupe::{Claim, Ownership};
-use crate::delivery::Delivery;
+use crate::dedupe::Ownership;
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::receiver::Receiver;
+use crate::walk::Claim;
+use crate::walk::Delivery;
 
 /// The end of a run before commit or release, with the answer.
 pub(super) struct Settling<R, E> {
@@ -94,7 +94,7 @@ async fn dead_letter<R, E>(
         outcome: Outcome::Failed(failure),
         reason: Some(reason),
     };
-    let Some(hook) = &watch.receiver.shared.layer.hooks.dead_letter else {
+    let Some(hook) = &watch.guarded.guard.settings.hooks.dead_letter else {
         let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
         return failed(Failure::DeadLetterHookMissing, error(advice.into()));
     };
@@ -125,7 +125,7 @@ fn error(text: String) -> Reason {
 /// Commits or releases the claim, and reports the run to the operator.
 pub(super) fn settle<'a, R, E>(
     settling: Settling<R, E>,
-    receiver: &'a Receiver,
+    guard: &'a Guard,
     delivery: &'a Delivery,
     claim: &'a Claim,
     meeting: &'a Meeting<R, E>,
@@ -149,7 +149,7 @@ pub(super) fn settle<'a, R, E>(
                 Ok(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
                 Ok(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
                 Err(_) => {
-                    receiver.shared.gate.vitals.store_failed();
+                    guard.auth.gate.vitals.store_failed();
                     Outcome::HandledUnrecorded(Unrecorded::TooSlow)
                 }
             }
@@ -168,10 +168,10 @@ pub(super) fn settle<'a, R, E>(
             late: meeting.alone(),
         };
         trace::ended(&settled);
-        metrics::settled(receiver, &settled);
-        receiver.shared.layer.hooks.settled(&settled);
+        metrics::settled(guard, &settled);
+        guard.settings.hooks.settled(&settled);
         if let Outcome::Failed(_) = outcome {
-            receiver.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+            guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
         }
     }
 }

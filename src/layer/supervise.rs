@@ -9,11 +9,12 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catch::{CatchUnwind, caught};
+use super::guard::Guarded;
 use super::meeting::Meeting;
 use super::settings::LayerSettings;
-use crate::dedupe::{Claim, Ownership};
+use crate::dedupe::Ownership;
 use crate::outcome::Failure;
-use crate::receiver::Receiver;
+use crate::walk::{Claim, Claims};
 
 /// The end of a handler.
 pub(crate) enum Handled<T> {
@@ -25,7 +26,7 @@ pub(crate) enum Handled<T> {
 
 /// The data for the supervision of a handler.
 pub(super) struct Watch<'a, R, E> {
-    pub(super) receiver: &'a Receiver,
+    pub(super) guarded: &'a Guarded<Claims>,
     claim: &'a Claim,
     meeting: &'a Meeting<R, E>,
     pub(super) started: Instant,
@@ -33,12 +34,12 @@ pub(super) struct Watch<'a, R, E> {
 
 impl<'a, R, E> Watch<'a, R, E> {
     pub(super) fn new(
-        receiver: &'a Receiver,
+        guarded: &'a Guarded<Claims>,
         claim: &'a Claim,
         meeting: &'a Meeting<R, E>,
     ) -> Self {
         Self {
-            receiver,
+            guarded,
             claim,
             meeting,
             started: Instant::now(),
@@ -46,11 +47,11 @@ impl<'a, R, E> Watch<'a, R, E> {
     }
 
     fn limits(&self) -> &LayerSettings {
-        &self.receiver.shared.layer
+        &self.guarded.guard.settings
     }
 
     fn renew_every(&self) -> Duration {
-        self.receiver.shared.lease / 3
+        self.guarded.next.lease / 3
     }
 
     /// Returns the time until the first renewal of the lease. Counted from the call that asked for the claim, because the
@@ -109,7 +110,7 @@ pub(super) async fn supervise<F: Future, R, E>(
     future: Pin<&mut Option<CatchUnwind<F>>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
-    let aborted = pin!(watch.receiver.shared.gate.bell.aborted());
+    let aborted = pin!(watch.guarded.guard.settings.bell.aborted());
     // Made when they are first needed. Most runs never need them.
     let mut limits = None;
     let limit = |context: &mut Context<'_>| {

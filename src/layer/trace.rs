@@ -7,10 +7,10 @@
 //! `warnings`.
 
 #[cfg(feature = "tracing")]
-pub(super) use on::{Trace, ended, in_this_span};
+pub(crate) use on::{Trace, ended, in_this_span};
 
 #[cfg(not(feature = "tracing"))]
-pub(super) use off::{Trace, ended, in_this_span};
+pub(crate) use off::{Trace, ended, in_this_span};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -20,11 +20,11 @@ mod on {
     use tracing::{Instrument, Span};
 
     use crate::caught::caught;
-    use crate::delivery::Delivery;
+    use crate::layer::guard::Guard;
     use crate::layer::hooks::{Answer, Chain, Reason, Settled};
     use crate::layer::warnings::Telling;
     use crate::outcome::{Outcome, Refusal};
-    use crate::receiver::Receiver;
+    use crate::walk::Delivery;
 
     /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
     const LONGEST_METHOD: usize = 32;
@@ -61,7 +61,7 @@ mod on {
                 .record("hookgate.key.name", delivery.verified().key_name());
         }
 
-        pub(crate) fn answered(&self, receiver: &Receiver, answer: &Answer) {
+        pub(crate) fn answered(&self, guard: &Guard, answer: &Answer) {
             let name = answer.outcome.name();
             self.0
                 .record("http.response.status_code", answer.status)
@@ -82,7 +82,7 @@ mod on {
                     Some(reason) if answer.outcome == Outcome::Unhandled => {
                         tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
                     }
-                    Some(reason) => match telling(receiver, answer, reason) {
+                    Some(reason) => match telling(guard, answer, reason) {
                         Telling::Warning { suppressed } => tracing::warn!(
                             outcome = name,
                             reason = %Chain(reason),
@@ -124,15 +124,15 @@ mod on {
     }
 
     /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
-    fn telling(receiver: &Receiver, answer: &Answer, reason: &Reason) -> Telling {
+    fn telling(guard: &Guard, answer: &Answer, reason: &Reason) -> Telling {
         match reason.downcast_ref::<Refusal>() {
             Some(refusal) if answer.delivery.is_none() && refusal.authentic().is_none() => {
                 let name = match refusal.verify_error() {
                     Some(error) => error.kind().name(),
                     None => refusal.kind().name(),
                 };
-                let now = receiver.shared.clock.monotonic();
-                receiver.shared.layer.warnings.telling(name, now)
+                let now = guard.auth.clock.monotonic();
+                guard.settings.warnings.telling(name, now)
             }
             _ => Telling::Warning { suppressed: 0 },
         }
@@ -170,9 +170,9 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
-    use crate::delivery::Delivery;
+    use crate::layer::guard::Guard;
     use crate::layer::hooks::{Answer, Settled};
-    use crate::receiver::Receiver;
+    use crate::walk::Delivery;
 
     #[derive(Clone)]
     pub(crate) struct Trace;
@@ -185,7 +185,7 @@ mod off {
 
         pub(crate) fn recognised(&self, _: &Delivery) {}
 
-        pub(crate) fn answered(&self, _: &Receiver, _: &Answer) {}
+        pub(crate) fn answered(&self, _: &Guard, _: &Answer) {}
 
         pub(crate) fn within<F>(&self, future: F) -> F {
             future

@@ -5,8 +5,8 @@ use std::fmt;
 use http::Response;
 
 use super::failure_reason::FailureReason;
-use crate::delivery::Delivery;
 use crate::event::{DataModelId, EventType, model_id};
+use crate::walk::Delivery;
 
 /// The most characters of a data model's id that are shown.
 const MAX_CHARS: usize = 256;

@@ -9,7 +9,7 @@ use crate::outcome::RefusalKind;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Holds no more copies than it has places: each copy holds a body.
-pub(super) struct WaitingRoom {
+pub(crate) struct WaitingRoom {
     places: usize,
     places_per_event: usize,
     taken: Mutex<Taken>,
@@ -23,7 +23,7 @@ struct Taken {
 }
 
 impl WaitingRoom {
-    pub(super) fn new(places: usize, places_per_event: usize) -> Self {
+    pub(crate) fn new(places: usize, places_per_event: usize) -> Self {
         Self {
             places,
             places_per_event,
@@ -59,7 +59,7 @@ impl WaitingRoom {
 }
 
 /// A place in the waiting room.
-pub(super) struct Place {
+pub(crate) struct Place {
     room: Arc<WaitingRoom>,
     event: EventKey,
 }

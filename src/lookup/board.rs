@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::error::{LookupError, LookupErrorKind as Kind};
 use super::flight::{Afterwards, Flight, Lookup, Outcome};
-use super::places::{MOST_FOR_ONE, Places, Standing};
+use super::places::{MOST_FOR_ONE, Places, Standing, Ticket};
 use crate::clock::Monotonic;
-use crate::error::{LookupError, LookupErrorKind as Kind};
 
 /// A look-up that is older than this has failed: the next delivery begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
-
-pub(super) type Ticket = u64;
 
 #[derive(Default)]
 pub(super) struct Board {

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::error::LookupError;
 use super::places::Standing;
 use super::provider::Answer;
 use crate::caught::caught;
 use crate::clock::Monotonic;
-use crate::error::LookupError;
 use crate::verify::Ring;
 
 /// The outcome of a look-up, for all its waiters.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::Malformed;
+use crate::verify::Malformed;
 
 /// The most bytes after the prefix.
 const MAX_TAIL: usize = 64;

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
-use super::board::Ticket;
+/// The number of a look-up: a later one has a greater number.
+pub(super) type Ticket = u64;
 
 /// Look-ups under way at a time.
 const MOST_RUNNING: usize = 16;

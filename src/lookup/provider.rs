@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::SubscriptionId;
-use crate::error::LookupError;
+use super::error::LookupError;
 use crate::verify::KeyRing;
 
 /// Finds the key ring of a subscription, for example in a database. The [module docs](super) describe when it is called.

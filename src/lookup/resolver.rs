@@ -6,15 +6,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::board::{Board, Ended, Seat, Step, Ticket};
+use super::board::{Board, Ended, Seat, Step};
 use super::cache::{Cache, Capacities, LIFETIME};
+use super::error::{LookupError, LookupErrorKind as Kind};
 use super::flight::{Afterwards, Lookup, Outcome};
-use super::id::as_looked_up;
+use super::id::{SubscriptionId, as_looked_up};
+use super::places::Ticket;
 use super::provider::{Answer, SecretProvider};
-use super::{LookupStats, SubscriptionId};
+use super::stats::LookupStats;
 use crate::caught::{Panicked, caught};
 use crate::clock::{Clock, Monotonic};
-use crate::error::{LookupError, LookupErrorKind as Kind};
 use crate::verify::Ring;
 
 /// Looks up rings. Locks are taken in the order of the fields, and none is held while code from outside this crate runs.

@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{
-    EventError, EventErrorKind, LookupError, LookupErrorKind, StoreError, StoreErrorKind,
-    VerifyError, VerifyErrorKind,
-};
+use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::event::{EventError, EventErrorKind};
+use crate::lookup::{LookupError, LookupErrorKind};
 use crate::verify::{BodyTooLarge, Verified};
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The reason why a delivery was answered without running the handler.
 ///

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::failure;
 use super::pool::Postgres;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
 /// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.

@@ -11,26 +11,13 @@ use tokio::time::timeout;
 
 use super::failure;
 use super::micros;
-use super::migration::Migration;
 use super::namespace::Namespace;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
 };
-use crate::error::{StoreError, StoreErrorKind};
-
-/// The table of claims. The index by time is for the deletion alone.
-pub(super) const MIGRATION: Migration = Migration {
-    name: "claims-1",
-    sql: "CREATE TABLE IF NOT EXISTS hookgate_claims (
-  key bytea PRIMARY KEY,
-  token bytea NOT NULL,
-  done boolean NOT NULL,
-  until timestamptz NOT NULL
-);
-CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
-};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no
 /// record, the index accepts one; the others insert no row, and are tried again: then the record can be read.

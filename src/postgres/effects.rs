@@ -6,24 +6,11 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
 use super::claimed::ClaimedIn;
-use super::migration::Migration;
+use super::error::PostgresError;
 use super::namespace::Namespace;
 use super::{failure, micros};
 use crate::Delivery;
 use crate::dedupe::{EventKey, body_digest};
-use crate::error::PostgresError;
-
-/// The table of events whose effects are in this database. Its only state is whether a row exists: it is committed with the
-/// effects or not at all.
-pub(super) const MIGRATION: Migration = Migration {
-    name: "effects-1",
-    sql: "CREATE TABLE IF NOT EXISTS hookgate_effects (
-  key bytea PRIMARY KEY,
-  body bigint NOT NULL,
-  until timestamptz NOT NULL
-);
-CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
-};
 
 /// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx, diesel
 /// or SeaORM.

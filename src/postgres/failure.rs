@@ -3,7 +3,8 @@
 use ::tokio_postgres::Error;
 use ::tokio_postgres::error::{DbError, Severity, SqlState};
 
-use crate::error::{PostgresError, PostgresErrorKind, StoreError, StoreErrorKind};
+use super::error::{PostgresError, PostgresErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Returns whether the connection is lost, or its state is unknown.
 pub(super) fn is_broken(error: &Error) -> bool {

@@ -5,8 +5,8 @@ use ::tokio_postgres::types::Type;
 
 use super::claims::FORGET_CLAIMS;
 use super::effects::FORGET_EFFECTS;
+use super::error::PostgresError;
 use super::failure;
-use crate::error::PostgresError;
 
 /// Deletes events whose retention has ended and claims whose lease or retention has: of each at most `most`, and returns the
 /// number deleted in all. Call it again while it returns at least `most`.

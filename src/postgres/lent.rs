@@ -6,7 +6,7 @@ use std::sync::Arc;
 use deadpool_postgres::{ClientWrapper, Object};
 
 use super::spare::{Spare, Spares};
-use crate::error::StoreError;
+use crate::dedupe::StoreError;
 
 /// The reason why a renewal or a settlement got no connection.
 #[derive(Debug, thiserror::Error)]

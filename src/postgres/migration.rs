@@ -1,56 +1,12 @@
-//! The tables, and the steps that make them.
+//! Makes the tables that are missing.
 
 use std::fmt::Write;
 
 use ::tokio_postgres::GenericClient;
 
+use super::error::{PostgresError, PostgresErrorKind};
 use super::failure;
-use crate::error::{PostgresError, PostgresErrorKind};
-
-/// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`] does. A step that is run
-/// again leaves the tables as they are; but the first step of the inbox builds indexes that the next step drops again, and both
-/// lock the table for that time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Migration {
-    /// The name under which it is recorded in the table `hookgate_migrations`.
-    pub name: &'static str,
-    /// One or more statements. They name no schema: the tables are made in the first of the `search_path`.
-    pub sql: &'static str,
-}
-
-/// Makes nothing, and fails where a text that is not ASCII could not be stored. Such a database accepts most events, and refuses
-/// the rest for as long as their sender tries. `SQL_ASCII` would accept them, but checks nothing, so that an entry that another
-/// program has written there could be unreadable.
-const ENCODING: Migration = Migration {
-    name: "encoding-1",
-    sql: "DO $$ BEGIN
-  IF current_setting('server_encoding') <> 'UTF8' THEN
-    RAISE EXCEPTION USING ERRCODE = 'character_not_in_repertoire',
-      MESSAGE = 'the encoding of this database is ' || current_setting('server_encoding') || ', and hookgate needs UTF8',
-      HINT = 'CREATE DATABASE name ENCODING ''UTF8'' TEMPLATE template0';
-  END IF;
-END $$",
-};
-
-/// All steps, in their order. With feature `inbox` also those of its table.
-///
-/// Before the step `inbox-names-1` runs on a table of an older version, stop all processes of that version: after it, each
-/// delivery that they accept fails with SQLSTATE 42P10, and their workers run the entries of every name. Entries from before it
-/// belong to the name `default`. Keep that name for the inbox, or let workers of that name handle the entries before you change
-/// it. Entries of a name without workers stay, also those that are done. `hookgate inbox purge --name default --all` deletes the
-/// dead ones, and with `--state done` those that are done; `hookgate inbox bury` makes queued ones dead.
-pub const MIGRATIONS: &[Migration] = &[
-    ENCODING,
-    super::claims::MIGRATION,
-    super::effects::MIGRATION,
-    #[cfg(feature = "inbox")]
-    crate::inbox::POSTGRES_MIGRATIONS[0],
-    #[cfg(feature = "inbox")]
-    crate::inbox::POSTGRES_MIGRATIONS[1],
-    #[cfg(feature = "inbox")]
-    crate::inbox::POSTGRES_MIGRATIONS[2],
-];
+use super::tables::{MIGRATIONS, Migration};
 
 /// The table that records the steps that were run.
 const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (

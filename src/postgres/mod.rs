@@ -162,6 +162,7 @@ mod claimed;
 mod claims;
 mod connect;
 mod effects;
+mod error;
 mod failure;
 mod forget;
 mod lent;
@@ -169,6 +170,7 @@ mod migration;
 mod namespace;
 mod pool;
 mod spare;
+mod tables;
 mod task;
 
 use std::time::Duration;
@@ -176,9 +178,11 @@ use std::time::Duration;
 pub use claimed::{ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
 pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
+pub use error::{PostgresError, PostgresErrorKind};
 pub use forget::forget;
-pub use migration::{MIGRATIONS, Migration, migrate};
+pub use migration::migrate;
 pub use pool::Postgres;
+pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use {failure::store as store_error, task::Task};
 

@@ -17,7 +17,7 @@ use super::failure;
 use super::lent::{Held, Lent, NoneFree};
 use super::spare::{STARVED, Spares, first_of};
 use crate::dedupe::ScopesInUse;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;

@@ -1,9 +1,8 @@
 //! The settings of a receiver.
 
 mod build;
-
 #[cfg(feature = "tower")]
-pub(crate) use build::in_range;
+mod layer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,26 +10,12 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
-use crate::error::KeysError;
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
-use crate::lookup::{Capacities, SecretProvider};
-use crate::verify::{KeyRing, Keys, Secret, Window};
-
-/// The policy for a delivery whose unsigned headers name another event than its signed body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeaderMismatch {
-    /// Answer 400. A header was changed on the way, or the sender is faulty.
-    #[default]
-    Refuse,
-    /// Use the signed body and ignore the headers, for a proxy that rewrites them.
-    ///
-    /// # Security
-    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
-    /// this policy ignores it.
-    Ignore,
-}
+use crate::lookup::{Capacities, Keys, SecretProvider};
+use crate::verify::KeysError;
+use crate::verify::{KeyRing, Secret, Window};
+use crate::walk::HeaderMismatch;
 
 /// The settings of a [`Receiver`](crate::Receiver).
 ///
@@ -68,7 +53,7 @@ pub struct ReceiverBuilder {
     max_runs: usize,
     /// Settings that need the layer: deadlines need timers, and hooks need an answer.
     #[cfg(feature = "tower")]
-    pub(crate) layer: LayerSettings,
+    layer: LayerSettings,
 }
 
 enum KeySource {

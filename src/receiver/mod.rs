@@ -37,86 +37,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(feature = "tower")]
-mod accepting;
 mod builder;
-mod gate;
-mod head;
-mod health;
-mod opening;
-mod stale;
-mod store;
-mod vitals;
-
-pub use builder::{HeaderMismatch, ReceiverBuilder};
-pub use head::RequestHead;
-pub use health::{Health, Unready};
-
 #[cfg(feature = "tower")]
-pub(crate) use builder::in_range;
-pub(crate) use gate::{Gate, Permit};
-#[cfg(feature = "tower")]
-pub(crate) use opening::{LookingUp, Opening};
-pub(crate) use store::Store;
-pub(crate) use vitals::Vitals;
+mod serve;
+
+pub use builder::ReceiverBuilder;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use stale::StaleSample;
-
-use crate::clock::{Clock, UnixSeconds};
-#[cfg(feature = "metrics")]
-use crate::dedupe::StoreStats;
-use crate::dedupe::{Claim, ClaimRecord, ClaimToken, Claimed, RetrySchedule};
-use crate::delivery::{Delivery, RecognisedBy};
-use crate::error::{StoreError, StoreErrorKind, VerifyError, VerifyErrorKind};
-use crate::event::EventHead;
 #[cfg(feature = "tower")]
-use crate::layer::LayerSettings;
+use crate::layer::Guarded;
+use crate::lookup::Keys;
 use crate::outcome::Refusal;
-use crate::verify::{DeliveryHeaders, Intake, Keys, Verifier, Window};
+use crate::verify::Intake;
+#[cfg(doc)]
+use crate::walk::Claim;
+use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, Opening, RequestHead};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
 /// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for use in an axum app.
 #[derive(Clone)]
 pub struct Receiver {
-    pub(crate) shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
-pub(crate) struct Shared {
-    verifier: Verifier,
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Absent if deduplication was switched off.
-    store: Option<Store>,
-    max_body: usize,
-    header_mismatch: HeaderMismatch,
-    pub(crate) lease: Duration,
-    retention: Duration,
-    pub(crate) schedule: RetrySchedule,
-    pub(crate) gate: Arc<Gate>,
-    #[cfg(feature = "tower")]
-    pub(crate) layer: LayerSettings,
-    stale: StaleSample,
-}
+#[cfg(feature = "tower")]
+type Shared = Guarded<Claims>;
 
-/// The result of [`Receiver::admit`].
-#[derive(Debug)]
-pub enum Admission {
-    /// The caller must handle the event.
-    Fresh(Claim),
-    /// It is done already: answer 200 and do nothing.
-    Replayed {
-        /// Whether the body is the one that was handled.
-        same_body: bool,
-    },
-    /// Another copy is being handled. Its outcome is unknown, so this one must not be answered 2xx.
-    Running {
-        /// The rest of the other claim's lease.
-        retry_after: Duration,
-    },
+#[cfg(not(feature = "tower"))]
+struct Shared {
+    auth: Authenticator,
+    next: Claims,
 }
 
 impl Receiver {
@@ -135,30 +88,47 @@ impl Receiver {
     /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
     /// [`recognise`](Self::recognise), after as much work as for a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        let (headers, stale) = self.read_head(head, |_| ())?;
-        match self.shared.verifier.start(&headers, stale) {
-            Ok(check) => Ok(self.intake(check)),
-            Err(error) => Err(stale.map_or(error, VerifyError::new).into()),
-        }
+        self.auth().open(head)
     }
 
-    /// Reads the head and checks the age. `seen` gets the reading of the clock. For a stale delivery that is still checked,
-    /// also returns the reason of its refusal.
-    #[inline]
-    fn read_head<'h>(
-        &self,
-        head: &RequestHead<'h>,
-        seen: impl FnOnce(UnixSeconds),
-    ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
-        head.refuse_unreadable(self.shared.max_body)?;
-        let headers = head.delivery_headers().map_err(VerifyError::from)?;
-        let (window, now) = (self.shared.verifier.window(), self.shared.clock.now());
-        seen(now);
-        let stale = match window.check(headers.timestamp().seconds(), now) {
-            Ok(()) => None,
-            Err(error) => Some(self.check_stale(error)?),
-        };
-        Ok((headers, stale))
+    /// As [`open`](Self::open), and waits if the subscription's keys have to be looked up: this applies to keys of a
+    /// [provider](crate::lookup). With other keys it never waits.
+    ///
+    /// The future can be dropped safely at any time. There is no time limit: use the time-out of your runtime, and answer 503
+    /// when it ends. The layer does both.
+    ///
+    /// ```
+    /// use hookgate::{MemoryStore, Receiver, RefusalKind, RequestHead, Secret, block_on, provider_fn};
+    /// # use hookgate::{Signature, SystemClock, Timestamp, Clock};
+    /// # let now = SystemClock.now().to_string();
+    /// # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
+    /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// # let signature = Signature::sign(&secret, &Timestamp::parse(now.as_bytes())?, body).to_header_value();
+    /// # let headers = [
+    /// #     ("x-service-webhook-id", "wh_1"), ("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
+    /// let receiver = Receiver::builder()
+    ///     .provider(provider_fn(async |id| match id.as_str() {
+    ///         "wh_1" => Secret::new("whsec_made_up_for_this_example").map(Some),
+    ///         _ => Ok(None),
+    ///     }))
+    ///     .store(MemoryStore::default())
+    ///     .build()?;
+    ///
+    /// let head = RequestHead::new("POST", headers);
+    /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
+    /// let mut intake = block_on(receiver.open_async(&head))?;
+    /// intake.push(body.as_slice().into())?;
+    /// assert_eq!(receiver.recognise(intake, &head)?.verified().scope(), "wh_1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
+    pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+        match self.auth().opening(head, |_| ())? {
+            Opening::Open(intake) => Ok(intake),
+            Opening::LooksUp(looking_up, waiting) => self.auth().opened(looking_up, waiting.await),
+        }
     }
 
     /// Compares the signature, and reads id and type from the signed body.
@@ -167,19 +137,7 @@ impl Receiver {
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
     pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
-        let verified = intake.finish()?;
-        let event = match EventHead::of(&verified) {
-            Ok(event) => event,
-            Err(error) => return Err(Refusal::of_event_head(error, verified)),
-        };
-        if self.shared.header_mismatch == HeaderMismatch::Refuse
-            && let Some(kind) = head.differs_from(&event)
-        {
-            return Err(Refusal::new(kind).of_authentic(verified));
-        }
-        let now = self.shared.clock.now();
-        self.shared.gate.vitals.authentic(now);
-        Ok(Delivery::new(verified, event, now, self.id()))
+        self.auth().recognise(intake, head)
     }
 
     /// Claims the event.
@@ -202,106 +160,65 @@ impl Receiver {
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
-        self.admit_while(delivery, || true).await
-    }
-
-    /// As [`admit`](Self::admit). The store's answer counts for its health only if `heard` returns true.
-    pub(crate) async fn admit_while(
-        &self,
-        delivery: &Delivery,
-        heard: impl Fn() -> bool,
-    ) -> Result<Admission, Refusal> {
-        let permit = self.shared.gate.enter().map_err(Refusal::new)?;
-        let Some(store) = &self.shared.store else {
-            return Ok(Admission::Fresh(Claim::new(None, permit)));
-        };
-        let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
-        let vitals = &self.shared.gate.vitals;
-        let asked = self.shared.clock.monotonic();
-        let claimed = store.claim(&key, token, self.shared.lease).await;
-        let age = self.shared.clock.monotonic().saturating_since(asked);
-        let claimed = match claimed {
-            // The lease has ended: another copy may have the event by now, or may have handled it.
-            Ok(Claimed::Fresh) if age >= self.shared.lease => {
-                Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-            answered => answered,
-        };
-        if heard() {
-            vitals.store_said(&claimed);
-        }
-        match claimed {
-            Ok(Claimed::Fresh) => {
-                let record = ClaimRecord {
-                    store: store.clone(),
-                    key,
-                    token,
-                    lease: self.shared.lease,
-                    age,
-                    retention: self.shared.retention,
-                };
-                Ok(Admission::Fresh(Claim::new(Some(record), permit)))
-            }
-            Ok(Claimed::Done { by }) => {
-                vitals.accepted();
-                Ok(Admission::Replayed {
-                    same_body: by.same_body(&token),
-                })
-            }
-            Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
-            Err(error) => {
-                // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
-                // nothing.
-                let _ = store.release(&key, token).await;
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Returns the store's own numbers, if the store reports them.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn observe_store(&self) -> Option<StoreStats> {
-        self.shared.store.as_ref()?.observe()
-    }
-
-    /// Returns the retention of events and the least that it must be; `None` if events are not remembered.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn retention(&self) -> Option<(Duration, Duration)> {
-        self.shared.store.as_ref()?;
-        let window = self.shared.verifier.window();
-        let needed = self.shared.schedule.minimum_retention(&window);
-        Some((self.shared.retention, needed))
-    }
-
-    /// Returns the window of ages that it accepts.
-    #[must_use]
-    pub fn window(&self) -> Window {
-        self.shared.verifier.window()
-    }
-
-    pub(crate) fn id(&self) -> RecognisedBy {
-        RecognisedBy(Arc::as_ptr(&self.shared).addr())
+        self.shared.next.admit_while(delivery, || true).await
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.
     #[must_use]
     pub fn keys(&self) -> &Keys {
-        self.shared.verifier.keys()
+        self.auth().keys()
     }
 
     /// Returns the number of runs under way, in handlers or in calls of the store.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.shared.gate.runs()
+        self.auth().gate.runs()
+    }
+
+    /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait and
+    /// makes no calls, also not of the store.
+    ///
+    /// Not ready means one of three things: it is [draining](crate::Unready::Draining), [no permit is free](crate::Unready::NoPermitFree), or its
+    /// [store is failing](crate::Unready::StoreFailing).
+    ///
+    /// # Security
+    /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized
+    /// requests take no permit and reach no store, however many they are. Authentic ones can use up the permits, because that
+    /// is the purpose of permits; a full store, a slow handler and failing handlers leave it ready. A permit is free again when
+    /// a run ends, so let the probe fail a few times before it acts (Kubernetes: `failureThreshold: 3`).
+    ///
+    /// A time without deliveries is not a reason either. Use an alert on [`since_last_accepted`](Health::since_last_accepted)
+    /// for that, and not a probe that would take the receiver out of service.
+    ///
+    /// Use it for readiness and not for liveness: a restart repairs none of the three, and loses the contents of a store in
+    /// memory.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.auth().gate.health()
+    }
+
+    /// Returns the window of ages that it accepts.
+    #[must_use]
+    pub fn window(&self) -> crate::verify::Window {
+        self.auth().verifier.window()
+    }
+
+    #[cfg(feature = "tower")]
+    fn auth(&self) -> &Authenticator {
+        &self.shared.guard.auth
+    }
+
+    #[cfg(not(feature = "tower"))]
+    fn auth(&self) -> &Authenticator {
+        &self.shared.auth
     }
 }
 
 impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
-            .field("verifier", &self.shared.verifier)
-            .field("store", &self.shared.store)
-            .field("gate", &self.shared.gate)
+            .field("auth", self.auth())
+            .field("claims", &self.shared.next)
             .finish_non_exhaustive()
     }
 }

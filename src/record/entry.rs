@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::clock::UnixSeconds;
-use crate::error::HeaderError;
 use crate::verify::DeliveryHeaders;
+use crate::verify::HeaderError;
 
 /// A delivery as it was received, and its answer.
 ///

@@ -56,7 +56,6 @@
 mod append;
 mod entry;
 mod error;
-mod hook;
 mod interface;
 mod line;
 mod queue;
@@ -73,4 +72,4 @@ pub use recorder::{Recorder, RecorderBuilder};
 pub use redact::{REDACTED, Redaction};
 pub use rotated::files;
 
-pub(crate) use hook::{Recording, Tape};
+pub(crate) use redact::{header_as_logged, target_as_logged};

@@ -201,7 +201,7 @@ fn is_credential(name: &str) -> bool {
 }
 
 /// Returns a header as it is logged with any setting.
-pub(super) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
+pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
     let value = if value.is_sensitive() || is_credential(name.as_str()) {
         Bytes::from_static(REDACTED.as_bytes())
     } else {
@@ -231,7 +231,7 @@ fn percent_decoded(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns a request's target as it is logged with any setting.
-pub(super) fn target_as_logged(target: &str) -> String {
+pub(crate) fn target_as_logged(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();
     };

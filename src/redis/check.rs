@@ -6,8 +6,8 @@ use ::redis::aio::ConnectionLike;
 use ::redis::{RedisError as DriverError, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
+use super::error::{RedisError, RedisErrorKind};
 use super::finding::{Finding, Findings, Risk};
-use crate::error::{RedisError, RedisErrorKind};
 
 /// The limit of the whole check, connecting included.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use ::redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 pub(super) fn store_error(error: RedisError) -> StoreError {
     let kind = if error.code() == Some("OOM") {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::{RedisError, RedisErrorKind};
+use super::error::{RedisError, RedisErrorKind};
 
 /// The findings of a check of the server's settings. Empty where the check found no risk.
 #[derive(Clone, Debug, PartialEq, Eq)]

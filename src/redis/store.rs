@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::check;
 use super::connection::Connection;
+use super::error::{RedisError, RedisErrorKind};
 use super::failure::{broke, store_error};
 use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
@@ -19,7 +20,7 @@ use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
 };
-use crate::error::{RedisError, RedisErrorKind, StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The layer gives a call one second; this is less, so that the call's own answer comes first.
 const CALL: Duration = Duration::from_millis(900);

@@ -10,10 +10,10 @@ use http::StatusCode;
 
 use super::arm::{BoxFuture, SharedArm};
 use super::table::Table;
-use crate::delivery::Delivery;
 use crate::event::model_id;
 use crate::extract::{EventMisfit, LayerMissing};
 use crate::layer::Unhandled;
+use crate::walk::Delivery;
 
 /// A router that is built. Cheap to clone, because axum clones it for each request.
 pub(super) struct Dispatch<S>(Arc<Routing<S>>);

@@ -140,9 +140,11 @@
 
 mod arm;
 mod dispatch;
+mod error;
 mod router;
 mod subscriptions;
 mod table;
 
+pub use error::{RouterError, RouterErrorKind};
 pub use router::EventRouter;
 pub use subscriptions::{Subscription, SubscriptionWarning, Subscriptions};

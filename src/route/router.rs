@@ -8,9 +8,9 @@ use axum::routing::{MethodRouter, post};
 
 use super::arm::{SharedArm, arm};
 use super::dispatch::{ByEvent, Dispatch};
+use super::error::{RouterError, RouterErrorKind as Kind};
 use super::subscriptions::Subscriptions;
 use super::table::{Table, Taken};
-use crate::error::{RouterError, RouterErrorKind as Kind};
 use crate::event::{DataModelId, EventType};
 
 /// The types of [`EventRouter::on_rows`].

@@ -1,8 +1,8 @@
 //! The headers of a delivery, read in one walk and borrowed.
 
+use super::error::{HeaderError, HeaderErrorKind as Kind, Malformed};
 use super::signature::Signature;
 use super::timestamp::Timestamp;
-use crate::error::{HeaderError, HeaderErrorKind as Kind, Malformed};
 
 /// `X-Service-Signature`.
 pub const SIGNATURE: &str = "x-service-signature";

@@ -4,10 +4,12 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::check::Check;
+use super::error::{VerifyError, VerifyErrorKind};
+use super::gathered::Gathered;
 #[cfg(feature = "tower")]
 use super::gathered::room_for;
-use super::{Check, Gathered, Verified};
-use crate::error::{VerifyError, VerifyErrorKind};
+use super::verified::Verified;
 
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
 ///
@@ -168,7 +170,8 @@ impl fmt::Debug for Intake {
 mod tests {
     use super::*;
     use crate::UnixSeconds;
-    use crate::verify::{DeliveryHeaders, Secret, Verifier};
+    use crate::lookup::Verifier;
+    use crate::verify::{DeliveryHeaders, Secret};
 
     #[test]
     fn an_intake_takes_its_limit_and_says_what_it_has() {

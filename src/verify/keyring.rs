@@ -1,11 +1,12 @@
 //! A key ring: live keys, their scope and the workspace that they are pinned to.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::keys_error::{KeysError, KeysErrorKind as Kind};
 use super::secret::Secret;
-use super::signature::MacKey;
-use crate::error::{KeysError, KeysErrorKind as Kind};
+use super::signature::{MOST_KEYS, MacKey};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
@@ -38,7 +39,7 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
-    pub const MAX_KEYS: usize = 4;
+    pub const MAX_KEYS: usize = MOST_KEYS;
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
@@ -142,13 +143,13 @@ pub(crate) struct Ring {
     pub(super) keys: Vec<Key>,
     pub(super) scope: Arc<str>,
     /// Whether the scope was named for this ring or its subscription, and is not the default of single rings.
-    pub(super) has_own_scope: bool,
+    has_own_scope: bool,
     pub(super) workspace: Option<Arc<str>>,
     pub(super) subscription: Option<Arc<str>>,
 }
 
 impl Ring {
-    pub(super) fn new(
+    pub(crate) fn new(
         ring: KeyRing,
         default_scope: Arc<str>,
         subscription: Option<Arc<str>>,
@@ -168,7 +169,7 @@ impl Ring {
     }
 
     /// Returns a decoy ring of no subscription, with this number of keys.
-    pub(super) fn decoy(keys: usize) -> Self {
+    pub(crate) fn decoy(keys: usize) -> Self {
         let key = || Key {
             name: "".into(),
             mac: MacKey::decoy(),
@@ -182,11 +183,15 @@ impl Ring {
         }
     }
 
+    pub(crate) fn has_own_scope(&self) -> bool {
+        self.has_own_scope
+    }
+
     pub(crate) fn key_count(&self) -> usize {
         self.keys.len()
     }
 
-    pub(super) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
+    pub(crate) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
         ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
         if self.has_own_scope {
             ring.scope = ring.scope.or_else(|| Some(Arc::clone(&self.scope)));
@@ -223,7 +228,7 @@ impl fmt::Debug for Key {
     }
 }
 
-pub(super) fn usable_name(name: &str) -> Result<Arc<str>, KeysError> {
+pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, KeysError> {
     let usable = (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.trim().is_empty()
         && !name.chars().any(char::is_control);
@@ -231,6 +236,25 @@ pub(super) fn usable_name(name: &str) -> Result<Arc<str>, KeysError> {
         Ok(name.into())
     } else {
         Err(KeysError::new(Kind::UnusableName))
+    }
+}
+
+/// The scope of each secret of a map.
+///
+/// If a secret belonged to two scopes, a delivery to one could be replayed to the other, by changing only the unsigned
+/// subscription id. Secrets are looked up by mark: comparing each with each would take minutes where there are thousands.
+#[derive(Default)]
+pub(crate) struct Scopes(HashMap<[u8; 32], Arc<str>>);
+
+impl Scopes {
+    pub(crate) fn add(&mut self, ring: &Ring) -> Result<(), KeysError> {
+        for key in &ring.keys {
+            let scope = self.0.entry(key.mac.mark());
+            if *scope.or_insert_with(|| Arc::clone(&ring.scope)) != ring.scope {
+                return Err(KeysError::new(Kind::SecretInTwoScopes));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::error::{SecretError, SecretErrorKind as Kind};
+use super::secret_error::{SecretError, SecretErrorKind as Kind};
 
 const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.

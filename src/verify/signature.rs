@@ -14,10 +14,12 @@ use hmac::digest::block_api::{Buffer, FixedOutputCore, UpdateCore};
 use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
 
-use super::keyring::KeyRing;
+use super::error::Malformed;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
-use crate::error::Malformed;
+
+/// The most keys of a ring. It stands here because the states of a check have room for this many.
+pub(super) const MOST_KEYS: usize = 4;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;
@@ -171,7 +173,7 @@ impl MacKey {
 /// The MACs of one delivery under way, one for each key, wiped on drop.
 pub(super) struct Macs {
     /// Inline: a ring of four allocates no more than a ring of one.
-    cores: [Option<Core>; KeyRing::MAX_KEYS],
+    cores: [Option<Core>; MOST_KEYS],
     /// Bytes that do not fill a block yet. All keys sign the same bytes, so one buffer is enough.
     buffer: Buffer<Core>,
 }
@@ -185,7 +187,7 @@ impl Macs {
 
     #[inline]
     fn of<'k>(keys: impl Iterator<Item = &'k MacKey>, buffer: Buffer<Core>) -> Self {
-        let mut cores = [const { None }; KeyRing::MAX_KEYS];
+        let mut cores = [const { None }; MOST_KEYS];
         for (core, key) in cores.iter_mut().zip(keys) {
             *core = Some(key.0.clone());
         }

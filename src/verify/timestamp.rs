@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use super::error::Malformed;
 use crate::UnixSeconds;
-use crate::error::Malformed;
 
 /// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
 const MAX_DIGITS: usize = 16;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::error::{Times, VerifyError, VerifyErrorKind};
 use crate::UnixSeconds;
-use crate::error::{Times, VerifyError, VerifyErrorKind};
 
 /// The ages that are accepted: two limits, since a clock that is ahead is another fault than a delivery that was held back.
 ///

@@ -12,13 +12,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use axum::routing::{post, post_service};
+use axum::routing::post_service;
 use hookgate::{
     Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, MemoryStore, Outcome,
     Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
     Unready,
 };
-use http::{Request, StatusCode};
+use http::Request;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
@@ -227,7 +227,7 @@ async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
     assert!(rig.failed().is_empty());
     let stored = kept.0.lock().unwrap();
     assert_eq!(stored.values().collect::<Vec<_>>(), [&sent.body]);
-    let health = rig.acceptor.receiver().health();
+    let health = rig.acceptor.health();
     assert!(health.is_ready() && health.last_accepted.is_some());
 }
 
@@ -308,7 +308,7 @@ async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
             Ok(Accepted::New)
         }
     });
-    let is_ready = || rig.acceptor.receiver().health().is_ready();
+    let is_ready = || rig.acceptor.health().is_ready();
     for call in 1..=3 {
         assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
         assert_eq!(is_ready(), call < 3);
@@ -318,7 +318,7 @@ async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
     assert_eq!(rig.answers()[..3], [UNAVAILABLE; 3]);
     assert_eq!(rig.answers()[3..], [Outcome::Accepted]);
     assert_eq!(rig.failed(), [UNAVAILABLE; 3]);
-    assert_eq!(rig.acceptor.receiver().runs(), 0);
+    assert_eq!(rig.acceptor.runs(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,9 +339,9 @@ async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
     assert!(not_now(&rig.send(&sent).await));
     assert_eq!(began.elapsed(), Duration::from_millis(4_500));
     assert_eq!(rig.answers(), [Outcome::RunsOn]);
-    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (1, 0));
+    assert_eq!((rig.acceptor.runs(), kept.len()), (1, 0));
     pass(3_000).await;
-    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (0, 1));
+    assert_eq!((rig.acceptor.runs(), kept.len()), (0, 1));
     assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
     assert!(replayed(&rig.send(&sent).await));
     assert!(rig.failed().is_empty(), "nothing was lost");
@@ -365,9 +365,9 @@ async fn a_sink_that_never_answers_is_given_up_after_30_s() {
     let rig = Rig::of(|_, _| pending());
     assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
     pass(25_400).await;
-    assert_eq!((rig.acceptor.receiver().runs(), rig.given_up()), (1, 0));
+    assert_eq!((rig.acceptor.runs(), rig.given_up()), (1, 0));
     pass(200).await;
-    assert_eq!((rig.acceptor.receiver().runs(), rig.given_up()), (0, 1));
+    assert_eq!((rig.acceptor.runs(), rig.given_up()), (0, 1));
     assert_eq!(rig.settled(), [(TOO_SLOW, true)]);
     assert_eq!(rig.failed(), [TOO_SLOW]);
 }
@@ -403,9 +403,9 @@ async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
     let asked = rig.begin(&Sent::event("evt_1")).await;
     asked.abort();
     pass(1_000).await;
-    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (1, 0));
+    assert_eq!((rig.acceptor.runs(), kept.len()), (1, 0));
     pass(1_500).await;
-    assert_eq!((rig.acceptor.receiver().runs(), kept.len()), (0, 1));
+    assert_eq!((rig.acceptor.runs(), kept.len()), (0, 1));
     assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
     // A delivery that fails after its sender hung up is reported, since it may have been the last attempt.
     let asked = rig.begin(&Sent::event("evt_2")).await;
@@ -561,7 +561,7 @@ async fn no_more_acceptances_at_a_time_than_are_allowed() {
     );
     let first = rig.begin(&Sent::event("evt_1")).await;
     let second = rig.begin(&Sent::event("evt_2")).await;
-    let health = rig.acceptor.receiver().health();
+    let health = rig.acceptor.health();
     assert_eq!(
         health.reasons().collect::<Vec<_>>(),
         [Unready::NoPermitFree]
@@ -581,7 +581,7 @@ async fn a_drain_waits_for_acceptances_and_lets_no_other_in() {
         Ok(Accepted::New)
     });
     let attached = rig.begin(&Sent::event("evt_1")).await;
-    let receiver = rig.acceptor.receiver().clone();
+    let receiver = rig.acceptor.clone();
     let drain = tokio::spawn(async move { receiver.drain(Duration::from_secs(10)).await });
     pass(0).await;
     assert!(not_now(&rig.send(&Sent::event("evt_2")).await));
@@ -596,7 +596,7 @@ async fn a_drain_waits_for_acceptances_and_lets_no_other_in() {
 async fn a_drain_that_runs_out_of_time_cuts_acceptances_off_and_says_so() {
     let rig = Rig::of(|_, _| pending());
     let attached = rig.begin(&Sent::event("evt_1")).await;
-    let drained = rig.acceptor.receiver().drain(Duration::from_secs(2)).await;
+    let drained = rig.acceptor.drain(Duration::from_secs(2)).await;
     assert_eq!((drained.aborted(), rig.given_up()), (1, 1));
     assert!(not_now(&attached.await.unwrap()));
     let cut = Outcome::Failed(Failure::Drained);
@@ -624,7 +624,7 @@ async fn a_sink_that_fails_or_hangs_makes_the_receiver_unready_until_it_answers(
         for _ in 0..3 {
             rig.send(&Sent::event("evt_1")).await;
         }
-        assert_eq!(rig.acceptor.receiver().health().is_ready(), ready, "{mode}");
+        assert_eq!(rig.acceptor.health().is_ready(), ready, "{mode}");
     }
 }
 
@@ -730,27 +730,6 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
         kind(builder().retention(short)),
         BuildErrorKind::RetentionTooShort { given, .. } if given == short
     ));
-}
-
-/// A handler that stands directly behind the acceptor's receiver gets no run without a claim, and the error says why.
-#[tokio::test(start_paused = true)]
-async fn nothing_runs_behind_the_receiver_of_an_acceptor() {
-    let rig = Rig::of(|_, _| async { Ok(Accepted::New) });
-    let handler = || async { StatusCode::NO_CONTENT };
-    let layer = rig.acceptor.receiver().layer();
-    let app: Router = Router::new().route("/webhooks", post(handler).layer(layer));
-    let request = Sent::event("evt_1").request(&rig.clock);
-    assert!(not_now(&app.oneshot(request).await.unwrap()));
-    let failed = rig.told.failed.lock().unwrap()[0].clone();
-    let reason: &(dyn std::error::Error + 'static) = &*failed.reason.unwrap();
-    let chain: Vec<_> = std::iter::successors(Some(reason), |error| error.source())
-        .map(ToString::to_string)
-        .collect();
-    assert!(
-        chain.concat().contains("belongs to an Acceptor"),
-        "{chain:?}"
-    );
-    assert_eq!(rig.calls(), 0);
 }
 
 #[cfg(feature = "testing")]

@@ -30,6 +30,7 @@ mod health;
 mod held;
 #[cfg(feature = "axum")]
 mod http2;
+mod imports;
 mod invariants;
 #[cfg(feature = "axum")]
 mod layer;

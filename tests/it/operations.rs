@@ -303,7 +303,7 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
         quoted.collect::<Vec<_>>()
     };
     let refusals = names(include_str!("../../src/outcome/refusal.rs"));
-    let verify = names(include_str!("../../src/error/verify.rs"));
+    let verify = names(include_str!("../../src/verify/error.rs"));
     assert!(refusals.len() > 15 && verify.len() > 5);
     for name in refusals.into_iter().chain(verify) {
         // Reported as one of the reasons below it.

@@ -6,8 +6,8 @@ use ::tokio_postgres::types::Type;
 
 use super::row::column;
 use super::schema::durable;
-use super::seconds;
-use crate::error::{StoreError, StoreErrorKind};
+use super::units::seconds;
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 use crate::postgres::Postgres;

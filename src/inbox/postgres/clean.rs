@@ -7,7 +7,7 @@ use ::tokio_postgres::types::Type;
 use tokio::time::sleep;
 
 use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::error::StoreError;
+use crate::dedupe::StoreError;
 use crate::postgres::{Postgres, Task};
 
 /// The time between two cleanings, in each process with workers.

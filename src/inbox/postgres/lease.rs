@@ -8,9 +8,9 @@ use ::tokio_postgres::types::Type;
 
 use super::row::{column, entry, listed, tries};
 use super::schema::{ENTRY, LISTED, RUNNING};
-use super::{at_most, seconds};
+use super::units::{at_most, seconds};
 use crate::dedupe::ClaimToken;
-use crate::error::StoreError;
+use crate::dedupe::StoreError;
 use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, TOO_OLD};
 use crate::postgres::Postgres;
 

@@ -9,6 +9,8 @@ mod row;
 mod schema;
 mod serial;
 mod settle;
+mod table;
+mod units;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,23 +18,18 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use self::clean::Cleaner;
-use self::notify::Wire;
+use self::table::Table;
 use super::durable::Inbox;
 use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
+use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::{PostgresError, PostgresErrorKind, StoreError};
 use crate::postgres::Postgres;
-
-pub(crate) use schema::MIGRATIONS;
+use crate::postgres::{PostgresError, PostgresErrorKind};
 
 /// The most bytes of a name.
 const LONGEST_NAME: usize = 63;
-/// The longest retention, lease or wait: PostgreSQL can add it to any other time.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
-
 impl Inbox {
     /// Returns an inbox in the table `hookgate_inbox` of this database, which [`migrate`](crate::postgres::migrate) creates. It
     /// is for several processes, on one machine or many.
@@ -126,33 +123,6 @@ impl Inbox {
     }
 }
 
-struct Table {
-    postgres: Postgres,
-    /// The name of the inbox.
-    name: Arc<str>,
-    /// The notifications between the processes that share the table.
-    wire: Wire,
-    cleaner: Cleaner,
-    scopes: ScopesInUse,
-}
-
-impl Table {
-    fn new(postgres: Postgres, name: &str) -> Self {
-        let name: Arc<str> = name.into();
-        Self {
-            wire: Wire::new(postgres.clone(), &name),
-            cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
-            scopes: postgres.inbox_scopes_in_use(&name),
-            postgres,
-            name,
-        }
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 impl Engine for Table {
     fn scopes_in_use(&self) -> &ScopesInUse {
         &self.scopes
@@ -235,15 +205,6 @@ impl fmt::Debug for Table {
             .field(&self.postgres)
             .finish()
     }
-}
-
-/// Returns seconds for `$n * interval '1 second'`.
-fn seconds(time: Duration) -> f64 {
-    time.min(LONGEST).as_secs_f64()
-}
-
-fn at_most(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(all(test, unix))]

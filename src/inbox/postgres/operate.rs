@@ -8,15 +8,14 @@ use ::tokio_postgres::types::{ToSql, Type};
 use super::lease::{FIRST, time};
 use super::row::{column, entry, listed, unsigned};
 use super::schema::{ENTRY, LISTED};
-use super::{at_most, seconds};
-use crate::error::StoreError;
+use super::table::Table;
+use super::units::{at_most, seconds};
+use crate::dedupe::StoreError;
 use crate::inbox::engine::{
     Age, BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
 };
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
-
-use super::Table;
 
 /// The time limit of a call. An operator can wait longer than a sender.
 const PATIENCE: Duration = Duration::from_secs(4);

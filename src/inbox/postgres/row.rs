@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::schema::{DEAD, DONE, QUEUED, RUNNING};
 use crate::clock::UnixSeconds;
 use crate::dedupe::EventKey;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
 use crate::inbox::entry::Entry;

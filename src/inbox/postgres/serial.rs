@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
 use super::row::column;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
 use crate::postgres::{Postgres, store_error};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 
 use super::schema::{DEAD, DONE, QUEUED, durable};
-use super::seconds;
+use super::units::seconds;
+use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership};
-use crate::error::StoreError;
 use crate::inbox::engine::{End, EntryId};
 use crate::postgres::Postgres;
 

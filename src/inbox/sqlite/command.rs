@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::fault::Fault;
 use crate::dedupe::{ClaimToken, Ownership};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Age, Ask, BURIED, Batch, End, EntryId, EntryState, PURGED, RETRIED};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;

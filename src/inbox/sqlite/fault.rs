@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// One failure, which may be reported to many callers.
 #[derive(Clone, Debug)]

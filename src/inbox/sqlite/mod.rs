@@ -16,6 +16,7 @@ mod reserve;
 mod row;
 mod schema;
 mod settle;
+mod shared;
 mod take;
 mod units;
 mod upkeep;
@@ -29,7 +30,6 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -39,12 +39,14 @@ use tokio::sync::{Notify, oneshot, watch};
 use self::command::{Command, Deed, Reply, Seat};
 use self::fault::{Fault, ended};
 use self::read::{Question, Reader};
+use self::shared::Shared;
 use self::writer::Writer;
 use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::error::{InboxError, InboxErrorKind, StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 pub use options::InboxOptions;
 
@@ -61,24 +63,9 @@ pub(super) struct SqliteEngine {
     open: watch::Receiver<()>,
 }
 
-/// The data that the threads share with their callers.
-#[derive(Debug, Default)]
-struct Shared {
-    changed: Notify,
-    /// Deliveries that wait to be stored.
-    waiting: Arc<AtomicUsize>,
-    scopes: ScopesInUse,
-}
-
-impl Shared {
-    fn tell(&self) {
-        // A dispatcher begins to listen before it calls `lease`, so it misses no notification.
-        self.changed.notify_waiters();
-    }
-}
-
 impl SqliteEngine {
     pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, InboxError> {
+        options.check(path)?;
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
         let shared = Arc::new(Shared::default());

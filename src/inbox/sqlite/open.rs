@@ -8,16 +8,13 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use super::fault::lacks_room;
 use super::options::InboxOptions;
 use super::place::{Place, find};
-use super::reserve::Reserve;
+use super::reserve::{LOG_PAGES, Reserve};
 use super::schema::{self, Whose};
-use crate::error::{InboxError, InboxErrorKind};
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 /// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
 /// the fault.
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// When the log has this number of pages, writes are copied from the log into the file. The writer does this itself, after it has
-/// answered. At four times this number SQLite does it, in whichever process writes.
-pub(super) const LOG_PAGES: i64 = 1_000;
 /// If a burst has left a larger log on the disk, the log is shortened to this number of bytes.
 const LOG_BYTES: i64 = 64 * 1024 * 1024;
 

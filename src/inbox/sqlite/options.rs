@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::SqliteEngine;
 use crate::clock::{Clock, SystemClock};
-use crate::error::{InboxError, InboxErrorKind};
-use crate::inbox::Inbox;
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 /// The options for opening the file of an inbox.
 ///
@@ -112,21 +110,7 @@ impl InboxOptions {
         self
     }
 
-    /// Opens the inbox in this file, and creates the file if it does not exist, readable and writable for its owner alone.
-    ///
-    /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
-    ///
-    /// # Errors
-    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`InboxErrorKind`].
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, InboxError> {
-        let path = path.as_ref();
-        self.check(path)?;
-        Ok(Inbox {
-            engine: Arc::new(SqliteEngine::open(path, &self)?),
-        })
-    }
-
-    fn check(&self, path: &Path) -> Result<(), InboxError> {
+    pub(super) fn check(&self, path: &Path) -> Result<(), InboxError> {
         let refused = |advice| Err(InboxError::new(InboxErrorKind::Setting, path, advice));
         let patience = Duration::from_millis(1)..=Duration::from_secs(60);
         if !patience.contains(&self.patience) {

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{InboxError, InboxErrorKind};
+use crate::inbox::error::{InboxError, InboxErrorKind};
 
 /// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
 /// directory.

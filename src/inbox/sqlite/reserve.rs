@@ -11,10 +11,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::open::LOG_PAGES;
-use super::writer::GROUP_BYTES;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
+/// When the log has this number of pages, writes are copied from the log into the file. The writer does this itself, after it has
+/// answered. At four times this number SQLite does it, in whichever process writes.
+pub(super) const LOG_PAGES: i64 = 1_000;
+/// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for what one commit adds.
+pub(super) const GROUP_BYTES: usize = 1024 * 1024;
 /// The file grows by at most the pages that the log has and the file lacks: [`LOG_PAGES`], and those of one group. The bodies of a
 /// group have fewer than [`GROUP_BYTES`] before the last body is added. The rest is left for the log, which may grow before it is
 /// written from its beginning again.

@@ -74,7 +74,7 @@ pub(super) fn of_row(row: &Row<'_>, column: usize) -> Result<Option<[u8; 16]>> {
     Ok(blob.and_then(|blob| blob.try_into().ok()))
 }
 
-fn foreign(column: usize, error: crate::error::Malformed) -> Error {
+fn foreign(column: usize, error: crate::verify::Malformed) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 

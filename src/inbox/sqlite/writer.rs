@@ -7,30 +7,28 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Result, Statement};
 
-use super::Shared;
 use super::accept::Accepting;
 use super::command::{Answer, Command};
 use super::fault::{Fault, lacks_room};
 use super::lease::Leasing;
-use super::open::{LOG_PAGES, copy_log};
+use super::open::copy_log;
 use super::operate::Operating;
 use super::options::InboxOptions;
 use super::place::Place;
-use super::reserve::Reserve;
+use super::reserve::{GROUP_BYTES, LOG_PAGES, Reserve};
 use super::settle::Settling;
+use super::shared::Shared;
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
 use crate::clock::Clock;
 use crate::dedupe::Ownership;
-use crate::error::StoreErrorKind;
+use crate::dedupe::StoreErrorKind;
 use crate::inbox::engine::End;
 use crate::inbox::sink::Accepted;
 
 /// How often an idle writer checks whether another process has written, and whether ids must be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
-/// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for what one commit adds.
-pub(super) const GROUP_BYTES: usize = 1024 * 1024;
 
 pub(super) struct Writer<'c> {
     connection: &'c Connection,

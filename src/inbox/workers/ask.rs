@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::caught::caught;
 use crate::dedupe::StoreFuture;
-use crate::error::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::CatchUnwind;
 
 /// Calls the store, and waits for its answer for at most `patience`.

@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::ask::ask;
 use super::backoff::Backoff;
 use super::job::{Ended, give_back, work};
-use super::{Phase, Shared};
+use super::shared::{Phase, Shared};
 use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::layer::VerifiedBody;

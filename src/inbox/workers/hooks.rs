@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::caught::caught;
-use crate::delivery::Delivery;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, Listed};
 use crate::inbox::line::one_line;
 use crate::layer::{Chain, Reason};
 use crate::outcome::Outcome;
+use crate::walk::Delivery;
 
 type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::Shared;
 use super::ask::ask;
 use super::hooks::LostLease;
+use super::shared::Shared;
 use crate::dedupe::{ClaimToken, Ownership};
 
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the

@@ -9,6 +9,7 @@ mod lease;
 mod request;
 mod running;
 mod settings;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -17,5 +18,3 @@ pub use backoff::{Backoff, Jitter};
 pub use hooks::{DeadEntry, Fate, LostLease, Tried};
 pub use running::RunningWorkers;
 pub use settings::Workers;
-
-use running::{Phase, Shared};

@@ -3,9 +3,9 @@
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request};
 
-use crate::delivery::Delivery;
 use crate::layer::VerifiedBody;
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
+use crate::walk::Delivery;
 
 /// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
 /// stored. The signature was not stored, and the request must not be verified again.

@@ -12,32 +12,11 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::dispatch::Dispatcher;
-use super::hooks::{LostLease, Tried};
-use super::settings::{Settings, Workers};
-use super::trace;
-use crate::error::{BuildError, StoreError};
-use crate::inbox::engine::{Engine, Listed};
-use crate::layer::{
-    Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody, inbox_metrics,
-};
-
-/// The data that all tasks of these workers share.
-pub(super) struct Shared {
-    pub(super) engine: Arc<dyn Engine>,
-    pub(super) settings: Settings,
-    pub(super) phase: watch::Sender<Phase>,
-    /// The number of handlers in progress.
-    pub(super) active: AtomicUsize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Work,
-    /// Lease no more entries.
-    Stop,
-    /// Abort the runs in progress.
-    Abort,
-}
+use super::settings::Workers;
+use super::shared::{Phase, Shared};
+use crate::inbox::metrics;
+use crate::layer::{Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody};
+use crate::walk::BuildError;
 
 impl Workers {
     /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. It is the service that the layer
@@ -67,7 +46,7 @@ impl Workers {
             phase: watch::Sender::new(Phase::Work),
             active: AtomicUsize::new(0),
         });
-        inbox_metrics::begin(&shared.settings.name);
+        metrics::begin(&shared.settings.name);
         let task = tokio::spawn(Dispatcher::new(Arc::clone(&shared), service).run());
         Ok(RunningWorkers { shared, task })
     }
@@ -136,39 +115,6 @@ impl Drop for RunningWorkers {
             }
             was_working
         });
-    }
-}
-
-impl Shared {
-    pub(super) fn is_working(&self) -> bool {
-        *self.phase.borrow() == Phase::Work
-    }
-
-    pub(super) fn store_failed(&self, call: &'static str, error: &StoreError) {
-        trace::store_failed(call, error);
-        inbox_metrics::store_failed(&self.settings.name, call);
-    }
-
-    pub(super) fn tried(&self, tried: &Tried, error: Option<&str>) {
-        inbox_metrics::tried(&self.settings.name, tried);
-        self.settings.hooks.tried(tried, error);
-    }
-
-    pub(super) fn buried(&self, listed: &Listed) {
-        trace::buried(listed);
-        inbox_metrics::buried(&self.settings.name);
-        self.settings.hooks.buried(listed);
-    }
-
-    /// A dead letter whose name cannot be read, so that no hook can be called with it.
-    pub(super) fn buried_unnamed(&self) {
-        inbox_metrics::buried(&self.settings.name);
-    }
-
-    pub(super) fn lost(&self, lost: &LostLease) {
-        trace::lost(lost);
-        inbox_metrics::lost(&self.settings.name);
-        self.settings.hooks.lost(lost);
     }
 }
 

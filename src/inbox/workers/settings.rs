@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Hooks, LostLease, Tried};
-use crate::error::{BuildError, BuildErrorKind};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
-use crate::receiver::in_range;
+use crate::walk::in_range;
+use crate::walk::{BuildError, BuildErrorKind};
 
 /// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
 pub(super) const MAX_TRIES: u32 = 30;

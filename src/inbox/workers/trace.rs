@@ -16,11 +16,11 @@ mod on {
     use tracing::{Instrument, Span};
 
     use crate::caught::caught;
-    use crate::delivery::Delivery;
-    use crate::error::StoreError;
+    use crate::dedupe::StoreError;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{Fate, LostLease, Tried};
     use crate::layer::Chain;
+    use crate::walk::Delivery;
 
     pub(crate) struct Trace(Span);
 
@@ -123,10 +123,10 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
-    use crate::delivery::Delivery;
-    use crate::error::StoreError;
+    use crate::dedupe::StoreError;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{LostLease, Tried};
+    use crate::walk::Delivery;
 
     pub(crate) struct Trace;
 

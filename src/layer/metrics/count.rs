@@ -9,29 +9,29 @@ use tokio::time::Instant;
 
 use super::labels::{Became, NONE, OTHER, attempt};
 use super::names;
-use crate::delivery::Delivery;
 use crate::layer::catch::caught;
+use crate::layer::guard::Guard;
 use crate::layer::hooks::{Answer, Settled};
 use crate::outcome::Refusal;
-use crate::receiver::Receiver;
 use crate::verify::Verified;
+use crate::walk::Delivery;
 
-pub(super) static METADATA: Metadata<'static> =
+pub(crate) static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// A receiver's metrics, with the recorder that gets them.
 #[derive(Clone, Copy)]
 pub(super) struct To<'a> {
-    receiver: &'a Receiver,
+    guard: &'a Guard,
     recorder: &'a dyn Recorder,
 }
 
 /// Calls `tell` with the recorder. A panic in it does no harm.
-pub(super) fn tell(receiver: &Receiver, tell: impl FnOnce(To<'_>)) {
-    let _ = caught(|| metrics::with_recorder(|recorder| tell(To { receiver, recorder })));
+pub(super) fn tell(guard: &Guard, tell: impl FnOnce(To<'_>)) {
+    let _ = caught(|| metrics::with_recorder(|recorder| tell(To { guard, recorder })));
 }
 
-pub(super) type Labels<const N: usize> = [(&'static str, SharedString); N];
+pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
 
 impl To<'_> {
     pub(super) fn recorder(&self) -> &dyn Recorder {
@@ -40,7 +40,7 @@ impl To<'_> {
 
     fn key<const N: usize>(&self, name: &'static str, labels: Labels<N>) -> Key {
         let mut all = Vec::with_capacity(N + 1);
-        let receiver = self.receiver.shared.layer.metrics.receiver.clone();
+        let receiver = self.guard.settings.metrics.receiver.clone();
         all.push(Label::new("receiver", receiver));
         all.extend(labels.map(|(name, value)| Label::new(name, value)));
         Key::from_parts(KeyName::from_const_str(name), all)
@@ -78,7 +78,7 @@ impl To<'_> {
     fn delivered(&self, became: Became, verified: Option<&Verified>) {
         let (scope, key) = match verified {
             Some(verified) => {
-                let keys = &self.receiver.shared.layer.metrics.keys;
+                let keys = &self.guard.settings.metrics.keys;
                 keys.labels(verified.scope(), verified.key_name())
             }
             // A delivery that is not authentic has no scope and no key, whatever its headers contain.
@@ -95,10 +95,7 @@ impl To<'_> {
             ],
         );
         if let Some(verified) = verified {
-            let number = self
-                .receiver
-                .attempt(verified)
-                .map(|attempt| attempt.number);
+            let number = self.guard.attempt(verified).map(|attempt| attempt.number);
             let labels = [
                 ("attempt", attempt(number)),
                 ("outcome", became.outcome.into()),
@@ -114,23 +111,13 @@ impl To<'_> {
 }
 
 /// Counts one request, if it is answered and also if its sender hangs up first.
+#[derive(Default)]
 pub(crate) struct Meter {
-    receiver: Receiver,
-    started: Instant,
     delivery: OnceLock<Delivery>,
     counted: AtomicBool,
 }
 
 impl Meter {
-    pub(crate) fn begin(receiver: &Receiver, started: Instant) -> Self {
-        Self {
-            receiver: receiver.clone(),
-            started,
-            delivery: OnceLock::new(),
-            counted: AtomicBool::new(false),
-        }
-    }
-
     pub(crate) fn recognised(&self, delivery: &Delivery) {
         let _ = self.delivery.set(delivery.clone());
     }
@@ -140,9 +127,9 @@ impl Meter {
         self.counted.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn answered(&self, answer: &Answer) {
+    pub(crate) fn answered(&self, guard: &Guard, answer: &Answer) {
         self.counted.store(true, Ordering::Relaxed);
-        tell(&self.receiver, |to| {
+        tell(guard, |to| {
             let became = Became::of_answer(answer);
             let refusal = || {
                 answer
@@ -159,27 +146,26 @@ impl Meter {
             }
         });
     }
-}
 
-impl Drop for Meter {
-    fn drop(&mut self) {
-        if *self.counted.get_mut() {
+    /// Called at the end of each request. If no answer was counted, the sender has hung up.
+    pub(crate) fn end(&self, guard: &Guard, started: Instant) {
+        if self.counted.load(Ordering::Relaxed) {
             return;
         }
-        tell(&self.receiver, |to| {
+        tell(guard, |to| {
             let verified = self.delivery.get().map(Delivery::verified);
             to.delivered(Became::HUNG_UP, verified);
             // A client that opens and closes connections without the secret is no measure of the receiver's speed.
             if verified.is_some() {
-                to.answered_after(Became::HUNG_UP, self.started.elapsed());
+                to.answered_after(Became::HUNG_UP, started.elapsed());
             }
         });
     }
 }
 
 /// Called when a run has ended.
-pub(crate) fn settled(receiver: &Receiver, run: &Settled) {
-    tell(receiver, |to| {
+pub(crate) fn settled(guard: &Guard, run: &Settled) {
+    tell(guard, |to| {
         let became = Became::of(run.outcome, None);
         to.count(
             names::RUNS,
@@ -200,8 +186,8 @@ pub(crate) fn settled(receiver: &Receiver, run: &Settled) {
 }
 
 /// Called when an authentic delivery was not handled.
-pub(crate) fn failed(receiver: &Receiver, may_be_last: bool) {
+pub(crate) fn failed(guard: &Guard, may_be_last: bool) {
     if may_be_last {
-        tell(receiver, |to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
+        tell(guard, |to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
     }
 }

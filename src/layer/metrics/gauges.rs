@@ -7,65 +7,44 @@ use super::count::{To, tell};
 use super::names;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
+use crate::layer::guard::Guard;
 use crate::lookup::LookupStats;
-use crate::receiver::{Health, Receiver, Unready};
+use crate::walk::{Health, Unready};
 
-impl Receiver {
-    /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
-    /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
-    ///
-    /// Counters and histograms are updated when something happens. Gauges are not. If a number changes thousands of times a
-    /// second, one reading for each scrape is enough. A gauge that is read at that time is also right if nothing has happened
-    /// for long. No background task runs for it. A store in memory is asked for its numbers; it may do some housekeeping first.
-    /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
-    ///
-    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
-    /// [Operations](crate::guide::operations#switch-it-on) shows a route for Prometheus.
-    ///
-    /// ```
-    /// use hookgate::{MemoryStore, Receiver, Secret};
-    ///
-    /// let receiver = Receiver::builder()
-    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(MemoryStore::default())
-    ///     .metrics_name("orders")
-    ///     .build()?;
-    /// receiver.record_metrics();
-    /// assert!(receiver.health().is_ready()); // the gauge `hookgate_ready{receiver="orders"}` is 1
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn record_metrics(&self) {
-        tell(self, |to| {
-            if !self
-                .shared
-                .layer
-                .metrics
-                .described
-                .swap(true, Ordering::Relaxed)
-            {
-                names::describe(to.recorder(), names::RECEIVER);
-            }
-            // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
-            // must not be missed.
-            to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
-            to.count(names::STALE_BUT_AUTHENTIC, 0, []);
-            to.health(&self.health());
-            let (waiting, places) = self.shared.layer.waiting.taken();
-            to.set(names::WAITING, number(waiting), []);
-            to.set(names::WAITING_LIMIT, number(places), []);
-            let (held, most) = self.shared.layer.bodies.held();
-            to.set(names::BODY_BYTES, number(held), []);
-            to.set(names::BODY_BYTES_LIMIT, number(most), []);
-            to.limits(self);
-            if let Some(stats) = self.observe_store() {
-                to.store(&stats);
-            }
-            if let Some(stats) = self.keys().lookup_stats() {
-                to.lookups(&stats);
-            }
-        });
-    }
+/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
+pub(crate) fn record(
+    guard: &Guard,
+    retention: Option<Duration>,
+    observe: impl FnOnce() -> Option<StoreStats>,
+) {
+    tell(guard, |to| {
+        if !guard
+            .settings
+            .metrics
+            .described
+            .swap(true, Ordering::Relaxed)
+        {
+            names::describe(to.recorder(), names::RECEIVER);
+        }
+        // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
+        // must not be missed.
+        to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
+        to.count(names::STALE_BUT_AUTHENTIC, 0, []);
+        to.health(&guard.auth.gate.health());
+        let (waiting, places) = guard.settings.waiting.taken();
+        to.set(names::WAITING, number(waiting), []);
+        to.set(names::WAITING_LIMIT, number(places), []);
+        let (held, most) = guard.settings.bodies.held();
+        to.set(names::BODY_BYTES, number(held), []);
+        to.set(names::BODY_BYTES_LIMIT, number(most), []);
+        to.limits(guard, retention);
+        if let Some(stats) = observe() {
+            to.store(&stats);
+        }
+        if let Some(stats) = guard.auth.keys().lookup_stats() {
+            to.lookups(&stats);
+        }
+    });
 }
 
 impl To<'_> {
@@ -86,14 +65,15 @@ impl To<'_> {
         self.moment(names::LAST_ACCEPTED, health.last_accepted);
     }
 
-    fn limits(&self, receiver: &Receiver) {
-        let schedule = &receiver.shared.schedule;
+    fn limits(&self, guard: &Guard, retention: Option<Duration>) {
+        let schedule = &guard.auth.schedule;
         self.set(
             names::ATTEMPT_TIMEOUT,
             schedule.attempt_timeout().as_secs_f64(),
             [],
         );
-        if let Some((retention, needed)) = receiver.retention() {
+        if let Some(retention) = retention {
+            let needed = schedule.minimum_retention(&guard.auth.verifier.window());
             self.set(names::RETENTION, retention.as_secs_f64(), []);
             self.set(names::RETENTION_NEEDED, needed.as_secs_f64(), []);
         }

@@ -7,23 +7,22 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use metrics::SharedString;
 
-use crate::error::VerifyError;
 use crate::layer::hooks::Answer;
 use crate::outcome::{Outcome, RefusalKind};
-use crate::receiver::ReceiverBuilder;
+use crate::verify::VerifyError;
 
 /// The value where there is none.
-pub(super) const NONE: &str = "none";
+pub(crate) const NONE: &str = "none";
 /// The value for all those beyond the limit.
-pub(super) const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 
 /// The default number of pairs of scope and key that have their own labels.
 const NAMED_KEYS: usize = 64;
 
 /// The state that a receiver keeps for its metrics.
 pub(crate) struct Metrics {
-    pub(super) receiver: SharedString,
-    pub(super) keys: NamedKeys,
+    pub(crate) receiver: SharedString,
+    pub(crate) keys: NamedKeys,
     pub(super) described: AtomicBool,
 }
 
@@ -37,37 +36,15 @@ impl Default for Metrics {
     }
 }
 
-/// Settings of the metrics (feature `metrics`).
-impl ReceiverBuilder {
-    /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;
-    /// otherwise the gauges of one overwrite those of the other.
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn metrics_name(mut self, name: &str) -> Self {
-        self.layer.metrics.receiver = SharedString::from_owned(name.to_owned());
-        self
-    }
-
-    /// Sets the number of pairs of scope and key name that get their own labels, in the order of their first authentic
-    /// delivery. Pairs beyond that number are counted together, as `other`. Default: 64. With 0, no pair has its own label.
-    ///
-    /// Scopes and key names are the operator's, so no sender can add one. But there may be many, for example if secrets come
-    /// from a database, or if keys are named by the day. A pair keeps its label until the process ends.
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn metrics_keys(mut self, most: usize) -> Self {
-        self.layer.metrics.keys = NamedKeys::up_to(most);
-        self
-    }
-}
-
 /// The pairs of scope and key name that have their own labels.
-pub(super) struct NamedKeys {
+pub(crate) struct NamedKeys {
     most: usize,
     named: AtomicUsize,
     scopes: RwLock<HashMap<Arc<str>, Vec<Arc<str>>>>,
 }
 
 impl NamedKeys {
-    fn up_to(most: usize) -> Self {
+    pub(crate) fn up_to(most: usize) -> Self {
         Self {
             most,
             named: AtomicUsize::new(0),
@@ -112,9 +89,9 @@ impl NamedKeys {
 
 /// The outcome of a delivery or a run, and the reason.
 #[derive(Clone, Copy)]
-pub(super) struct Became {
-    pub(super) outcome: &'static str,
-    pub(super) reason: &'static str,
+pub(crate) struct Became {
+    pub(crate) outcome: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 impl Became {
@@ -128,7 +105,7 @@ impl Became {
         Self::of(answer.outcome, answer.verify_error())
     }
 
-    pub(super) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
+    pub(crate) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
         let (name, remarkable) = match outcome {
             Outcome::Refused(_) => ("refused", true),
             Outcome::Replayed { same_body } => ("replayed", !same_body),

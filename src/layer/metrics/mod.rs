@@ -8,51 +8,46 @@
 mod count;
 #[cfg(feature = "metrics")]
 mod gauges;
-#[cfg(feature = "inbox")]
-pub(crate) mod inbox;
 #[cfg(feature = "metrics")]
 mod labels;
 #[cfg(feature = "metrics")]
-mod names;
+pub(crate) mod names;
 
 #[cfg(feature = "metrics")]
 pub use names::DURATION_BUCKETS;
 #[cfg(feature = "metrics")]
-pub(super) use {
-    count::{Meter, failed, settled},
-    labels::Metrics,
+pub(crate) use {
+    count::{Labels, METADATA, Meter, failed, settled},
+    gauges::record,
+    labels::{Became, Metrics, NamedKeys, OTHER},
 };
 
 #[cfg(not(feature = "metrics"))]
-pub(super) use off::{Meter, Metrics, failed, settled};
+pub(crate) use off::{Meter, failed, settled};
 
 #[cfg(not(feature = "metrics"))]
 mod off {
     use tokio::time::Instant;
 
-    use crate::delivery::Delivery;
+    use crate::layer::guard::Guard;
     use crate::layer::hooks::{Answer, Settled};
-    use crate::receiver::Receiver;
+    use crate::walk::Delivery;
 
     #[derive(Default)]
-    pub(crate) struct Metrics {}
-
     pub(crate) struct Meter;
 
     #[allow(clippy::unused_self)] // takes the place of the type that counts
     impl Meter {
-        pub(crate) fn begin(_: &Receiver, _: Instant) -> Self {
-            Self
-        }
-
         pub(crate) fn recognised(&self, _: &Delivery) {}
 
-        pub(crate) fn answered(&self, _: &Answer) {}
+        pub(crate) fn answered(&self, _: &Guard, _: &Answer) {}
 
         pub(crate) fn passed_on(&self) {}
+
+        pub(crate) fn end(&self, _: &Guard, _: Instant) {}
     }
 
-    pub(crate) fn settled(_: &Receiver, _: &Settled) {}
+    pub(crate) fn settled(_: &Guard, _: &Settled) {}
 
-    pub(crate) fn failed(_: &Receiver, _: bool) {}
+    pub(crate) fn failed(_: &Guard, _: bool) {}
 }

@@ -17,19 +17,19 @@ pub const DURATION_BUCKETS: [f64; 14] = [
 ];
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Counter,
     Gauge,
     Histogram,
 }
 
 /// The metrics of one table, as they are described to a recorder.
-pub(super) type Table = &'static [(Kind, &'static str, Unit, &'static str)];
+pub(crate) type Table = &'static [(Kind, &'static str, Unit, &'static str)];
 
 macro_rules! metrics {
     ($table:ident: $($ident:ident: $kind:ident, $name:literal, $unit:ident, $help:literal;)*) => {
-        $(pub(super) const $ident: &str = $name;)*
-        pub(super) const $table: Table = &[$((Kind::$kind, $ident, Unit::$unit, $help),)*];
+        $(pub(crate) const $ident: &str = $name;)*
+        pub(crate) const $table: Table = &[$((Kind::$kind, $ident, Unit::$unit, $help),)*];
     };
 }
 
@@ -119,7 +119,7 @@ metrics! {
 }
 
 /// Describes each metric to the recorder.
-pub(super) fn describe(recorder: &dyn Recorder, table: Table) {
+pub(crate) fn describe(recorder: &dyn Recorder, table: Table) {
     for &(kind, name, unit, help) in table {
         let (key, unit) = (KeyName::from_const_str(name), Some(unit));
         match kind {

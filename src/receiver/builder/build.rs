@@ -4,28 +4,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
+use crate::dedupe::{RetrySchedule, ScopeTaken, ScopesInUse};
 #[cfg(feature = "tower")]
-use crate::dedupe::ScopesInUse;
-use crate::dedupe::{DedupeStore, RetrySchedule, ScopeTaken};
-use crate::error::{BuildError, BuildErrorKind as Kind, KeysError};
-use crate::lookup::Resolver;
-#[cfg(feature = "tower")]
-use crate::receiver::accepting::NoClaims;
-use crate::receiver::{Gate, Receiver, Shared, Store, Vitals};
-use crate::verify::{KeyRing, Keys, Verifier};
+use crate::layer::{Guard, LayerSettings};
+use crate::lookup::{Keys, Resolver, Verifier};
+use crate::receiver::{Receiver, Shared};
+use crate::verify::{KeyRing, KeysError};
+use crate::walk::{
+    Authenticator, BuildError, BuildErrorKind as Kind, Claims, Gate, Store, in_range,
+};
+
+/// The settings of a receiver or an acceptor, checked.
+struct Checked {
+    auth: Authenticator,
+    lease: Duration,
+    retention: Duration,
+    #[cfg(feature = "tower")]
+    layer: LayerSettings,
+}
 
 impl ReceiverBuilder {
-    /// Builds a receiver that accepts and does not claim: setting a store is an error. `scopes` is the list of its sink.
+    /// Builds the guard of an acceptor, and the time for which its sink remembers an event. Setting a store is an error. `scopes`
+    /// is the list of the sink.
     #[cfg(feature = "tower")]
     pub(crate) fn build_to_accept(
         mut self,
         scopes: Option<ScopesInUse>,
-    ) -> Result<Receiver, BuildError> {
+    ) -> Result<(Guard, Duration), BuildError> {
         if self.store.is_some() || self.without_deduplication {
             return Err(BuildError::new(Kind::StoreBesideSink));
         }
-        self.store = Some(Arc::new(NoClaims::beside(scopes)));
-        self.build()
+        let keys = self.take_keys()?;
+        let checked = self.check(keys, true, scopes)?;
+        let guard = Guard {
+            auth: checked.auth,
+            settings: checked.layer,
+        };
+        Ok((guard, checked.retention))
     }
 
     /// Checks the settings against each other.
@@ -35,8 +50,47 @@ impl ReceiverBuilder {
     /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
     /// schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
     /// [`BuildErrorKind`](crate::BuildErrorKind).
-    pub fn build(self) -> Result<Receiver, BuildError> {
-        let keys = match (self.keys, self.scope) {
+    pub fn build(mut self) -> Result<Receiver, BuildError> {
+        let keys = self.take_keys()?;
+        let store = match (self.store.take(), self.without_deduplication) {
+            (None, false) => return Err(BuildError::new(Kind::NoStore)),
+            (Some(_), true) => return Err(BuildError::new(Kind::StoreWithoutDeduplication)),
+            (store, _) => store,
+        };
+        let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
+        let scopes = scopes.cloned();
+        let checked = self.check(keys, store.is_some(), scopes)?;
+        let next = Claims {
+            gate: Arc::clone(&checked.auth.gate),
+            store: store.map(Store::new),
+            clock: Arc::clone(&checked.auth.clock),
+            lease: checked.lease,
+            retention: checked.retention,
+        };
+        #[cfg(feature = "tower")]
+        let shared = Shared {
+            guard: Guard {
+                auth: checked.auth,
+                settings: LayerSettings {
+                    #[cfg(feature = "axum")]
+                    prepare: Some(crate::extract::lift_body_limit),
+                    ..checked.layer
+                },
+            },
+            next,
+        };
+        #[cfg(not(feature = "tower"))]
+        let shared = Shared {
+            auth: checked.auth,
+            next,
+        };
+        Ok(Receiver {
+            shared: Arc::new(shared),
+        })
+    }
+
+    fn take_keys(&mut self) -> Result<Keys, BuildError> {
+        Ok(match (self.keys.take(), self.scope.take()) {
             (None, _) => return Err(BuildError::new(Kind::NoSecret)),
             (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
             (Some(_), Some(_)) => return Err(BuildError::new(Kind::ScopeBesideKeys)),
@@ -45,14 +99,18 @@ impl ReceiverBuilder {
                 let clock = Arc::clone(&self.clock);
                 Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
             }
-        };
-        let store = match (self.store, self.without_deduplication) {
-            (None, false) => return Err(BuildError::new(Kind::NoStore)),
-            (Some(_), true) => return Err(BuildError::new(Kind::StoreWithoutDeduplication)),
-            (store, _) => store,
-        };
+        })
+    }
+
+    /// Checks the rest. `remembers` is whether a store or a sink remembers events.
+    fn check(
+        self,
+        keys: Keys,
+        remembers: bool,
+        scopes: Option<ScopesInUse>,
+    ) -> Result<Checked, BuildError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
-        if store.is_some() {
+        if remembers {
             let needed = self.schedule.minimum_retention(&self.window);
             if self.retention < needed {
                 return Err(BuildError::new(Kind::RetentionTooShort {
@@ -70,28 +128,31 @@ impl ReceiverBuilder {
                 return Err(BuildError::new(Kind::Zero { setting }));
             }
         }
-        let scope = match store.as_ref().and_then(|store| store.scopes_in_use()) {
+        let scope = match scopes {
             Some(scopes) => scopes
                 .enter(&keys)
                 .map_err(|ScopeTaken| BuildError::new(Kind::ScopeTaken))?,
             None => None,
         };
-        let vitals = Vitals::new(Arc::clone(&self.clock));
-        Ok(Receiver {
-            shared: Arc::new(Shared {
+        #[cfg(feature = "tower")]
+        let on_idle = self.layer.bell.on_idle();
+        #[cfg(not(feature = "tower"))]
+        let on_idle = None;
+        let clock = Arc::clone(&self.clock);
+        Ok(Checked {
+            auth: Authenticator {
                 verifier: Verifier::new(keys).with_window(self.window),
                 clock: self.clock,
-                store: store.map(Store::new),
+                gate: Arc::new(Gate::new(self.max_runs, clock, scope, on_idle)),
+                schedule: self.schedule,
                 max_body: self.max_body,
                 header_mismatch: self.header_mismatch,
-                lease,
-                retention: self.retention,
-                schedule: self.schedule,
-                gate: Arc::new(Gate::new(self.max_runs, vitals, scope)),
-                #[cfg(feature = "tower")]
-                layer: self.layer,
                 stale: Default::default(),
-            }),
+            },
+            lease,
+            retention: self.retention,
+            #[cfg(feature = "tower")]
+            layer: self.layer,
         })
     }
 }
@@ -119,25 +180,3 @@ fn default_lease(schedule: &RetrySchedule) -> Duration {
 
 /// A lease must be longer than this: a lease that ends before a store has answered is no claim.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-
-/// The longest deadline or lease.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
-
-/// Checks that a duration is longer than `least` and not longer than `most`.
-pub(crate) fn in_range(
-    setting: &'static str,
-    value: Duration,
-    least: Duration,
-    most: Duration,
-) -> Result<(), BuildError> {
-    // This is longer than any useful value, and small enough that adding it to a reading of a clock does not overflow.
-    let most = most.min(LONGEST);
-    if value <= least || value > most {
-        return Err(BuildError::new(Kind::OutOfRange {
-            setting,
-            least,
-            most,
-        }));
-    }
-    Ok(())
-}

@@ -9,8 +9,8 @@ use http_body::Body as _;
 use tower_service::Service;
 
 use super::*;
-use crate::error::{EventError, EventErrorKind};
 use crate::event::Event;
+use crate::event::{EventError, EventErrorKind};
 use crate::inbox::Fate;
 use crate::layer::{
     AlreadyHandled, DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody,

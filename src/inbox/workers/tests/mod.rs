@@ -21,11 +21,11 @@ use tokio::time::{Instant, sleep};
 use super::{Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Tried, Workers};
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
-use crate::delivery::Delivery;
 use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::Entry;
 use crate::inbox::memory::{Fault, MemoryEngine};
 use crate::inbox::{Accepted, Inbox};
+use crate::walk::Delivery;
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 const BAD: StatusCode = StatusCode::BAD_GATEWAY;

@@ -1,0 +1,216 @@
+//! Errors of reading an event, or a value of it, from an authentic delivery.
+
+use std::fmt;
+use std::str::Utf8Error;
+
+use super::ids::DataModelId;
+
+/// The reason why an authentic body, or a value of it, could not be read.
+///
+/// It names the place, the kind of value found and the kind expected, **never the value**. A message of serde repeats the
+/// input, so only the parts of it that come from the type are kept. Names of properties are visible in the
+/// [`path()`](Self::path).
+///
+/// ```
+/// use hookgate::{EventErrorKind, Properties};
+///
+/// let properties: Properties = serde_json::from_str(r#"{"Total":"a secret"}"#)?;
+/// let error = properties.number("Total").unwrap_err();
+/// assert_eq!(error.kind(), EventErrorKind::Misfit);
+/// assert_eq!(error.path(), Some("data.properties.Total"));
+/// assert_eq!(error.to_string(), "data.properties.Total does not fit: found a string, expected a number");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct EventError(Box<Details>);
+
+#[derive(Clone)]
+struct Details {
+    kind: EventErrorKind,
+    path: Option<String>,
+    reason: Option<String>,
+    position: Option<Position>,
+    model: Option<DataModelId>,
+    model_name: Option<String>,
+    source: Option<Utf8Error>,
+}
+
+/// A place in the body: lines and columns count from 1, columns in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// The error in a body or in a value of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventErrorKind {
+    /// The bytes are no UTF-8; [`source()`](std::error::Error::source) has the position.
+    NotText,
+    /// The body is no well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
+    Syntax,
+    /// An escape is half of a surrogate pair, which stands for no character.
+    LoneSurrogate,
+    /// Objects and arrays are nested deeper than 127 levels.
+    TooDeep,
+    /// A number is beyond the range of a 64-bit float, such as `1e400`.
+    NumberOutOfRange,
+    /// A key begins with `$serde_json::private::`, escaped or not. serde_json treats such a key in a text as one that it
+    /// wrote itself, and reads another value than the text shows. Nested, it overflows the stack.
+    ReservedKey,
+    /// The body is JSON, but no object.
+    NotAnObject,
+    /// A required field is missing.
+    Missing,
+    /// A field appears more than once, so two readers could see two values.
+    Doubled,
+    /// An id or type is empty, blank, longer than 256 bytes or has control characters.
+    Unusable,
+    /// A value is present, but not of the requested kind.
+    Misfit,
+    /// The keys are pinned to a workspace, and the body names another workspace or none. This is no error of form: the
+    /// delivery is not authentic for these keys.
+    WorkspaceMismatch,
+}
+
+impl EventError {
+    pub(crate) fn new(kind: EventErrorKind) -> Self {
+        Self(Box::new(Details {
+            kind,
+            path: None,
+            reason: None,
+            position: None,
+            model: None,
+            model_name: None,
+            source: None,
+        }))
+    }
+
+    /// Sets the path. The caller has escaped it and limited its length.
+    pub(crate) fn at_path(mut self, path: impl Into<String>) -> Self {
+        self.0.path = Some(path.into());
+        self
+    }
+
+    pub(crate) fn at_position(mut self, position: Option<Position>) -> Self {
+        self.0.position = position;
+        self
+    }
+
+    /// Sets the reason. The caller has made sure that it holds no value of the body.
+    pub(crate) fn because(mut self, reason: Option<String>) -> Self {
+        self.0.reason = reason;
+        self
+    }
+
+    pub(crate) fn of_model(mut self, id: Option<DataModelId>, name: Option<String>) -> Self {
+        self.0.model = id;
+        self.0.model_name = name;
+        self
+    }
+
+    /// The kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> EventErrorKind {
+        self.0.kind
+    }
+
+    /// The path of the error, such as `data.properties.Total`, where the error is at one place. Escaped, and cut off at 256
+    /// characters.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
+    }
+
+    /// The line in the body, from 1, where it is known.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        self.0.position.map(|position| position.line)
+    }
+
+    /// The column in that line, from 1 and in bytes.
+    #[must_use]
+    pub fn column(&self) -> Option<usize> {
+        self.0.position.map(|position| position.column)
+    }
+
+    /// The data model of the row that could not be read, where the body names it.
+    #[must_use]
+    pub fn model(&self) -> Option<&DataModelId> {
+        self.0.model.as_ref()
+    }
+
+    /// The name of that data model. It comes from the body, so it is not part of the message.
+    #[must_use]
+    pub fn model_name(&self) -> Option<&str> {
+        self.0.model_name.as_deref()
+    }
+}
+
+impl From<Utf8Error> for EventError {
+    fn from(source: Utf8Error) -> Self {
+        let mut error = Self::new(EventErrorKind::NotText);
+        error.0.source = Some(source);
+        error
+    }
+}
+
+/// Shows all fields except the model's name, which is a text of the body.
+impl fmt::Debug for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventError")
+            .field("kind", &self.0.kind)
+            .field("path", &self.0.path)
+            .field("reason", &self.0.reason)
+            .field("position", &self.0.position)
+            .field("model", &self.0.model)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for EventError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.0.path, self.0.kind) {
+            (Some(path), _) => f.write_str(path)?,
+            (None, EventErrorKind::Misfit) => f.write_str("the value")?,
+            (None, _) => f.write_str("the body")?,
+        }
+        write!(f, " {}", self.0.kind.message())?;
+        if let Some(reason) = &self.0.reason {
+            write!(f, ": {reason}")?;
+        }
+        if let Some(Position { line, column }) = self.0.position {
+            write!(f, ", at line {line} column {column}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for EventError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+impl EventErrorKind {
+    fn message(self) -> &'static str {
+        match self {
+            Self::NotText => "is not UTF-8 text",
+            Self::Syntax => "is not well-formed JSON",
+            Self::LoneSurrogate => "holds half of a surrogate pair",
+            Self::TooDeep => "is nested deeper than 127 levels",
+            Self::NumberOutOfRange => "holds a number beyond the range of a 64-bit float",
+            Self::ReservedKey => "has a key that begins with `$serde_json::private::`",
+            Self::NotAnObject => "is no JSON object",
+            Self::Missing => "is missing",
+            Self::Doubled => "appears more than once",
+            Self::Unusable => {
+                "can't be used: 1 to 256 bytes are expected, not blank, without control characters"
+            }
+            Self::Misfit => "does not fit",
+            Self::WorkspaceMismatch => "is not from the workspace that the keys are pinned to",
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Reads a value of the body as a type, and finds the place of a misfit. No value of the body gets into an error.
+
+use serde::Deserialize;
+use serde_json::error::Category;
+use serde_path_to_error::{Path, Segment, Track};
+
+use super::error::{EventError, EventErrorKind as Kind, Position};
+use super::scan;
+
+/// The maximum length of a path in characters, and of the text that a type says it expected.
+const MAX_CHARS: usize = 256;
+
+/// Reads a value of the body as a type of the user's. An error has the path of the value that does not fit.
+pub(super) fn fit<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    prefix: impl FnOnce() -> String,
+) -> Result<T, EventError> {
+    // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
+    if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
+        return Err(Finding::plain(Kind::ReservedKey, None).into_error(prefix()));
+    }
+    // The path costs an allocation per key, so it is tracked only after the value did not fit.
+    serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
+}
+
+/// Adds a name to a path, escaped, and cut off where the path gets too long.
+pub(super) fn push_name(path: &mut String, name: &str) {
+    let dot = (!path.is_empty()).then_some('.');
+    push_capped(path, dot.into_iter().chain(name.escape_debug()));
+}
+
+fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
+    let mut room = MAX_CHARS.saturating_sub(path.chars().count());
+    for char in text {
+        if room <= 1 {
+            if room == 1 {
+                path.push('…');
+            }
+            return;
+        }
+        path.push(char);
+        room -= 1;
+    }
+}
+
+pub(super) type Tracked<T> = Result<T, (EventError, serde_json::Error)>;
+
+pub(super) fn track<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    prefix: impl FnOnce() -> String,
+) -> Tracked<T> {
+    let mut track = Track::new();
+    let mut json = serde_json::Deserializer::from_str(text);
+    T::deserialize(serde_path_to_error::Deserializer::new(
+        &mut json, &mut track,
+    ))
+    .map_err(|cause| {
+        let mut path = prefix();
+        append(&mut path, &track.path());
+        (Finding::of(&cause).into_error(path), cause)
+    })
+}
+
+fn append(path: &mut String, inner: &Path) {
+    for segment in inner {
+        match segment {
+            Segment::Seq { index } => push_capped(path, format!("[{index}]").chars()),
+            Segment::Map { key } => push_name(path, key),
+            Segment::Enum { variant } => push_name(path, variant),
+            Segment::Unknown => push_name(path, "?"),
+        }
+    }
+}
+
+/// Returns the position of an error in the whole text. The error was found in the part that begins at `offset`.
+pub(super) fn place(text: &str, offset: usize, error: &serde_json::Error) -> Option<Position> {
+    let start = scan::position(text, offset);
+    match error.line() {
+        0 => None,
+        1 => Some(Position {
+            line: start.line,
+            column: start.column - 1 + error.column(),
+        }),
+        line => Some(Position {
+            line: start.line + line - 1,
+            column: error.column(),
+        }),
+    }
+}
+
+/// The parts of a serde error that may be shown: its kind, and words that come from the type and never from the body.
+///
+/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats the input. So no message is shown
+/// unchanged. The forms that serde and serde_json write are known, and of each form only the parts from the type are kept. A
+/// message of any other form, such as one from a user's own code, is left out.
+#[derive(Debug, PartialEq)]
+pub(super) struct Finding {
+    kind: Kind,
+    field: Option<String>,
+    reason: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn of(error: &serde_json::Error) -> Self {
+        let message = error.to_string();
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        let message = message.strip_suffix(&position).unwrap_or(&message);
+        match error.classify() {
+            Category::Data => Self::of_message(message),
+            // The messages about the grammar are constants.
+            _ if message == "number out of range" => Self::plain(Kind::NumberOutOfRange, None),
+            _ => Self::plain(Kind::Syntax, Some(message.into())),
+        }
+    }
+
+    fn of_message(message: &str) -> Self {
+        let field = |prefix: &str| {
+            let name = message.strip_prefix(prefix)?.strip_suffix('`')?;
+            (!name.contains('`')).then(|| name.to_owned())
+        };
+        if let Some(name) = field("missing field `") {
+            return Self {
+                field: Some(name),
+                ..Self::plain(Kind::Missing, None)
+            };
+        }
+        if let Some(name) = field("duplicate field `") {
+            return Self {
+                field: Some(name),
+                ..Self::plain(Kind::Doubled, None)
+            };
+        }
+        Self::plain(Kind::Misfit, misfit(message))
+    }
+
+    fn plain(kind: Kind, reason: Option<String>) -> Self {
+        Self {
+            kind,
+            field: None,
+            reason,
+        }
+    }
+
+    pub(super) fn into_error(self, mut path: String) -> EventError {
+        if let Some(field) = &self.field {
+            push_name(&mut path, field);
+        }
+        let error = EventError::new(self.kind).because(self.reason);
+        if path.is_empty() {
+            error
+        } else {
+            error.at_path(path)
+        }
+    }
+}
+
+/// Returns the kind found and the kind expected, in words that come from the type.
+fn misfit(message: &str) -> Option<String> {
+    const NO_VARIANT: &str = "data did not match any variant of untagged enum ";
+    if let Some(name) = message.strip_prefix(NO_VARIANT) {
+        let is_ident = name
+            .chars()
+            .all(|char| char.is_alphanumeric() || char == '_');
+        return is_ident.then(|| format!("found no match for any variant of {name}"));
+    }
+    // The input may hold the separator too. The expected kind comes last.
+    let (found, expected) = message.rsplit_once(", expected ")?;
+    let found = if let Some(value) = found.strip_prefix("invalid type: ") {
+        describe(value)?.to_owned()
+    } else if let Some(value) = found.strip_prefix("invalid value: ") {
+        format!("{} that does not fit", describe(value)?)
+    } else if let Some(length) = found.strip_prefix("invalid length ") {
+        length.parse::<u64>().ok()?;
+        "another length".into()
+    } else if found.starts_with("unknown variant `") && found.ends_with('`') {
+        expected
+            .ends_with('`')
+            .then_some("an unknown variant")?
+            .to_owned()
+    } else if found.starts_with("unknown field `") && found.ends_with('`') {
+        expected
+            .ends_with('`')
+            .then_some("an unknown field")?
+            .to_owned()
+    } else {
+        return None;
+    };
+    let mut reason = format!("found {found}, expected ");
+    push_capped(&mut reason, expected.chars());
+    Some(reason)
+}
+
+/// Returns the kind of the value that serde's words describe.
+fn describe(value: &str) -> Option<&'static str> {
+    let quoted = |prefix: &str, end: char| {
+        value
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.ends_with(end))
+    };
+    match value {
+        "null" | "unit value" => Some("null"),
+        "map" => Some("an object"),
+        "sequence" => Some("an array"),
+        _ if quoted("string \"", '"') => Some("a string"),
+        _ if quoted("boolean `", '`') => Some("a boolean"),
+        _ if quoted("integer `", '`') => Some("an integer"),
+        _ if quoted("floating point `", '`') => Some("a decimal number"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_type_says_is_kept() {
+        for (message, reason) in [
+            (
+                r#"invalid type: string "SECRET", expected f64"#,
+                Some("found a string, expected f64"),
+            ),
+            (
+                r#"invalid type: string "SECRET, expected SECRET", expected f64"#,
+                Some("found a string, expected f64"),
+            ),
+            (
+                "invalid value: integer `77`, expected u8",
+                Some("found an integer that does not fit, expected u8"),
+            ),
+            (
+                "invalid type: null, expected a map",
+                Some("found null, expected a map"),
+            ),
+            (
+                "invalid length 77, expected a pair",
+                Some("found another length, expected a pair"),
+            ),
+            (
+                "unknown variant `SECRET`, expected `a` or `b`",
+                Some("found an unknown variant, expected `a` or `b`"),
+            ),
+            (
+                "unknown variant `S, expected SECRET`, there are no variants",
+                None,
+            ),
+            (
+                "data did not match any variant of untagged enum Size",
+                Some("found no match for any variant of Size"),
+            ),
+            (
+                "data did not match any variant of untagged enum Size: SECRET",
+                None,
+            ),
+            ("invalid value: SECRET, expected SECRET", None),
+            ("SECRET", None),
+            ("SECRET, expected SECRET", None),
+            ("", None),
+        ] {
+            assert_eq!(misfit(message).as_deref(), reason, "{message}");
+        }
+    }
+
+    #[test]
+    fn missing_and_doubled_fields_are_named() {
+        let finding = Finding::of_message("missing field `rowId`");
+        assert_eq!(
+            (finding.kind, finding.field.as_deref()),
+            (Kind::Missing, Some("rowId"))
+        );
+        let finding = Finding::of_message("duplicate field `id`");
+        assert_eq!(
+            (finding.kind, finding.field.as_deref()),
+            (Kind::Doubled, Some("id"))
+        );
+    }
+
+    #[test]
+    fn paths_are_escaped_and_cut_off() {
+        let mut path = "data".to_owned();
+        push_name(&mut path, "a\nb");
+        assert_eq!(path, "data.a\\nb");
+        push_name(&mut path, &"é".repeat(1000));
+        assert_eq!(path.chars().count(), 256);
+        assert!(path.ends_with('…'));
+        push_name(&mut path, "more");
+        assert_eq!(path.chars().count(), 256);
+        // The dot counts too, at every position.
+        for length in 250..260 {
+            let mut path = "d".repeat(length.min(255));
+            push_name(&mut path, &"n".repeat(length));
+            push_name(&mut path, "more");
+            assert_eq!(path.chars().count(), 256, "{length}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The steps of a delivery that is stored and not handled: its run calls a sink in place of a store and a handler.
+//!
+//! Here no copy waits for another copy. Each copy calls the sink, whose answer is one indivisible step.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until};
+
+use super::sink::{Accepted, Sink};
+use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::layer::{
+    Attached, CatchUnwind, Delivering, End, Ended, Guard, Guarded, Handled, LATE_STORE_CALL,
+    Meeting, Own, Phase, Reason, ResponseBody, ResponseFuture, Settled, VerifiedBody, bounded,
+    metrics, trace,
+};
+use crate::outcome::{Failure, Outcome, Refusal};
+use crate::walk::Delivery;
+
+/// The step of an acceptor after its guard: the sink, and the time for which it remembers an event.
+#[derive(Debug)]
+pub(super) struct Storing {
+    pub(super) sink: Box<dyn Sink>,
+    pub(super) retention: Duration,
+}
+
+/// Returns the answer to a delivery, for a tower service.
+pub(super) fn accept_as_service<B>(
+    acceptor: &Arc<Guarded<Storing>>,
+    request: Request<B>,
+) -> ResponseFuture<VerifiedBody, Infallible>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
+    let trace = delivering.trace.clone();
+    let answer = accepted(delivering, request);
+    ResponseFuture(Box::pin(trace.within(async { Ok(answer.await) })))
+}
+
+/// Does the same, with the answer's body in one piece, and for a request body that need not be `Send`.
+pub(super) fn accept<B: Body>(
+    acceptor: &Arc<Guarded<Storing>>,
+    request: Request<B>,
+) -> impl Future<Output = Response<Bytes>> + use<B> {
+    let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
+    let trace = delivering.trace.clone();
+    let answer = trace.within(accepted(delivering, request));
+    async move { answer.await.map(ResponseBody::into_bytes) }
+}
+
+/// Not an `async fn`, which keeps each argument twice: as passed, and as used.
+fn accepted<B, R>(
+    delivering: Delivering<Storing>,
+    request: Request<B>,
+) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
+where
+    B: Body,
+    R: Send + 'static,
+{
+    let (parts, body) = request.into_parts();
+    delivering.head(&parts);
+    async move {
+        let delivery = match delivering.take_in(&parts, body).await {
+            Ok(delivery) => delivery,
+            Err(refusal) => return delivering.refuse(refusal, None),
+        };
+        let budget_ends = match delivering.recognised(&delivery) {
+            Ok(budget_ends) => budget_ends,
+            Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
+        };
+        let meeting = Arc::new(Meeting::new());
+        let acceptor = Arc::clone(delivering.guarded());
+        let run = run(acceptor, delivery.clone(), Arc::clone(&meeting));
+        let ended = Attached::to(meeting, run).until(budget_ends).await;
+        if ended.outcome == Outcome::RunsOn {
+            // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
+            delivering.guarded().guard.auth.gate.vitals.store_failed();
+        }
+        match delivering.conclude::<R, Infallible>(ended, delivery) {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.
+async fn run<R>(
+    acceptor: Arc<Guarded<Storing>>,
+    delivery: Delivery,
+    meeting: Arc<Meeting<R, Infallible>>,
+) {
+    let guard = &acceptor.guard;
+    let permit = match guard.auth.gate.enter() {
+        Ok(permit) => permit,
+        Err(kind) => return meeting.end(Ended::refused(Refusal::new(kind))),
+    };
+    // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
+    meeting.enter(Phase::Handling);
+    let started = Instant::now();
+    let asked = ask(guard, &acceptor.next, &delivery).await;
+    let ended = judged(asked, guard, &meeting);
+    let (outcome, reason) = match &ended.end {
+        End::Refused(refusal) => (
+            ended.outcome,
+            Some(Arc::new(refusal.clone()) as Reason), // its request, if there is one, gets the refusal itself
+        ),
+        _ => (ended.outcome, None),
+    };
+    let late = meeting.alone();
+    meeting.end(ended);
+    let settled = Settled {
+        outcome,
+        delivery,
+        reason,
+        elapsed: started.elapsed(),
+        late,
+    };
+    trace::ended(&settled);
+    metrics::settled(guard, &settled);
+    guard.settings.hooks.settled(&settled);
+    // A refusal that is sent as an answer is reported together with that answer.
+    let unheard = late && matches!(outcome, Outcome::Refused(_));
+    if unheard || matches!(outcome, Outcome::Failed(_)) {
+        let (delivery, reason) = (&settled.delivery, settled.reason);
+        guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+    }
+    // The permit is dropped last: when a drain sees no run, every run must have been reported.
+    drop(permit);
+}
+
+/// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained
+/// and the drain's time is over.
+async fn ask(
+    guard: &Guard,
+    storing: &Storing,
+    delivery: &Delivery,
+) -> Option<Result<Accepted, StoreError>> {
+    let longest = guard.settings.run_limit.min(LATE_STORE_CALL);
+    let call = pin!(Some(CatchUnwind::new(async {
+        storing.sink.accept(delivery, storing.retention).await
+    })));
+    // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
+    let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
+    let aborted = pin!(guard.settings.bell.aborted());
+    match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
+        Handled::Answered(answered) => Some(answered),
+        Handled::Panicked => {
+            let panicked = StoreError::new(StoreErrorKind::Unavailable);
+            Some(Err(panicked.caused_by("the sink panicked")))
+        }
+        Handled::Aborted(Failure::RunLimit) => Some(Err(gave_up_after(longest))),
+        Handled::Aborted(_) => None,
+    }
+}
+
+fn gave_up_after(limit: Duration) -> StoreError {
+    let below = format!("the sink has not answered for {} ms", limit.as_millis());
+    StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
+}
+
+/// Turns the sink's answer into the end of the run, and notes it for the receiver's health.
+fn judged<R>(
+    asked: Option<Result<Accepted, StoreError>>,
+    guard: &Guard,
+    meeting: &Meeting<R, Infallible>,
+) -> Ended<R, Infallible> {
+    let Some(answered) = asked else {
+        return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
+    };
+    let vitals = &guard.auth.gate.vitals;
+    if !meeting.alone() || meeting.hung_up() {
+        vitals.store_said(&answered);
+    }
+    match answered {
+        Ok(accepted) => {
+            vitals.accepted();
+            match accepted {
+                Accepted::New => Ended::own(Own::Accepted, Outcome::Accepted),
+                Accepted::Duplicate { same_body } => {
+                    Ended::own(Own::Replayed, Outcome::Replayed { same_body })
+                }
+            }
+        }
+        Err(error) => Ended::refused(Refusal::from(error)),
+    }
+}

@@ -1,0 +1,35 @@
+//! The inbox of one name in the table that programs share.
+
+use std::sync::Arc;
+
+use super::clean::Cleaner;
+use super::notify::Wire;
+use crate::dedupe::ScopesInUse;
+use crate::postgres::Postgres;
+
+pub(super) struct Table {
+    pub(super) postgres: Postgres,
+    /// The name of the inbox.
+    pub(super) name: Arc<str>,
+    /// The notifications between the processes that share the table.
+    pub(super) wire: Wire,
+    pub(super) cleaner: Cleaner,
+    pub(super) scopes: ScopesInUse,
+}
+
+impl Table {
+    pub(super) fn new(postgres: Postgres, name: &str) -> Self {
+        let name: Arc<str> = name.into();
+        Self {
+            wire: Wire::new(postgres.clone(), &name),
+            cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
+            scopes: postgres.inbox_scopes_in_use(&name),
+            postgres,
+            name,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,502 @@
+//! The live key rings, by subscription, replaceable while the receiver runs.
+
+use std::collections::hash_map::{Entry, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+
+use super::resolver::{Cached, Resolver, Waiting};
+use super::stats::LookupStats;
+use super::table::Table;
+use crate::verify::{
+    HeaderError, HeaderErrorKind, KeyRing, KeysError, KeysErrorKind as Kind, Ring, Scopes,
+    Selected, VerifyError, VerifyErrorKind, WEBHOOK_ID, usable_name,
+};
+
+/// The default scope of a single ring.
+const DEFAULT_SCOPE: &str = "default";
+
+/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
+/// [`SecretProvider`](crate::SecretProvider) finds.
+///
+/// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
+/// begun ends with the keys that it began with, the next one uses the new ring.
+///
+/// ```
+/// use hookgate::{KeyRing, Keys, Secret};
+///
+/// let keys = Keys::by_subscription([
+///     ("wh_1", KeyRing::new(Secret::new("whsec_made_up_for_orders")?)),
+///     ("wh_2", KeyRing::new(Secret::new("whsec_made_up_for_invoices")?)),
+/// ])?;
+/// keys.replace_subscription("wh_2", KeyRing::new(Secret::new("whsec_made_up_successor")?))?;
+/// assert!(keys.remove_subscription("wh_1")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Keys(Arc<Shared>);
+
+struct Shared {
+    rings: Rings,
+    /// One of these replaces the ring of an unknown subscription, so that its deliveries take the same work as any other's: rings
+    /// of one key, of two, and so on.
+    decoys: [Arc<Ring>; KeyRing::MAX_KEYS],
+}
+
+enum Rings {
+    Held(RwLock<Table>),
+    LookedUp(Arc<Resolver>),
+}
+
+impl Keys {
+    /// Returns keys of one ring for every delivery. `X-Service-Webhook-Id` is then not read.
+    #[must_use]
+    pub fn single(ring: impl Into<KeyRing>) -> Self {
+        let ring = Ring::new(ring.into(), DEFAULT_SCOPE.into(), None);
+        Self::of(Table::Single(Arc::new(ring)))
+    }
+
+    /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
+    /// more than one ring.
+    ///
+    /// # Errors
+    /// `NoKeys`, `SubscriptionTaken`, `SecretInTwoScopes`, `UnusableName`.
+    pub fn by_subscription<I, R>(rings: impl IntoIterator<Item = (I, R)>) -> Result<Self, KeysError>
+    where
+        I: AsRef<str>,
+        R: Into<KeyRing>,
+    {
+        let mut map = HashMap::new();
+        let mut scopes = Scopes::default();
+        for (id, ring) in rings {
+            let id = usable_name(id.as_ref())?;
+            let ring = Arc::new(Ring::of_subscription(&id, ring.into()));
+            match map.entry(id) {
+                Entry::Vacant(free) => free.insert(Arc::clone(&ring)),
+                Entry::Occupied(taken) => {
+                    let id = taken.key().to_string();
+                    return Err(KeysError::new(Kind::SubscriptionTaken).about(id));
+                }
+            };
+            scopes.add(&ring)?;
+        }
+        if map.is_empty() {
+            return Err(KeysError::new(Kind::NoKeys));
+        }
+        Ok(Self::of(Table::by_subscription(map)))
+    }
+
+    /// Returns keys whose rings are looked up when they are needed.
+    pub(crate) fn looked_up(resolver: Resolver) -> Self {
+        Self::with(Rings::LookedUp(Arc::new(resolver)))
+    }
+
+    /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
+    ///
+    /// # Errors
+    /// `BySubscription` where rings are held by subscription id, `ByProvider` where they are looked up.
+    pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), KeysError> {
+        // The conversion may be code from outside this crate, so it comes before the lock.
+        let (ring, mut table) = (ring.into(), self.table()?);
+        match &mut *table {
+            Table::Single(current) => {
+                *current = Arc::new(current.succeeded_by(ring));
+                Ok(())
+            }
+            Table::BySubscription { .. } => Err(KeysError::new(Kind::BySubscription)),
+        }
+    }
+
+    /// Replaces the ring of a subscription, or adds one. Where the new ring names no scope or workspace, it keeps that of
+    /// the old one.
+    ///
+    /// # Errors
+    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up, `SecretInTwoScopes`,
+    /// `UnusableName`.
+    pub fn replace_subscription(
+        &self,
+        id: &str,
+        ring: impl Into<KeyRing>,
+    ) -> Result<(), KeysError> {
+        let id = usable_name(id)?;
+        let (ring, mut table) = (ring.into(), self.table()?);
+        let Table::BySubscription { rings, .. } = &mut *table else {
+            return Err(KeysError::new(Kind::NotBySubscription));
+        };
+        let ring = match rings.get(&id) {
+            Some(current) => current.succeeded_by(ring),
+            None => Ring::of_subscription(&id, ring),
+        };
+        let mut scopes = Scopes::default();
+        for (_, others) in rings.iter().filter(|(other, _)| **other != id) {
+            scopes.add(others)?;
+        }
+        scopes.add(&ring)?;
+        rings.insert(id, Arc::new(ring));
+        *table = Table::by_subscription(std::mem::take(rings));
+        Ok(())
+    }
+
+    /// Removes a subscription; returns whether it was there. Its next delivery is refused as unknown.
+    ///
+    /// # Errors
+    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up.
+    pub fn remove_subscription(&self, id: &str) -> Result<bool, KeysError> {
+        let mut table = self.table()?;
+        match &mut *table {
+            Table::BySubscription { rings, .. } => {
+                let was_there = rings.remove(id).is_some();
+                *table = Table::by_subscription(std::mem::take(rings));
+                Ok(was_there)
+            }
+            Table::Single(_) => Err(KeysError::new(Kind::NotBySubscription)),
+        }
+    }
+
+    /// Forgets the result of the look-up for this subscription, found or not: the next delivery asks the provider. A look-up
+    /// under way serves only the deliveries that wait for it already. Without this call, a change takes up to 60 s.
+    ///
+    /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
+    ///
+    /// ```
+    /// use hookgate::{MemoryStore, Receiver, Secret, SecretError, provider_fn};
+    ///
+    /// let receiver = Receiver::builder()
+    ///     .provider(provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None)))
+    ///     .store(MemoryStore::default())
+    ///     .build()?;
+    /// receiver.keys().forget("wh_1")?;
+    /// let stats = receiver.keys().lookup_stats().unwrap();
+    /// assert_eq!((stats.found, stats.unknown, stats.running), (0, 0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotByProvider` where rings are not looked up.
+    pub fn forget(&self, id: &str) -> Result<(), KeysError> {
+        self.resolver()?.forget(id);
+        Ok(())
+    }
+
+    /// As [`forget`](Self::forget), for every subscription.
+    ///
+    /// # Errors
+    /// `NotByProvider` where rings are not looked up.
+    pub fn forget_all(&self) -> Result<(), KeysError> {
+        self.resolver()?.forget_all();
+        Ok(())
+    }
+
+    /// Returns the number of look-up results remembered and of look-ups under way. `None` where rings are not looked up.
+    #[must_use]
+    pub fn lookup_stats(&self) -> Option<LookupStats> {
+        self.resolver().ok().map(|resolver| resolver.stats())
+    }
+
+    /// Returns the single ring, where it has the default scope of single rings.
+    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<Ring>> {
+        let Rings::Held(table) = &self.0.rings else {
+            return None;
+        };
+        match &*table.read().unwrap_or_else(PoisonError::into_inner) {
+            Table::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
+            Table::Single(_) | Table::BySubscription { .. } => None,
+        }
+    }
+
+    /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
+    #[inline]
+    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
+        let table = match &self.0.rings {
+            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
+            Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
+        };
+        let (rings, most_keys) = match &*table {
+            Table::Single(ring) => return Ok(Selected::known(Arc::clone(ring))),
+            Table::BySubscription { rings, most_keys } => (rings, *most_keys),
+        };
+        let ring = match webhook_id {
+            Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
+            None if rings.len() == 1 => rings.values().next(),
+            None => return Err(missing().into()),
+        };
+        Ok(ring
+            .cloned()
+            .map_or_else(|| self.decoy(most_keys), Selected::known))
+    }
+
+    /// As `select`, but waits for a ring that is not in the cache.
+    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<Finding, VerifyError> {
+        let Rings::LookedUp(resolver) = &self.0.rings else {
+            return self.select(webhook_id).map(Finding::Here);
+        };
+        Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
+            Cached::Known(ring) => Finding::Here(self.of_lookup(ring)),
+            Cached::Absent(id) => Finding::Waits(resolver.look_up(id)),
+        })
+    }
+
+    #[cold]
+    fn select_cached(
+        &self,
+        resolver: &Resolver,
+        webhook_id: Option<&[u8]>,
+    ) -> Result<Selected, VerifyError> {
+        match resolver.cached(webhook_id.ok_or_else(missing)?) {
+            Cached::Known(ring) => Ok(self.of_lookup(ring)),
+            Cached::Absent(_) => Err(VerifyError::new(VerifyErrorKind::NotLookedUp)),
+        }
+    }
+
+    /// Returns the ring to use for the result of a look-up.
+    pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
+        let decoy = || self.decoy(self.resolver().map_or(1, Resolver::most_keys));
+        ring.map_or_else(decoy, Selected::known)
+    }
+
+    fn decoy(&self, keys: usize) -> Selected {
+        Selected::decoy(Arc::clone(
+            &self.0.decoys[keys.clamp(1, KeyRing::MAX_KEYS) - 1],
+        ))
+    }
+
+    fn table(&self) -> Result<RwLockWriteGuard<'_, Table>, KeysError> {
+        match &self.0.rings {
+            Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
+            Rings::LookedUp(_) => Err(KeysError::new(Kind::ByProvider)),
+        }
+    }
+
+    fn resolver(&self) -> Result<&Resolver, KeysError> {
+        match &self.0.rings {
+            Rings::LookedUp(resolver) => Ok(resolver),
+            Rings::Held(_) => Err(KeysError::new(Kind::NotByProvider)),
+        }
+    }
+
+    fn of(table: Table) -> Self {
+        Self::with(Rings::Held(RwLock::new(table)))
+    }
+
+    fn with(rings: Rings) -> Self {
+        Self(Arc::new(Shared {
+            rings,
+            decoys: std::array::from_fn(|index| Arc::new(Ring::decoy(index + 1))),
+        }))
+    }
+}
+
+impl<R: Into<KeyRing>> From<R> for Keys {
+    fn from(ring: R) -> Self {
+        Self::single(ring)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = match &self.0.rings {
+            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
+            Rings::LookedUp(resolver) => return f.debug_tuple("Keys").field(resolver).finish(),
+        };
+        match &*table {
+            Table::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
+            Table::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
+        }
+    }
+}
+
+/// A ring that is available, or a look-up to wait for.
+pub(crate) enum Finding {
+    Here(Selected),
+    Waits(Waiting),
+}
+
+fn missing() -> HeaderError {
+    HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::Secret;
+
+    fn secret(tail: &str) -> Secret {
+        Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap()
+    }
+
+    #[test]
+    fn keys_show_their_rings_and_no_secret() {
+        let single = Keys::single(KeyRing::named("a", secret("1")).unwrap());
+        let map = Keys::by_subscription([("wh_1", KeyRing::named("a", secret("1")).unwrap())]);
+        for (keys, shown) in [(single, "default"), (map.unwrap(), "wh_1")] {
+            let debug = format!("{keys:?}");
+            assert!(
+                debug.contains(r#"Key("a")"#) && debug.contains(shown),
+                "{debug}"
+            );
+            assert!(!debug.contains("whsec_"), "{debug}");
+        }
+    }
+
+    fn ring_of(count: usize, tail: &str) -> KeyRing {
+        (1..count).fold(KeyRing::new(secret(tail)), |ring, key| {
+            let secret = secret(&format!("{tail}_{key}"));
+            ring.with_key(&key.to_string(), secret).unwrap()
+        })
+    }
+
+    #[test]
+    fn an_unknown_subscription_is_hashed_under_as_many_keys_as_the_largest_ring_has() {
+        let hashed = |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().key_count();
+        for count in 1..=KeyRing::MAX_KEYS {
+            let keys = Keys::by_subscription([
+                ("wh_1", ring_of(count, "a")),
+                ("wh_2", ring_of(count, "b")),
+            ]);
+            let keys = keys.unwrap();
+            for id in ["wh_1", "wh_2", "wh_3"] {
+                assert_eq!(hashed(&keys, id), count, "{id}");
+            }
+        }
+        let keys = Keys::by_subscription([("wh_1", ring_of(1, "a")), ("wh_2", ring_of(3, "b"))]);
+        let keys = keys.unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 3);
+        keys.replace_subscription("wh_1", ring_of(4, "c")).unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 4);
+        keys.replace_subscription("wh_1", ring_of(2, "c")).unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 3);
+        keys.remove_subscription("wh_2").unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 2);
+        keys.remove_subscription("wh_1").unwrap();
+        assert_eq!(hashed(&keys, "wh_3"), 1);
+    }
+
+    #[test]
+    fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
+        let provider = crate::provider_fn(async |id: crate::SubscriptionId| {
+            let count = id
+                .as_str()
+                .bytes()
+                .last()
+                .map(|byte| usize::from(byte - b'0'));
+            let ring = count
+                .filter(|count| *count > 0)
+                .map(|count| ring_of(count, "a"));
+            Ok::<_, crate::LookupError>(ring)
+        });
+        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
+        let resolver = Resolver::new(
+            Arc::new(provider),
+            Arc::new(clock.clone()),
+            crate::lookup::Capacities::default(),
+        );
+        let keys = Keys::looked_up(resolver);
+        let hashed = |id: &str| {
+            let selected = match keys.find(Some(id.as_bytes())).unwrap() {
+                Finding::Here(selected) => selected,
+                Finding::Waits(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
+            };
+            selected.key_count()
+        };
+        assert_eq!(hashed("wh_0"), 1);
+        for (id, unknown) in [("wh_1", 1), ("wh_3", 3), ("wh_2", 3)] {
+            assert_eq!(hashed(id), usize::from(id.as_bytes()[3] - b'0'));
+            // Looked up, in the cache, and in another form.
+            for other in [&format!("wh_{id}_0"), "wh_0", "0"] {
+                assert_eq!(hashed(other), unknown, "{other} after {id}");
+            }
+        }
+        clock.advance(std::time::Duration::from_secs(60));
+        assert_eq!((hashed("wh_2"), hashed("wh_0")), (2, 2));
+
+        // The second largest ring counts once the largest has ended, also after a smaller one was found.
+        let later = |seconds| clock.advance(std::time::Duration::from_secs(seconds));
+        later(120);
+        assert_eq!((hashed("wh_4"), hashed("wh_0")), (4, 4));
+        later(30);
+        assert_eq!((hashed("wh_3"), hashed("wh_0")), (3, 4));
+        later(31);
+        assert_eq!((hashed("wh_1"), hashed("wh_0")), (1, 3));
+        later(29);
+        assert_eq!((hashed("wh_1"), hashed("wh_0")), (1, 1));
+    }
+
+    #[test]
+    fn a_ring_is_converted_before_the_lock_is_taken() {
+        struct Looks(Keys);
+        impl From<Looks> for KeyRing {
+            fn from(Looks(keys): Looks) -> Self {
+                let Rings::Held(table) = &keys.0.rings else {
+                    panic!("these keys are held")
+                };
+                assert!(table.try_read().is_ok(), "the lock is free");
+                KeyRing::new(secret("2"))
+            }
+        }
+        let keys = Keys::single(secret("1"));
+        keys.replace(Looks(keys.clone())).unwrap();
+        let keys = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
+        keys.replace_subscription("wh_1", Looks(keys.clone()))
+            .unwrap();
+    }
+
+    #[test]
+    fn equal_secrets_need_one_scope() {
+        let pair = |left: KeyRing, right: KeyRing| {
+            Keys::by_subscription([("wh_1", left), ("wh_2", right)])
+        };
+        let error = pair(secret("1").into(), secret("1").into()).unwrap_err();
+        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
+        let shared = |tail| KeyRing::new(secret(tail)).with_scope("shared").unwrap();
+        assert!(pair(shared("1"), shared("1")).is_ok());
+
+        let keys = pair(secret("1").into(), secret("2").into()).unwrap();
+        let error = keys.replace_subscription("wh_2", secret("1")).unwrap_err();
+        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
+        assert!(keys.replace_subscription("wh_1", secret("1")).is_ok());
+    }
+
+    #[test]
+    fn a_map_needs_the_id_once_it_has_two_rings() {
+        let keys = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
+        assert!(keys.select(None).unwrap().is_known());
+        assert!(!keys.select(Some(b"wh_2")).unwrap().is_known());
+        keys.replace_subscription("wh_2", secret("2")).unwrap();
+        assert!(keys.select(None).is_err());
+        assert!(keys.select(Some(b"wh_2")).unwrap().is_known());
+        assert!(!keys.select(Some(b"\xff")).unwrap().is_known());
+        assert_eq!(keys.remove_subscription("wh_2"), Ok(true));
+        assert_eq!(keys.remove_subscription("wh_2"), Ok(false));
+    }
+
+    #[test]
+    fn replacing_a_ring_keeps_scope_and_workspace() {
+        let ring = KeyRing::new(secret("1")).with_scope("s").unwrap();
+        let keys = Keys::single(ring.with_workspace("ws_1").unwrap());
+        keys.replace(secret("2")).unwrap();
+        let ring = keys.select(None).unwrap();
+        assert_eq!(ring.names(), ("s", Some("ws_1")));
+    }
+
+    #[test]
+    fn the_wrong_kind_of_change_is_refused() {
+        let single = Keys::single(secret("1"));
+        let error = single
+            .replace_subscription("wh_1", secret("2"))
+            .unwrap_err();
+        assert_eq!(error.kind(), Kind::NotBySubscription);
+        let map = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
+        assert_eq!(
+            map.replace(secret("2")).unwrap_err().kind(),
+            Kind::BySubscription
+        );
+        let twice = Keys::by_subscription([("wh_1", secret("1")), ("wh_1", secret("2"))]);
+        let error = twice.unwrap_err();
+        assert_eq!(error.kind(), Kind::SubscriptionTaken);
+        assert_eq!(error.name(), Some("wh_1"));
+        let none: [(&str, KeyRing); 0] = [];
+        assert_eq!(
+            Keys::by_subscription(none).unwrap_err().kind(),
+            Kind::NoKeys
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! Verification with the live keys.
+
+use super::keys::Keys;
+use crate::clock::UnixSeconds;
+use crate::verify::{
+    Check, DeliveryHeaders, SignedBytes, Verified, VerifyError, VerifyErrorKind as Kind, Window,
+};
+
+/// Verifies deliveries: it holds the live keys and the window that is accepted.
+///
+/// Cheap to clone; clones share their keys. See [`verify`](crate::verify) for an example.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    keys: Keys,
+    window: Window,
+}
+
+impl Verifier {
+    /// Returns a verifier with a [`Secret`], a [`KeyRing`] or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    #[must_use]
+    pub fn new(keys: impl Into<Keys>) -> Self {
+        Self {
+            keys: keys.into(),
+            window: Window::default(),
+        }
+    }
+
+    /// Sets the window of accepted ages.
+    #[must_use]
+    pub fn with_window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Returns the window that is accepted.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Returns the live keys, for example to replace some.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers.
+    ///
+    /// No heap allocation, for any result.
+    ///
+    /// # Errors
+    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
+    ///
+    /// # Security
+    /// `body` must be the raw bytes as received. A body that was parsed and serialised again has another signature.
+    pub fn verify<B: SignedBytes>(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        body: B,
+        now: UnixSeconds,
+    ) -> Result<Verified<B>, VerifyError> {
+        self.window.check(head.timestamp().seconds(), now)?;
+        self.keys.select(head.webhook_id())?.verify(head, body)
+    }
+
+    /// Begins a check on the head alone, before the body is read.
+    ///
+    /// # Errors
+    /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
+    /// ends only in [`Check::finish`], after no less work than a known one.
+    #[inline]
+    pub fn begin(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        now: UnixSeconds,
+    ) -> Result<Check, VerifyError> {
+        self.window.check(head.timestamp().seconds(), now)?;
+        self.start(head, None)
+    }
+
+    /// Begins a check whose window was checked before. A check of a stale delivery computes its MAC all the same, and ends as
+    /// `StaleButAuthentic` or as `stale`, never with a proof.
+    #[inline]
+    pub(crate) fn start(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        stale: Option<Kind>,
+    ) -> Result<Check, VerifyError> {
+        let selected = self.keys.select(head.webhook_id())?;
+        Ok(Check::with(selected, head, stale))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::verify::{KeyRing, Secret, Signature, Timestamp};
+
+    /// Reports, metrics and deduplication keys use the values of a proof.
+    #[test]
+    fn a_proof_says_which_key_of_which_ring_signed() {
+        let secret = |tail| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();
+        let ring = KeyRing::named("new", secret("new")).unwrap();
+        let ring = ring.with_key("old", secret("old")).unwrap();
+        let ring = ring.with_scope("orders").unwrap();
+        let ring = ring.with_workspace("ws_1").unwrap();
+        let keys = Keys::by_subscription([("wh_1", ring)]).unwrap();
+        let timestamp = Timestamp::parse(b"1763690000").unwrap();
+        let signature = Signature::sign(&secret("old"), &timestamp, b"{}").to_header_value();
+        let pairs = [
+            ("x-service-timestamp", timestamp.as_str()),
+            ("x-service-signature", &signature),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let verified = Verifier::new(keys)
+            .verify(&head, "{}", timestamp.seconds())
+            .unwrap();
+        assert_eq!((verified.key_name(), verified.scope()), ("old", "orders"));
+        assert_eq!(verified.timestamp(), &timestamp);
+        let proof = verified.proof();
+        assert_eq!((proof.key_name(), proof.scope()), ("old", "orders"));
+        assert_eq!(proof.subscription_id(), Some("wh_1"));
+        assert_eq!(proof.pinned_workspace(), Some("ws_1"));
+        let shown = format!("{verified:?}");
+        for part in [
+            r#"Timestamp(1763690000), key: "old", scope: "orders", subscription: Some("wh_1")"#,
+            "body_bytes: 2",
+        ] {
+            assert!(shown.contains(part), "{shown}");
+        }
+        assert!(!shown.contains("{}"), "{shown}");
+        assert_eq!(verified.into_body(), "{}");
+    }
+
+    #[test]
+    fn a_check_of_an_unknown_subscription_hashes_as_often_as_that_of_a_known_one() {
+        let secret = |tail: &str| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();
+        let two = |tail: &str| {
+            let ring = KeyRing::new(secret(&format!("{tail}_1")));
+            ring.with_key("old", secret(&format!("{tail}_2"))).unwrap()
+        };
+        let keys = Keys::by_subscription([("wh_1", two("a")), ("wh_2", two("b"))]);
+        let verifier = Verifier::new(keys.unwrap());
+        let signature = format!("sha256={}", "0".repeat(64));
+        for id in ["wh_1", "wh_2", "wh_3", "none"] {
+            let pairs = [
+                ("x-service-timestamp", "1763690000"),
+                ("x-service-signature", &signature),
+                ("x-service-webhook-id", id),
+            ];
+            let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+            let check = verifier.begin(&head, UnixSeconds::new(1_763_690_000));
+            let check = check.unwrap();
+            assert_eq!(check.mac_count(), 2, "{id}");
+            assert!(check.finish().is_err());
+        }
+    }
+
+    #[test]
+    fn a_verifier_says_its_window_and_a_check_its_timestamp() {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let window = Window::default().with_past(Duration::from_secs(7));
+        let verifier = Verifier::new(secret).with_window(window);
+        assert_eq!(verifier.window(), window);
+        let signature = format!("sha256={}", "0".repeat(64));
+        let pairs = [
+            ("x-service-timestamp", "1763690000"),
+            ("x-service-signature", &signature),
+        ];
+        let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+        let check = verifier
+            .begin(&head, UnixSeconds::new(1_763_690_000))
+            .unwrap();
+        assert_eq!(
+            format!("{check:?}"),
+            "Check { timestamp: Timestamp(1763690000), .. }"
+        );
+    }
+}

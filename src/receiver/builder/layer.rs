@@ -1,0 +1,195 @@
+//! The settings that need the layer: deadlines, which need timers, and hooks, which need an answer.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::ReceiverBuilder;
+use crate::layer::{
+    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingRoom,
+};
+
+/// Settings of the layer (feature `tower`).
+impl ReceiverBuilder {
+    /// Calls `hook` once for each delivery, when its answer is known. A panic in it does no harm.
+    pub fn on_answer(mut self, hook: impl Fn(&Answer) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.answer = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` once for each run, at its end. It differs from [`on_answer`](Self::on_answer) for runs that outlive their
+    /// request. A panic in it does no harm.
+    pub fn on_settled(mut self, hook: impl Fn(&Settled) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.settled = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` for each authentic delivery that was not handled, with its raw bytes, the reason and the probable number of
+    /// the attempt. So the operator can see an attempt that may be the last before the sender discards the event. The hook is
+    /// also called if the sender hung up while the store was asked for the claim. A panic in it does no harm.
+    pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
+        self.layer.hooks.failed = Some(Arc::new(hook));
+        self
+    }
+
+    /// Awaits `hook` with each delivery that the handler answered with `DeadLetter`. If the hook succeeds, the delivery is
+    /// answered 200 and committed; if it fails, 500 and released.
+    pub fn on_dead_letter<F>(
+        mut self,
+        hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), HookError>> + Send + 'static,
+    {
+        self.layer.hooks.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
+        self
+    }
+
+    /// Sets the time within which a request is answered, counted from the layer's `call`: look-up, body, claim, waiting and
+    /// handler. Default: 4.5 s, because the sender gives up at 5 s. More than 100 ms, and not longer than the sender waits.
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.layer.budget = budget;
+        self
+    }
+
+    /// Sets the time within which a body must have arrived, counted from the layer's `call`, or from the end of the look-up if
+    /// the subscription's keys had to be looked up. Default: 2 s. It is never longer than the rest of the budget.
+    pub fn body_deadline(mut self, deadline: Duration) -> Self {
+        self.layer.body_deadline = deadline;
+        self
+    }
+
+    /// Sets the most bytes that all bodies together hold while they arrive. Default: 64 MiB. A quarter of it is only for bodies
+    /// of up to 64 KiB. It must be at least a third more than [`max_body`](Self::max_body) if that is more than 64 KiB, and
+    /// never less than it.
+    ///
+    /// If the next bytes of a body would exceed it, the largest body under way is answered 503 with `Retry-After`, and its
+    /// buffer is freed; of several of the largest size, the oldest. A body that arrives in one piece, as small ones do, takes no part of it; a body that is complete and
+    /// verified has given its part back. The budget counts the memory of the buffers, at most twice the bytes that have
+    /// arrived, and never an announced length. It does not limit the server's own buffers, such as the windows of HTTP/2.
+    pub fn body_budget(mut self, bytes: usize) -> Self {
+        self.layer.bodies = BodyBudget::new(bytes);
+        self
+    }
+
+    /// Sets the time after which a run is aborted and released. Default: 10 min. At most 30 days.
+    pub fn run_limit(mut self, limit: Duration) -> Self {
+        self.layer.run_limit = limit;
+        self
+    }
+
+    /// Shapes the answers that the receiver makes itself, in place of the service's error envelope.
+    pub fn with_answers(
+        mut self,
+        shape: impl Fn(&OwnAnswer) -> http::Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        self.layer.hooks.shape = Some(Arc::new(shape));
+        self
+    }
+
+    /// Sets the most copies that wait for a running copy, in all and for one event. Further copies are answered 503. Default:
+    /// 64 and 4. With 0, a copy never waits.
+    pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
+        self.layer.waiting = Arc::new(WaitingRoom::new(in_all, for_one_event));
+        self
+    }
+}
+
+/// Settings of the metrics (feature `metrics`).
+#[cfg(feature = "metrics")]
+impl ReceiverBuilder {
+    /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;
+    /// otherwise the gauges of one overwrite those of the other.
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics_name(mut self, name: &str) -> Self {
+        self.layer.metrics.receiver = name.to_owned().into();
+        self
+    }
+
+    /// Sets the number of pairs of scope and key name that get their own labels, in the order of their first authentic
+    /// delivery. Pairs beyond that number are counted together, as `other`. Default: 64. With 0, no pair has its own label.
+    ///
+    /// Scopes and key names are the operator's, so no sender can add one. But there may be many, for example if secrets come
+    /// from a database, or if keys are named by the day. A pair keeps its label until the process ends.
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics_keys(mut self, most: usize) -> Self {
+        self.layer.metrics.keys = crate::layer::metrics::NamedKeys::up_to(most);
+        self
+    }
+}
+
+impl ReceiverBuilder {
+    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true: for a
+    /// test in which a process ends and no effect of it may follow.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use hookgate::Receiver;
+    ///
+    /// let ended = Arc::new(AtomicBool::new(false));
+    /// let settings = Receiver::builder().on_answer(|answer| println!("{answer}"));
+    /// let settings = settings.hooks_while({
+    ///     let ended = Arc::clone(&ended);
+    ///     move || !ended.load(Ordering::SeqCst)
+    /// });
+    /// # let _ = settings;
+    /// ```
+    pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
+        self.layer.hooks.only_if(holds);
+        self
+    }
+}
+
+/// Settings of the delivery log (feature `record`).
+#[cfg(feature = "record")]
+impl ReceiverBuilder {
+    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`](crate::Receiver::handle) has answered, and every delivery whose sender
+    /// hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes a file. The last call wins.
+    ///
+    /// [`record`](crate::record) describes the contents of an entry. A panic in the recorder does no harm.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
+    /// use http::{Request, StatusCode};
+    /// use http_body_util::Full;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let (logged, log) = mpsc::channel();
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let receiver = Receiver::builder()
+    ///     .secret(secret.clone())
+    ///     .store(MemoryStore::default())
+    ///     .record(move |delivery: LoggedDelivery| { let _ = logged.send(delivery); })
+    ///     .build()?;
+    ///
+    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+    /// let now = Timestamp::at(SystemClock.now())?;
+    /// let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
+    /// let request = Request::post("/webhooks")
+    ///     .header("x-service-timestamp", now.as_str())
+    ///     .header("x-service-signature", signature)
+    ///     .body(Full::<bytes::Bytes>::from(body))?;
+    /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
+    /// let delivery = log.recv()?;
+    /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
+    /// let answer = delivery.answer.expect("nobody hung up");
+    /// assert_eq!((answer.status, &*answer.outcome), (204, "handled"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Security
+    /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the
+    /// address, authentic or not.
+    #[cfg_attr(docsrs, doc(cfg(feature = "record")))]
+    pub fn record(mut self, recorder: impl crate::record::Record) -> Self {
+        self.layer.recording = crate::layer::Recording(Some(Arc::new(recorder)));
+        self
+    }
+}

@@ -1,0 +1,154 @@
+//! A receiver behind a server: the tower layer, the same in one call, shutdown and metrics (feature `tower`).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+
+use super::Receiver;
+use crate::layer::{self, Drained, FromDelivery, IntoAnswer, WebhookLayer};
+#[cfg(doc)]
+use crate::walk::Delivery;
+
+impl Receiver {
+    /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
+    ///
+    /// All layers of one receiver share its store, permits and hooks.
+    #[must_use]
+    pub fn layer(&self) -> WebhookLayer {
+        WebhookLayer::new(Arc::clone(&self.shared))
+    }
+
+    /// Takes a delivery from its request to its answer. Calls `handler` if the delivery is authentic, fresh and not handled
+    /// yet.
+    ///
+    /// It does the same as the layer, with the same guarantees, for a server without tower services. Turn the server's request
+    /// into an [`http::Request`], and the returned response into the server's answer. The handler is a function of one
+    /// argument, an [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more:
+    /// see [`FromDelivery`] and [`IntoAnswer`].
+    ///
+    /// Pass all headers unchanged, doubled ones too, and the body as it arrives, not decoded. The head is refused before a byte
+    /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
+    /// future is `Send` if the body is. A body that is already complete also works.
+    ///
+    /// If the server drops the future, for example because its client hangs up, a run that has begun goes on: it moves to its
+    /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
+    /// [`drain`](Self::drain) first.
+    ///
+    /// The answer's extensions hold an [`Answer`](crate::Answer).
+    ///
+    /// # Panics
+    /// Panics without a tokio runtime that has its timers enabled, as tokio's timers do.
+    ///
+    /// # Security
+    /// The method and the headers must be those of the request, and the body its raw bytes. A body that was decoded, re-encoded
+    /// or cut does not verify. A doubled header that is passed on only once hides a forgery.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
+    /// use http::{Request, StatusCode};
+    /// use http_body_util::Full;
+    /// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+    ///
+    /// async fn on_event(event: Event) -> StatusCode {
+    ///     if let EventData::RowDeleted(row) = event.data {
+    ///         assert_eq!(row.row_id, "row_1");
+    ///     }
+    ///     StatusCode::NO_CONTENT
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// # let timestamp = Timestamp::at(SystemClock.now())?;
+    /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
+    /// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+    /// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
+    /// // For each request of the server at hand:
+    /// let request = Request::post("/webhooks")
+    ///     .header("x-service-timestamp", timestamp.as_str())
+    ///     .header("x-service-signature", &signature)
+    ///     .body(Full::new(Bytes::from(body)))?;
+    /// # let again = request.clone();
+    /// let answer = receiver.handle(request, on_event).await;
+    /// assert_eq!(answer.status(), 204);
+    /// # assert_eq!(receiver.handle(again, on_event).await.headers()["idempotent-replayed"], "true");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn handle<B, D, H, F>(
+        &self,
+        request: Request<B>,
+        handler: H,
+    ) -> impl Future<Output = Response<Bytes>> + use<B, D, H, F>
+    where
+        B: Body,
+        D: FromDelivery + 'static,
+        H: FnOnce(D) -> F + Send + 'static,
+        F: Future<Output: IntoAnswer> + Send + 'static,
+    {
+        layer::handle(Arc::clone(&self.shared), request, handler)
+    }
+
+    /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on after `limit` are aborted and
+    /// their claims released, so that a retry can claim the events at once. `Duration::MAX` waits without a limit.
+    ///
+    /// Call it at shutdown, when the server takes no more connections: `axum::serve` returns when its connections have ended,
+    /// but runs that outlived their requests still go on. It cannot be undone: a drained receiver stays shut.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// use std::time::Duration;
+    /// use hookgate::{MemoryStore, Receiver, Secret};
+    ///
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(MemoryStore::default())
+    ///     .build()?;
+    /// // axum::serve(listener, app).with_graceful_shutdown(signal).await?;
+    /// assert_eq!(receiver.drain(Duration::from_secs(30)).await.aborted(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn drain(&self, limit: Duration) -> Drained {
+        let guard = &self.shared.guard;
+        layer::drain(&guard.auth.gate, &guard.settings.bell, limit).await
+    }
+
+    /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
+    /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
+    ///
+    /// Counters and histograms are updated when something happens. Gauges are not. If a number changes thousands of times a
+    /// second, one reading for each scrape is enough. A gauge that is read at that time is also right if nothing has happened
+    /// for long. No background task runs for it. A store in memory is asked for its numbers; it may do some housekeeping first.
+    /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
+    ///
+    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
+    ///
+    /// ```
+    /// use hookgate::{MemoryStore, Receiver, Secret};
+    /// use metrics_exporter_prometheus::PrometheusBuilder;
+    ///
+    /// let prometheus = PrometheusBuilder::new().install_recorder()?;
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(MemoryStore::default())
+    ///     .metrics_name("orders")
+    ///     .build()?;
+    /// receiver.record_metrics();
+    /// assert!(prometheus.render().contains("hookgate_ready{receiver=\"orders\"} 1"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn record_metrics(&self) {
+        let claims = &self.shared.next;
+        let retention = claims.store.is_some().then_some(claims.retention);
+        layer::metrics::record(&self.shared.guard, retention, || claims.observe_store());
+    }
+}

@@ -1,0 +1,183 @@
+//! The check of one delivery: its MAC under every key of a ring.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::body::SignedBytes;
+use super::error::{VerifyError, VerifyErrorKind as Kind};
+use super::headers::DeliveryHeaders;
+use super::keyring::Ring;
+use super::signature::{Macs, Signature};
+use super::timestamp::Timestamp;
+use super::verified::{Proof, Verified};
+
+/// The ring to verify with.
+pub(crate) struct Selected {
+    ring: Arc<Ring>,
+    known: bool,
+}
+
+impl Selected {
+    pub(crate) fn known(ring: Arc<Ring>) -> Self {
+        Self { ring, known: true }
+    }
+
+    /// Makes the ring for an unknown subscription: a check with it takes the work of any other, and fails.
+    pub(crate) fn decoy(ring: Arc<Ring>) -> Self {
+        Self { ring, known: false }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn key_count(&self) -> usize {
+        self.ring.key_count()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Returns scope and workspace.
+    #[cfg(test)]
+    pub(crate) fn names(&self) -> (&str, Option<&str>) {
+        (&self.ring.scope, self.ring.workspace.as_deref())
+    }
+
+    /// Verifies a whole body whose age was checked before. The proof owns or borrows the very bytes that it covers.
+    pub(crate) fn verify<B: SignedBytes>(
+        self,
+        head: &DeliveryHeaders<'_>,
+        body: B,
+    ) -> Result<Verified<B>, VerifyError> {
+        let Self { ring, known } = self;
+        let mut matched = None;
+        // No early exit, and one key after the other: only one key's state exists at a time.
+        for (index, key) in ring.keys.iter().enumerate() {
+            if key
+                .mac
+                .verifies(&head.timestamp, body.as_bytes(), &head.signature)
+            {
+                matched = Some(index);
+            }
+        }
+        let key = Doom::of(known, None).verdict(matched)?;
+        let proof = Proof::new(head.timestamp, ring, key);
+        Ok(Verified::vouch(proof, body))
+    }
+}
+
+/// A check under way: the MAC is computed as chunks arrive. Owns its states, which are wiped when it is dropped.
+///
+/// ```
+/// # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+/// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// # let timestamp = Timestamp::parse(b"1763690000")?;
+/// # let signature = Signature::sign(&secret, &timestamp, b"in two pieces").to_header_value();
+/// # let pairs = [("x-service-timestamp", "1763690000"), ("x-service-signature", signature.as_str())];
+/// # let verifier = Verifier::new(secret);
+/// let head = DeliveryHeaders::from_pairs(pairs)?;
+/// let mut check = verifier.begin(&head, UnixSeconds::new(1_763_690_000))?;
+/// for chunk in [b"in two ".as_slice(), b"pieces"] {
+///     check.update(chunk);
+/// }
+/// assert_eq!(check.finish()?.key_name(), "primary");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Check {
+    macs: Macs,
+    signature: Signature,
+    timestamp: Timestamp,
+    ring: Arc<Ring>,
+    doom: Doom,
+}
+
+/// A check that can only fail, and does so after the same work as any other.
+enum Doom {
+    None,
+    /// The subscription is unknown. A delivery that is stale too ends as stale, as it would have before its body was read.
+    Unknown(Option<Kind>),
+    Stale(Kind),
+}
+
+impl Check {
+    /// Begins with a ring that was found for the delivery, whose age was checked before. A stale delivery ends without a proof.
+    #[inline]
+    pub(crate) fn with(
+        selected: Selected,
+        head: &DeliveryHeaders<'_>,
+        stale: Option<Kind>,
+    ) -> Self {
+        let Selected { ring, known } = selected;
+        Self {
+            macs: Macs::begin(ring.keys.iter().map(|key| &key.mac), &head.timestamp),
+            signature: head.signature.clone(),
+            timestamp: head.timestamp,
+            ring,
+            doom: Doom::of(known, stale),
+        }
+    }
+
+    /// Returns the number of MACs that are computed.
+    #[cfg(test)]
+    pub(crate) fn mac_count(&self) -> usize {
+        self.macs.count()
+    }
+
+    /// Takes the next bytes of the body.
+    pub fn update(&mut self, chunk: &[u8]) {
+        self.macs.update(chunk);
+    }
+
+    /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
+    #[cfg(feature = "tower")]
+    pub(super) fn stale(&self) -> Option<VerifyError> {
+        match self.doom {
+            Doom::Stale(stale) | Doom::Unknown(Some(stale)) => Some(VerifyError::new(stale)),
+            Doom::None | Doom::Unknown(None) => None,
+        }
+    }
+
+    /// Compares, with every live key. The proof covers the bytes that were passed to
+    /// [`update`](Self::update), in that order; keeping them is the caller's task.
+    ///
+    /// # Errors
+    /// `SignatureMismatch` or `UnknownSubscription`.
+    #[inline]
+    pub fn finish(mut self) -> Result<Proof, VerifyError> {
+        let matched = self.macs.matched(&self.signature);
+        let key = self.doom.verdict(matched)?;
+        Ok(Proof::new(self.timestamp, self.ring, key))
+    }
+}
+
+impl Doom {
+    #[inline]
+    fn of(known: bool, stale: Option<Kind>) -> Self {
+        match (known, stale) {
+            (false, stale) => Self::Unknown(stale),
+            (true, Some(stale)) => Self::Stale(stale),
+            (true, None) => Self::None,
+        }
+    }
+
+    /// Returns the key that matched, if that makes the delivery authentic and fresh.
+    #[inline]
+    fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
+        let kind = match (self, matched) {
+            (Self::Unknown(stale), _) => stale.unwrap_or(Kind::UnknownSubscription),
+            (Self::None, None) => Kind::SignatureMismatch,
+            (Self::None, Some(key)) => return Ok(key),
+            (Self::Stale(stale), None) => stale,
+            (Self::Stale(stale), Some(_)) => stale.but_authentic(),
+        };
+        Err(VerifyError::new(kind))
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("timestamp", &self.timestamp)
+            .finish_non_exhaustive()
+    }
+}

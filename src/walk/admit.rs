@@ -1,0 +1,103 @@
+//! Claims: a delivery that is recognised runs once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::{Claim, ClaimRecord};
+use super::delivery::Delivery;
+use super::gate::Gate;
+use super::store::Store;
+use crate::clock::Clock;
+#[cfg(feature = "metrics")]
+use crate::dedupe::StoreStats;
+use crate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
+use crate::outcome::Refusal;
+
+/// The store with the times of its claims, and the gate.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    pub(crate) gate: Arc<Gate>,
+    /// Absent if deduplication was switched off.
+    pub(crate) store: Option<Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) lease: Duration,
+    pub(crate) retention: Duration,
+}
+
+/// The result of [`Receiver::admit`](crate::Receiver::admit).
+#[derive(Debug)]
+pub enum Admission {
+    /// The caller must handle the event.
+    Fresh(Claim),
+    /// It is done already: answer 200 and do nothing.
+    Replayed {
+        /// Whether the body is the one that was handled.
+        same_body: bool,
+    },
+    /// Another copy is being handled. Its outcome is unknown, so this one must not be answered 2xx.
+    Running {
+        /// The rest of the other claim's lease.
+        retry_after: Duration,
+    },
+}
+
+impl Claims {
+    /// Claims the event. The store's answer counts for its health only if `heard` returns true.
+    pub(crate) async fn admit_while(
+        &self,
+        delivery: &Delivery,
+        heard: impl Fn() -> bool,
+    ) -> Result<Admission, Refusal> {
+        let permit = self.gate.enter().map_err(Refusal::new)?;
+        let Some(store) = &self.store else {
+            return Ok(Admission::Fresh(Claim::new(None, permit)));
+        };
+        let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
+        let vitals = &self.gate.vitals;
+        let asked = self.clock.monotonic();
+        let claimed = store.claim(&key, token, self.lease).await;
+        let age = self.clock.monotonic().saturating_since(asked);
+        let claimed = match claimed {
+            // The lease has ended: another copy may have the event by now, or may have handled it.
+            Ok(Claimed::Fresh) if age >= self.lease => {
+                Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+            answered => answered,
+        };
+        if heard() {
+            vitals.store_said(&claimed);
+        }
+        match claimed {
+            Ok(Claimed::Fresh) => {
+                let record = ClaimRecord {
+                    store: store.clone(),
+                    key,
+                    token,
+                    lease: self.lease,
+                    age,
+                    retention: self.retention,
+                };
+                Ok(Admission::Fresh(Claim::new(Some(record), permit)))
+            }
+            Ok(Claimed::Done { by }) => {
+                vitals.accepted();
+                Ok(Admission::Replayed {
+                    same_body: by.same_body(&token),
+                })
+            }
+            Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
+            Err(error) => {
+                // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
+                // nothing.
+                let _ = store.release(&key, token).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Returns the store's own numbers, if the store reports them.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn observe_store(&self) -> Option<StoreStats> {
+        self.store.as_ref()?.observe()
+    }
+}

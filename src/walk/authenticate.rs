@@ -1,0 +1,183 @@
+//! Authentication: from the head and the body of a request to a [`Delivery`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::delivery::{Delivery, RecognisedBy};
+use super::gate::Gate;
+use super::head::RequestHead;
+use super::stale::StaleSample;
+use crate::clock::{Clock, UnixSeconds};
+use crate::dedupe::RetrySchedule;
+use crate::event::EventHead;
+use crate::lookup::{Finding, Keys, LookupError, Verifier, Waiting};
+use crate::outcome::Refusal;
+use crate::verify::{Check, DeliveryHeaders, Intake, Ring, VerifyError, VerifyErrorKind};
+
+/// The policy for a delivery whose unsigned headers name another event than its signed body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderMismatch {
+    /// Answer 400. A header was changed on the way, or the sender is faulty.
+    #[default]
+    Refuse,
+    /// Use the signed body and ignore the headers, for a proxy that rewrites them.
+    ///
+    /// # Security
+    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
+    /// this policy ignores it.
+    Ignore,
+}
+
+/// The policy of authentication, and its steps. A receiver and an acceptor each have one.
+pub(crate) struct Authenticator {
+    pub(crate) verifier: Verifier,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) schedule: RetrySchedule,
+    pub(crate) max_body: usize,
+    pub(crate) header_mismatch: HeaderMismatch,
+    pub(crate) stale: StaleSample,
+}
+
+/// A delivery that passed the first step: open, or waiting for its keys.
+#[allow(clippy::large_enum_variant)] // the large variant is the usual one: a box would cost each delivery an allocation
+pub(crate) enum Opening<'h> {
+    Open(Intake),
+    LooksUp(LookingUp<'h>, Waiting),
+}
+
+/// A delivery whose keys are being looked up.
+pub(crate) struct LookingUp<'h> {
+    headers: DeliveryHeaders<'h>,
+    /// Set if the delivery is stale and still checked.
+    stale: Option<VerifyErrorKind>,
+}
+
+impl Authenticator {
+    /// Checks the head, and answers from the cache where keys are looked up.
+    pub(crate) fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+        let (headers, stale) = self.read_head(head, |_| ())?;
+        match self.verifier.start(&headers, stale) {
+            Ok(check) => Ok(self.intake(check)),
+            Err(error) => Err(stale.map_or(error, VerifyError::new).into()),
+        }
+    }
+
+    /// As [`open`](Self::open), but begins a look-up where the cache has no answer. `seen` gets the reading of the clock.
+    pub(crate) fn opening<'h>(
+        &self,
+        head: &RequestHead<'h>,
+        seen: impl FnOnce(UnixSeconds),
+    ) -> Result<Opening<'h>, Refusal> {
+        let (headers, stale) = self.read_head(head, seen)?;
+        // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
+        // outage, when they are most useful as a sign, no ring is in the cache.
+        let found = self.keys().find(headers.webhook_id());
+        let found = found.map_err(|error| stale.map_or(error, VerifyError::new))?;
+        Ok(match found {
+            Finding::Here(selected) => {
+                Opening::Open(self.intake(Check::with(selected, &headers, stale)))
+            }
+            Finding::Waits(waiting) => Opening::LooksUp(LookingUp { headers, stale }, waiting),
+        })
+    }
+
+    /// Goes on with the result of the look-up.
+    pub(crate) fn opened(
+        &self,
+        looking_up: LookingUp<'_>,
+        found: Result<Option<Arc<Ring>>, Arc<LookupError>>,
+    ) -> Result<Intake, Refusal> {
+        let LookingUp { headers, stale } = looking_up;
+        match (found, stale) {
+            (Ok(ring), _) => {
+                let selected = self.keys().of_lookup(ring);
+                Ok(self.intake(Check::with(selected, &headers, stale)))
+            }
+            // The answer is the same as for a stale delivery that is not checked.
+            (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    /// Compares the signature, and reads id and type from the signed body.
+    pub(crate) fn recognise(
+        &self,
+        intake: Intake,
+        head: &RequestHead<'_>,
+    ) -> Result<Delivery, Refusal> {
+        let verified = intake.finish()?;
+        let event = match EventHead::of(&verified) {
+            Ok(event) => event,
+            Err(error) => return Err(Refusal::of_event_head(error, verified)),
+        };
+        if self.header_mismatch == HeaderMismatch::Refuse
+            && let Some(kind) = head.differs_from(&event)
+        {
+            return Err(Refusal::new(kind).of_authentic(verified));
+        }
+        let now = self.clock.now();
+        self.gate.vitals.authentic(now);
+        Ok(Delivery::new(verified, event, now, self.id()))
+    }
+
+    /// Identifies the receiver or acceptor among those that live.
+    pub(crate) fn id(&self) -> RecognisedBy {
+        RecognisedBy(Arc::as_ptr(&self.gate).addr())
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        self.verifier.keys()
+    }
+
+    /// Reads the head and checks the age. `seen` gets the reading of the clock. For a stale delivery that is still checked,
+    /// also returns the reason of its refusal.
+    #[inline]
+    fn read_head<'h>(
+        &self,
+        head: &RequestHead<'h>,
+        seen: impl FnOnce(UnixSeconds),
+    ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
+        head.refuse_unreadable(self.max_body)?;
+        let headers = head.delivery_headers().map_err(VerifyError::from)?;
+        let (window, now) = (self.verifier.window(), self.clock.now());
+        seen(now);
+        let stale = match window.check(headers.timestamp().seconds(), now) {
+            Ok(()) => None,
+            Err(error) => Some(self.check_stale(error)?),
+        };
+        Ok((headers, stale))
+    }
+
+    /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if
+    /// it is authentic, this is the only sign that retries carry their first timestamp.
+    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
+        let kind = error.kind();
+        let VerifyErrorKind::Stale(times) = kind else {
+            return Err(error.into());
+        };
+        let (horizon, past) = (self.schedule.horizon(), self.verifier.window().past());
+        let age = times.now.since(times.timestamp);
+        let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
+        // A delivery that is too old to be a retry is not counted.
+        if could_be_a_retry && self.stale.chooses(self.clock.monotonic()) {
+            Ok(kind)
+        } else {
+            Err(error.into())
+        }
+    }
+
+    fn intake(&self, check: Check) -> Intake {
+        Intake::new(check, self.max_body)
+    }
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator")
+            .field("verifier", &self.verifier)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}

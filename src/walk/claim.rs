@@ -1,0 +1,176 @@
+//! A claim that the caller holds.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::gate::Permit;
+use super::store::Store;
+use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
+
+/// The right and the duty to handle one event: commit it or release it.
+///
+/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo the record of a later claim.
+/// The token guards that record alone: it can't stop effects that a late run has under way.
+///
+/// Dropping a claim without either frees its permit, but not its record: the event stays claimed until the lease ends.
+/// Destructors can't wait for a store, so nothing here relies on one.
+///
+/// # Cancel safety
+/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped before its end may or may not have reached
+/// the store, and the claim is dropped with it. If it has not reached the store, the event stays claimed until the lease ends,
+/// and a copy that comes then runs again. A dropped [`renew`](Self::renew) leaves the claim usable. Where requests can be
+/// cancelled, let a separate task own the claim; the tower layer does so.
+#[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
+pub struct Claim {
+    record: Option<ClaimRecord>,
+    permit: Permit,
+}
+
+/// The record of a claim. Absent where deduplication was switched off.
+pub(super) struct ClaimRecord {
+    pub(super) store: Store,
+    pub(super) key: EventKey,
+    pub(super) token: ClaimToken,
+    pub(super) lease: Duration,
+    /// The time from the call of the claim to its answer.
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    // Without timers, no claim is renewed automatically.
+    pub(super) age: Duration,
+    pub(super) retention: Duration,
+}
+
+impl Claim {
+    pub(super) fn new(record: Option<ClaimRecord>, permit: Permit) -> Self {
+        Self { record, permit }
+    }
+
+    /// Extends the lease to its full length from now. A run renews after a third of the lease; the first time is counted from
+    /// when the claim was called: see [`admit`](crate::Receiver::admit).
+    ///
+    /// # Errors
+    /// The store could not answer: the lease may or may not have been extended.
+    pub async fn renew(&self) -> Result<Ownership, StoreError> {
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        let (store, key) = (&record.store, &record.key);
+        let renewed = store.renew(key, record.token, record.lease).await;
+        self.permit.vitals().store_said(&renewed);
+        renewed
+    }
+
+    /// Commits the claim: records the event as done.
+    ///
+    /// # Errors
+    /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
+    /// 2xx: any other answer asks for a second run.
+    pub async fn commit(self) -> Result<Ownership, StoreError> {
+        self.record_done().await
+    }
+
+    /// Releases the claim, so that the next copy can claim the event at once.
+    ///
+    /// # Errors
+    /// The store could not answer: the event may stay claimed until the lease ends.
+    pub async fn release(self) -> Result<Ownership, StoreError> {
+        self.give_up().await
+    }
+
+    /// Returns the age of the claim when the store answered: this much of its lease had passed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn age(&self) -> Duration {
+        self.record
+            .as_ref()
+            .map(|record| record.age)
+            .unwrap_or_default()
+    }
+
+    /// As [`commit`](Self::commit), but keeps the permit.
+    pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
+        let vitals = self.permit.vitals();
+        // The event was handled, even if it can't be recorded.
+        vitals.accepted();
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        let commit = || {
+            let (store, key) = (&record.store, &record.key);
+            store.commit(key, record.token, record.retention)
+        };
+        let committed = match commit().await {
+            // An error means that the result is unknown. A commit that finds its own done record returns `Held`, so repeating it
+            // is safe, and may save a second run.
+            Err(_) => commit().await,
+            answered => answered,
+        };
+        vitals.store_said(&committed);
+        committed
+    }
+
+    /// As [`release`](Self::release), but keeps the permit.
+    pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
+        let released = self.give_up_unheard().await;
+        if self.record.is_some() {
+            self.permit.vitals().store_said(&released);
+        }
+        released
+    }
+
+    /// As [`release`](Self::release), for a claim that was answered after its caller had stopped waiting. The store's answer now
+    /// is not counted as a sign that the store is healthy. Keeps the permit.
+    pub(crate) async fn give_up_unheard(&self) -> Result<Ownership, StoreError> {
+        let Some(record) = &self.record else {
+            return Ok(Ownership::Held);
+        };
+        match record.store.release(&record.key, record.token).await {
+            Err(_) => record.store.release(&record.key, record.token).await,
+            answered => answered,
+        }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("key", &self.record.as_ref().map(|record| record.key))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Admission, MemoryStore, Receiver, RequestHead, Secret, Signature, Timestamp, block_on,
+    };
+
+    #[test]
+    fn a_claim_shows_its_key_and_not_its_token() {
+        let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+        let timestamp = Timestamp::parse(b"1763690000").unwrap();
+        let body = br#"{"id":"evt_1","type":"t"}"#.as_slice();
+        let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
+        let receiver = Receiver::builder()
+            .secret(secret)
+            .store(MemoryStore::default())
+            .clock(crate::ManualClock::at(timestamp.seconds()))
+            .build()
+            .unwrap();
+        let head = RequestHead::new(
+            "POST",
+            [
+                ("x-service-timestamp", "1763690000"),
+                ("x-service-signature", &signature),
+            ],
+        );
+        let mut intake = receiver.open(&head).unwrap();
+        intake.push(body.into()).unwrap();
+        let delivery = receiver.recognise(intake, &head).unwrap();
+        let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
+            panic!("nothing else was claimed");
+        };
+        assert_eq!(
+            format!("{claim:?}"),
+            format!("Claim {{ key: Some({:?}), .. }}", delivery.key())
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! A recognised delivery: authentic and fresh, with its id and type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::UnixSeconds;
+use crate::dedupe::EventKey;
+use crate::event::EventError;
+use crate::event::{Event, EventHead};
+use crate::verify::Verified;
+
+/// An authentic delivery with the id and type from its signed body. Cheap to clone.
+///
+/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic. An inbox
+/// (feature `inbox`) returns the deliveries that were stored in it.
+#[derive(Clone)]
+pub struct Delivery(Arc<Recognised>);
+
+struct Recognised {
+    verified: Verified,
+    head: EventHead,
+    key: EventKey,
+    received_at: UnixSeconds,
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
+    by: RecognisedBy,
+}
+
+/// Identifies a receiver among the receivers that live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecognisedBy(pub(crate) usize);
+
+impl Delivery {
+    pub(crate) fn new(
+        verified: Verified,
+        head: EventHead,
+        received_at: UnixSeconds,
+        by: RecognisedBy,
+    ) -> Self {
+        let key = EventKey::new(verified.scope(), head.id.as_str());
+        Self(Arc::new(Recognised {
+            verified,
+            head,
+            key,
+            received_at,
+            by,
+        }))
+    }
+
+    /// Makes a delivery from an entry of an inbox. No receiver of this process has recognised it.
+    #[cfg(feature = "inbox")]
+    pub(crate) fn given_back(
+        verified: Verified,
+        head: EventHead,
+        received_at: UnixSeconds,
+    ) -> Self {
+        Self::new(verified, head, received_at, RecognisedBy(0))
+    }
+
+    /// Returns the receiver that has recognised it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn by(&self) -> RecognisedBy {
+        self.0.by
+    }
+
+    /// Returns the bytes with their proof: timestamp, key and scope.
+    #[must_use]
+    pub fn verified(&self) -> &Verified {
+        &self.0.verified
+    }
+
+    /// Returns the raw bytes that were signed.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        self.0.verified.bytes()
+    }
+
+    /// Returns id and type, from the signed body.
+    #[must_use]
+    pub fn head(&self) -> &EventHead {
+        &self.0.head
+    }
+
+    /// Returns the event's id, from the signed body.
+    #[must_use]
+    pub fn event_id(&self) -> &str {
+        self.0.head.id.as_str()
+    }
+
+    /// Returns the event's type, from the signed body.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        self.0.head.event_type.as_str()
+    }
+
+    /// Returns the key under which a store remembers the event.
+    #[must_use]
+    pub fn key(&self) -> &EventKey {
+        &self.0.key
+    }
+
+    /// Returns the receiver's wall clock at the time when the delivery was recognised.
+    #[must_use]
+    pub fn received_at(&self) -> UnixSeconds {
+        self.0.received_at
+    }
+
+    /// Parses the whole body as an event whose created rows have the type `R`.
+    ///
+    /// # Errors
+    /// The whole body is not a well-formed event, or does not fit `R`; the error names the path.
+    pub fn event<R: DeserializeOwned>(&self) -> Result<Event<R>, EventError> {
+        Event::from_verified(&self.0.verified)
+    }
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("event_id", &self.event_id())
+            .field("event_type", &self.event_type())
+            .field("verified", &self.0.verified)
+            .field("received_at", &self.0.received_at)
+            .finish()
+    }
+}

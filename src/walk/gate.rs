@@ -1,0 +1,206 @@
+//! The gate: permits limit the runs under way, and the gate can be shut.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::health::Health;
+use super::vitals::Vitals;
+use crate::clock::Clock;
+use crate::dedupe::ScopeHeld;
+use crate::outcome::RefusalKind;
+use crate::sync::{AtomicBool, AtomicUsize};
+
+/// Counts the runs under way and enforces their limit.
+pub(crate) struct Gate {
+    max_runs: usize,
+    runs: AtomicUsize,
+    shut: AtomicBool,
+    /// Here, because every permit has the gate: a claim notes its own end.
+    pub(crate) vitals: Vitals,
+    /// Here for the same reason: a run that outlives its receiver still uses its scope.
+    _scope: Option<ScopeHeld>,
+    /// Called when the last run has ended.
+    on_idle: Option<OnIdle>,
+}
+
+pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
+
+impl Gate {
+    pub(crate) fn new(
+        max_runs: usize,
+        clock: Arc<dyn Clock>,
+        scope: Option<ScopeHeld>,
+        on_idle: Option<OnIdle>,
+    ) -> Self {
+        Self {
+            max_runs,
+            runs: AtomicUsize::new(0),
+            shut: AtomicBool::new(false),
+            vitals: Vitals::new(clock),
+            _scope: scope,
+            on_idle,
+        }
+    }
+
+    /// Takes a permit to run, held until it is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<Permit, RefusalKind> {
+        // One step, so that a refused run never takes a permit from another one.
+        let one_more = |runs| (runs < self.max_runs).then_some(runs + 1);
+        self.runs
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
+            .map_err(|_| RefusalKind::NoPermitFree)?;
+        let permit = Permit(Arc::clone(self));
+        // Counted before `shut` is read: either the call that shuts the gate sees this run, or this run sees the gate shut.
+        if self.shut.load(Ordering::SeqCst) {
+            return Err(RefusalKind::ShuttingDown);
+        }
+        Ok(permit)
+    }
+
+    /// Returns the number of runs under way.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    /// Returns the health of the receiver. It reads a few numbers and the clock.
+    pub(crate) fn health(&self) -> Health {
+        let vitals = &self.vitals;
+        Health {
+            runs: self.runs(),
+            max_runs: self.max_runs,
+            draining: self.shut.load(Ordering::SeqCst),
+            store_failing: vitals.store_is_failing(),
+            started: vitals.started(),
+            last_authentic: vitals.last_authentic(),
+            last_accepted: vitals.last_accepted(),
+            now: vitals.now(),
+        }
+    }
+
+    /// Shuts the gate: no new run may begin.
+    #[cfg(feature = "tower")]
+    pub(crate) fn shut(&self) {
+        self.shut.store(true, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("runs", &self.runs())
+            .field("max_runs", &self.max_runs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A permit to run.
+pub(crate) struct Permit(Arc<Gate>);
+
+impl Permit {
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.0.vitals
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
+        if let (1, Some(on_idle)) = (before, &self.0.on_idle) {
+            on_idle();
+        }
+    }
+}
+
+#[cfg(test)]
+fn gate(max_runs: usize) -> Arc<Gate> {
+    let clock = Arc::new(crate::clock::SystemClock);
+    Arc::new(Gate::new(max_runs, clock, None, None))
+}
+
+#[cfg(all(test, shuttle))]
+mod races {
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use shuttle::thread;
+
+    use super::*;
+
+    #[test]
+    fn permits_are_never_exceeded_and_all_come_back() {
+        crate::dedupe::races::explore(|| {
+            let gate = gate(2);
+            let inside = Arc::new(AtomicUsize::new(0));
+            let runs: Vec<_> = (0..4)
+                .map(|_| {
+                    let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+                    thread::spawn(move || {
+                        for _ in 0..2 {
+                            let Ok(permit) = gate.enter() else { continue };
+                            assert!(inside.fetch_add(1, SeqCst) < 2, "a permit too many");
+                            inside.fetch_sub(1, SeqCst);
+                            drop(permit);
+                        }
+                    })
+                })
+                .collect();
+            runs.into_iter().for_each(|run| run.join().unwrap());
+            assert_eq!(gate.runs(), 0);
+            let permits = [gate.enter(), gate.enter()];
+            assert!(permits.iter().all(Result::is_ok), "a permit was lost");
+        });
+    }
+
+    /// If a thread shuts the gate and then sees no run, no run comes later.
+    #[cfg(feature = "tower")]
+    #[test]
+    fn nothing_runs_behind_a_shut_gate_that_was_seen_idle() {
+        crate::dedupe::races::explore(|| {
+            let gate = gate(2);
+            let is_idle = Arc::new(AtomicBool::new(false));
+            let runs: Vec<_> = (0..2)
+                .map(|_| {
+                    let (gate, is_idle) = (Arc::clone(&gate), Arc::clone(&is_idle));
+                    thread::spawn(move || {
+                        for _ in 0..2 {
+                            if let Ok(_permit) = gate.enter() {
+                                assert!(!is_idle.load(SeqCst), "a run behind the shut gate");
+                            }
+                        }
+                    })
+                })
+                .collect();
+            gate.shut();
+            if gate.runs() == 0 {
+                is_idle.store(true, SeqCst);
+            }
+            runs.into_iter().for_each(|run| run.join().unwrap());
+        });
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permits_come_back_and_are_never_exceeded() {
+        let gate = gate(2);
+        let (first, second) = (gate.enter(), gate.enter());
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(gate.enter().err(), Some(RefusalKind::NoPermitFree));
+        drop(first);
+        assert!(gate.enter().is_ok());
+        drop(second);
+        assert_eq!(gate.runs(), 0);
+    }
+
+    #[cfg(feature = "tower")]
+    #[test]
+    fn a_shut_gate_lets_nothing_in() {
+        let gate = gate(2);
+        gate.shut();
+        assert_eq!(gate.enter().err(), Some(RefusalKind::ShuttingDown));
+        assert_eq!(gate.runs(), 0);
+    }
+}

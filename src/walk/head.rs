@@ -1,0 +1,213 @@
+//! The head of a request, read in one pass before a byte of the body.
+
+use crate::event::EventHead;
+use crate::outcome::{Refusal, RefusalKind};
+use crate::verify::HeaderError;
+use crate::verify::{DeliveryHeaders, Found};
+
+/// Method and headers of a request, borrowed from the server.
+///
+/// ```
+/// use hookgate::RequestHead;
+///
+/// let headers = [("Content-Type", "application/json"), ("Content-Length", "2")];
+/// let head = RequestHead::new("POST", headers);
+/// # let _ = head;
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequestHead<'h> {
+    method: &'h str,
+    found: Found<'h>,
+    content: Content,
+}
+
+/// The properties of the body, from the headers.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    foreign_encoding: bool,
+    foreign_type: bool,
+    announced_bytes: u64,
+}
+
+impl<'h> RequestHead<'h> {
+    /// Takes **all** headers unchanged, doubled ones too, in any order and case.
+    pub fn new<N, V>(method: &'h str, headers: impl IntoIterator<Item = (N, &'h V)>) -> Self
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'h,
+    {
+        let mut head = Self {
+            method,
+            found: Found::default(),
+            content: Content::default(),
+        };
+        for (name, value) in headers {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            head.found.take(name, value);
+            head.content.take(name, value);
+        }
+        head
+    }
+
+    /// Sets the least number of bytes of the body, if the server knows it from another source than `Content-Length`.
+    #[must_use]
+    pub fn announcing(mut self, bytes: u64) -> Self {
+        self.content.announced_bytes = self.content.announced_bytes.max(bytes);
+        self
+    }
+
+    /// Makes the checks that come before all authentication, in the order of the outcomes table.
+    pub(super) fn refuse_unreadable(&self, max_body: usize) -> Result<(), Refusal> {
+        let kind = if self.method != "POST" {
+            RefusalKind::MethodNotAllowed
+        } else if self.content.foreign_encoding {
+            RefusalKind::EncodingNotSupported
+        } else if self.content.foreign_type {
+            RefusalKind::TypeNotSupported
+        } else if self.content.announced_bytes > max_body as u64 {
+            RefusalKind::BodyTooLarge
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::new(kind))
+    }
+
+    /// Returns the refusal if the unsigned headers name another event than the signed body.
+    pub(super) fn differs_from(&self, event: &EventHead) -> Option<RefusalKind> {
+        let (id, event_type) = self.found.event_hints();
+        let differs =
+            |hint: Option<&[u8]>, signed: &str| hint.is_some_and(|hint| hint != signed.as_bytes());
+        if differs(id, event.id.as_str()) {
+            Some(RefusalKind::EventIdDiffers)
+        } else if differs(event_type, event.event_type.as_str()) {
+            Some(RefusalKind::EventTypeDiffers)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, HeaderError> {
+        self.found.clone().into_headers()
+    }
+}
+
+impl Content {
+    fn take(&mut self, name: &[u8], value: &[u8]) {
+        match name.len() {
+            12 if name.eq_ignore_ascii_case(b"content-type") => {
+                self.foreign_type |= !is_json(value);
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                // The server refuses a length that is not a number; the real size is limited anyway.
+                let announced = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok());
+                self.announced_bytes = self.announced_bytes.max(announced.unwrap_or(0));
+            }
+            16 if name.eq_ignore_ascii_case(b"content-encoding") => {
+                // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
+                // very large.
+                self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in any case, with any
+/// parameters.
+fn is_json(content_type: &[u8]) -> bool {
+    let essence = content_type
+        .split(|&byte| byte == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    let suffixed = essence.len() > 5
+        && essence[essence.len() - 5..].eq_ignore_ascii_case(b"+json")
+        && essence.iter().filter(|&&byte| byte == b'/').count() == 1
+        && !essence.iter().any(u8::is_ascii_whitespace);
+    essence.eq_ignore_ascii_case(b"application/json") || suffixed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(method: &str, headers: &[(&str, &str)]) -> Option<RefusalKind> {
+        let head = RequestHead::new(method, headers.iter().copied());
+        head.refuse_unreadable(100)
+            .err()
+            .map(|refusal| refusal.kind())
+    }
+
+    #[test]
+    fn the_first_row_that_applies_refuses() {
+        use RefusalKind::*;
+        let [encoded, typed, large] = [
+            ("Content-Encoding", "gzip"),
+            ("Content-Type", "text/plain"),
+            ("Content-Length", "101"),
+        ];
+        assert_eq!(
+            refused("GET", &[encoded, typed, large]),
+            Some(MethodNotAllowed)
+        );
+        assert_eq!(
+            refused("POST", &[large, typed, encoded]),
+            Some(EncodingNotSupported)
+        );
+        assert_eq!(refused("POST", &[large, typed]), Some(TypeNotSupported));
+        assert_eq!(refused("POST", &[large]), Some(BodyTooLarge));
+        assert_eq!(refused("POST", &[("content-length", "100")]), None);
+        assert_eq!(refused("post", &[]), Some(MethodNotAllowed));
+    }
+
+    #[test]
+    fn json_is_told_by_its_type_alone() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.service+json",
+            "APPLICATION/CLOUDEVENTS+JSON;v=1",
+        ] {
+            assert_eq!(refused("POST", &[("content-type", good)]), None, "{good}");
+        }
+        for bad in [
+            "",
+            "text/json",
+            "application/jsonp",
+            "+json",
+            "json",
+            "text/html;application/json",
+            "application/x www+json",
+        ] {
+            let kind = refused("POST", &[("content-type", bad)]);
+            assert_eq!(kind, Some(RefusalKind::TypeNotSupported), "{bad}");
+        }
+        let doubled = [
+            ("content-type", "application/json"),
+            ("content-type", "text/plain"),
+        ];
+        assert_eq!(
+            refused("POST", &doubled),
+            Some(RefusalKind::TypeNotSupported)
+        );
+    }
+
+    #[test]
+    fn only_the_identity_encoding_is_read() {
+        for (value, good) in [
+            ("identity", true),
+            ("Identity", true),
+            ("gzip", false),
+            ("", false),
+            ("identity, gzip", false),
+        ] {
+            assert_eq!(
+                refused("POST", &[("content-encoding", value)]).is_none(),
+                good,
+                "{value}"
+            );
+        }
+    }
+}

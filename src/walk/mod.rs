@@ -1,0 +1,32 @@
+//! The steps of a delivery and their policy, without a framework: [`Authenticator`] goes from a request's head to a [`Delivery`],
+//! [`Claims`] from there to a [`Claim`]. The receiver, the layer and the acceptor take these steps.
+
+mod admit;
+mod authenticate;
+mod claim;
+mod delivery;
+mod error;
+mod gate;
+mod head;
+mod health;
+mod stale;
+mod store;
+mod vitals;
+
+pub use admit::Admission;
+pub use authenticate::HeaderMismatch;
+pub use claim::Claim;
+pub use delivery::Delivery;
+pub use error::{BuildError, BuildErrorKind};
+pub use head::RequestHead;
+pub use health::{Health, Unready};
+
+pub(crate) use admit::Claims;
+#[cfg(feature = "tower")]
+pub(crate) use authenticate::LookingUp;
+pub(crate) use authenticate::{Authenticator, Opening};
+pub(crate) use error::in_range;
+pub(crate) use gate::Gate;
+#[cfg(feature = "tower")]
+pub(crate) use gate::OnIdle;
+pub(crate) use store::Store;

@@ -1,0 +1,149 @@
+//! The receiver's calls of its store. A store is code from outside this crate: if a call panics, it counts as failed.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::caught::caught;
+#[cfg(feature = "metrics")]
+use crate::dedupe::StoreStats;
+use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use crate::dedupe::{StoreError, StoreErrorKind};
+
+/// The store, for the receiver and its claims: the calls of [`DedupeStore`], none of which panics.
+#[derive(Clone)]
+pub(crate) struct Store(Arc<dyn DedupeStore>);
+
+impl Store {
+    pub(crate) fn new(store: Arc<dyn DedupeStore>) -> Self {
+        Self(store)
+    }
+
+    pub(crate) fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> Call<'a, Claimed> {
+        Call::new(|| self.0.claim(key, token, lease))
+    }
+
+    pub(crate) fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> Call<'a, Ownership> {
+        Call::new(|| self.0.renew(key, token, lease))
+    }
+
+    pub(crate) fn commit<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        retain: Duration,
+    ) -> Call<'a, Ownership> {
+        Call::new(|| self.0.commit(key, token, retain))
+    }
+
+    pub(crate) fn release<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+    ) -> Call<'a, Ownership> {
+        Call::new(|| self.0.release(key, token))
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn observe(&self) -> Option<StoreStats> {
+        caught(|| self.0.observe()).ok().flatten()
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One call of the store. A panic is an error of the kind `Unavailable`, wherever it happens: in the call itself, when its
+/// future is polled, or when the future is dropped.
+pub(crate) struct Call<'a, T>(Option<StoreFuture<'a, T>>);
+
+impl<'a, T> Call<'a, T> {
+    fn new(call: impl FnOnce() -> StoreFuture<'a, T>) -> Self {
+        Self(caught(call).ok())
+    }
+
+    fn end(&mut self) {
+        if let Some(future) = self.0.take() {
+            let _ = caught(|| drop(future));
+        }
+    }
+}
+
+impl<T: Unpin> Future for Call<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = match &mut self.0 {
+            Some(future) => caught(|| Pin::new(future).poll(context)).ok(),
+            None => None,
+        };
+        polled.unwrap_or_else(|| {
+            self.end(); // a future that has panicked is not polled again
+            let panicked = StoreError::new(StoreErrorKind::Unavailable);
+            Poll::Ready(Err(panicked.caused_by("the store panicked")))
+        })
+    }
+}
+
+impl<T> Drop for Call<'_, T> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_on;
+
+    fn fails(call: Call<'_, Ownership>) -> bool {
+        let error = block_on(call).unwrap_err();
+        let below = std::error::Error::source(&error).map(ToString::to_string);
+        error.kind() == StoreErrorKind::Unavailable
+            && below.as_deref() == Some("the store panicked")
+    }
+
+    #[test]
+    fn a_call_that_panics_is_an_error() {
+        assert!(fails(Call::new(|| panic!("made-up panic of the call"))));
+        assert!(fails(Call::new(|| StoreFuture::boxed(async {
+            panic!("made-up panic of the future")
+        }))));
+    }
+
+    #[test]
+    fn a_future_that_panics_when_it_is_dropped_changes_no_answer() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("made-up panic of a destructor");
+            }
+        }
+        impl Future for Bomb {
+            type Output = Result<Ownership, StoreError>;
+
+            fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+                Poll::Ready(Ok(Ownership::Held))
+            }
+        }
+        let call = || Call::new(|| StoreFuture::boxed(Bomb));
+        assert_eq!(block_on(call()).unwrap(), Ownership::Held);
+        drop(call()); // given up
+    }
+}

@@ -250,7 +250,7 @@ impl Table {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::{ManualClock, UnixSeconds};

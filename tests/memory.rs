@@ -18,7 +18,7 @@ use axum::body::{Body, Bytes};
 use axum::routing::post;
 use futures_core::Stream;
 use hookgate::{
-    Event, Keys, ManualClock, MemoryStore, MokaStore, Receiver, ReceiverBuilder, Secret, Signature,
+    Event, Keys, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
     SubscriptionId, Timestamp, UnixSeconds, provider_fn,
 };
 use http::{Request, StatusCode};
@@ -69,6 +69,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    #[cfg(feature = "moka")]
     fresh_events_and_their_duplicates_in_the_moka_store
     fresh_events_and_their_duplicates_in_the_memory_store
     events_whose_retention_ends
@@ -145,8 +146,9 @@ mod scenarios {
         .await
     }
 
+    #[cfg(feature = "moka")]
     pub(super) async fn fresh_events_and_their_duplicates_in_the_moka_store() -> (usize, usize) {
-        let store = MokaStore::new(CAPACITY);
+        let store = hookgate::MokaStore::new(CAPACITY);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
         assert!(store.stats().evicted > (late() / 2) as u64);
         readings

@@ -98,7 +98,7 @@ impl MemoryStore {
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
         Self::with(
             self.capacity().with_when_full(when_full),
-            Arc::clone(self.table.clock()),
+            Arc::clone(&self.table.clock),
         )
     }
 
@@ -111,7 +111,7 @@ impl MemoryStore {
     /// Returns the capacity.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        self.table.capacity()
+        self.table.capacity
     }
 
     /// Returns the numbers of records held now and of evictions so far. It locks each shard once: call it for a metric, not at each

@@ -47,7 +47,7 @@ pages! {
     guarantees "guarantees.md";
     #[cfg(any(not(doctest), all(feature = "axum", feature = "inbox")))]
     inbox "inbox.md";
-    #[cfg(not(doctest))] // its code needs the package `hookgate-testing`, whose documentation has the same page
+    #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     command "command.md";
 }

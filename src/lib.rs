@@ -62,8 +62,8 @@
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. Tools for tests are a separate package, `hookgate-testing`, and so
-//! is the command `hookgate`: `hookgate-cli`.
+//! A feature adds API and changes no behaviour. The tools for tests are a separate package, `hookgate-testing`, and so is the command
+//! `hookgate`, `hookgate-cli`.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -85,14 +85,15 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
         .max_body(json.len().max(1))
         .body_budget(2 * json.len().max(1))
         .build();
-    #[allow(clippy::expect_used)]
-    // The settings are valid, and the signature and the head were checked above.
-    let delivery = receiver.ok().and_then(|receiver| {
+    let recognised = receiver.ok().and_then(|receiver| {
         let mut intake = receiver.open(&head).ok()?;
         intake.push(Bytes::copy_from_slice(json)).ok()?;
         receiver.recognise(intake, &head).ok()
     });
-    Ok(delivery.expect("a receiver recognises what the signer signs"))
+    #[allow(clippy::expect_used)]
+    // The settings are valid, and signature and head were checked above.
+    let delivery = recognised.expect("a receiver recognises what the signer signs");
+    Ok(delivery)
 }
 
 fn verified(json: &[u8]) -> Verified {

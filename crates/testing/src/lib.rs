@@ -20,7 +20,7 @@
 //! [`StoreConformance`] checks any [`DedupeStore`](hookgate::DedupeStore) against its contract. The stores of hookgate and stores
 //! written outside it must pass the same rules. Each rule has a [name](StoreRule) that a failing test prints.
 //!
-//! This crate's own tests run the suite against stores that are broken on purpose, because the suite is only useful if it finds
+//! Hookgate's own tests run the suite against stores that are broken on purpose, because the suite is only useful if it finds
 //! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.

@@ -14,7 +14,7 @@ pub struct EdgeValue {
     pub name: &'static str,
     /// The value.
     pub json: JsonText,
-    /// The answer of a receiver of this crate with default settings to a row.created with this value. The handler takes any
+    /// The answer of a receiver of hookgate with default settings to a row.created with this value. The handler takes any
     /// [`Event`](hookgate::Event) and answers 204.
     pub answer: u16,
 }
@@ -27,7 +27,7 @@ pub struct EdgeEvent {
     pub name: String,
     /// The body, to be signed unchanged.
     pub body: Bytes,
-    /// The answer of a receiver of this crate, as in [`EdgeValue::answer`].
+    /// The answer of a receiver of hookgate, as in [`EdgeValue::answer`].
     pub answer: u16,
 }
 
@@ -97,7 +97,7 @@ impl EdgeValue {
 
 impl EventFactory {
     /// Makes unusual events: a row.created with each [`EdgeValue`], and bodies that are unusual as a whole. Each has the
-    /// answer of a receiver of this crate, so that you can check your receiver against the table.
+    /// answer of a receiver of hookgate, so that you can check your receiver against the table.
     ///
     /// ```
     /// use hookgate_testing::factory::EventFactory;

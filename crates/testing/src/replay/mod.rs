@@ -79,7 +79,7 @@
 //! in process. A delivery that goes [through a transport](Replay::through), for example to a URL, is signed again or refused for
 //! its age, and that report says only the *answers*.
 //!
-//! [Redacted](super::log::Redaction) deliveries have lost the bytes that were signed. An error names them until you call
+//! [Redacted](hookgate::record::Redaction) deliveries have lost the bytes that were signed. An error names them until you call
 //! [`resign_unverifiable`](Replay::resign_unverifiable). A delivery that was never authentic is never signed.
 //!
 //! # Time
@@ -112,7 +112,7 @@
 //! handlers are dropped where they wait, no call reaches a store or a hook any more, requests get no answer. A task that your
 //! handler has spawned by itself can't be reached, and continues.
 //!
-//! A [`MemoryStore`](hookgate::MemoryStore) made in the closure loses its records with its process. The report then says *twice*,
+//! A [`LocalStore`](hookgate::LocalStore) made in the closure loses its records with its process. The report then says *twice*,
 //! because the event is really handled twice. Make a store that outlives processes outside the closure, on [`Replay::clock`]:
 //!
 //! ```

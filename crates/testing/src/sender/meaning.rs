@@ -1,6 +1,6 @@
 //! The meaning of an answer's status.
 
-/// Returns the meaning of a status, in one line, where a receiver of this crate answers it: the table of outcomes in reverse.
+/// Returns the meaning of a status, in one line, where a receiver of hookgate answers it: the table of outcomes in reverse.
 ///
 /// Another receiver may use the status with another meaning.
 ///

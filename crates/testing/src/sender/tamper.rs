@@ -6,7 +6,7 @@ use http::{HeaderValue, Request};
 
 /// A change that an attacker makes between sender and receiver.
 ///
-/// A receiver of this crate answers 401 to each of the first three, and 400 to the last: that header is not signed, so it may
+/// A receiver of hookgate answers 401 to each of the first three, and 400 to the last: that header is not signed, so it may
 /// be wrong, and is compared with the body.
 ///
 /// ```

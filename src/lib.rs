@@ -70,6 +70,7 @@
 mod block_on;
 mod caught;
 mod clock;
+mod config;
 pub mod dedupe;
 pub mod event;
 #[cfg(feature = "axum")]
@@ -104,6 +105,7 @@ mod walk;
 
 pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
+pub use config::{ConfigError, ConfigErrorKind};
 #[cfg(feature = "moka")]
 #[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use dedupe::MokaStore;
@@ -145,18 +147,13 @@ pub use receiver::{Receiver, ReceiverBuilder};
 pub use redis::{RedisError, RedisErrorKind, RedisStore};
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use route::{
-    EventRouter, RouterError, RouterErrorKind, Subscription, SubscriptionWarning, Subscriptions,
-};
+pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, KeysError,
-    KeysErrorKind, Malformed, Proof, Secret, SecretError, SecretErrorKind, Signature, SignedBytes,
-    Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
+    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Malformed,
+    Proof, Secret, Signature, SignedBytes, Times, Timestamp, Verified, VerifyError,
+    VerifyErrorKind, Window,
 };
-pub use walk::{
-    Admission, BuildError, BuildErrorKind, Claim, Delivery, HeaderMismatch, Health, RequestHead,
-    Unready,
-};
+pub use walk::{Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, Unready};
 
 /// README's Rust, compiled. It uses the features that it needs.
 #[cfg(all(doctest, feature = "axum"))]

@@ -22,33 +22,28 @@ pub(crate) fn write_readably(
 
 #[cfg(test)]
 mod tests {
-    use crate::verify::{KeysError, KeysErrorKind, SecretError, SecretErrorKind};
-    use crate::walk::{BuildError, BuildErrorKind};
+
+    use crate::config::{ConfigError, ConfigErrorKind};
 
     #[test]
     fn what_a_main_prints_says_what_to_change() {
-        let error = SecretError::new(SecretErrorKind::ApiKey).with_origin("WEBHOOK_SECRET".into());
+        let error = ConfigError::new(ConfigErrorKind::SecretApiKey).about("WEBHOOK_SECRET");
         assert_eq!(
             format!("{error:?}"),
-            "SecretError(ApiKey): WEBHOOK_SECRET: this is an API key: paste the subscription's secret, which starts with whsec_"
+            "ConfigError(SecretApiKey): WEBHOOK_SECRET: this is an API key: paste the subscription's secret, which starts with whsec_"
         );
-        let error = SecretError::new(SecretErrorKind::Unreadable)
+        let error = ConfigError::new(ConfigErrorKind::SecretUnreadable)
             .caused_by(std::io::Error::other("no such file"));
         assert_eq!(
             format!("{error:?}"),
-            "SecretError(Unreadable): the secret's file can't be read: no such file"
+            "ConfigError(SecretUnreadable): the secret's file can't be read: no such file"
         );
-        let error = KeysError::new(KeysErrorKind::NameTaken).about("a");
+        let error = ConfigError::new(ConfigErrorKind::NameTaken).about("a");
         assert_eq!(
             format!("{error:?}"),
-            r#"KeysError(NameTaken): two keys of one ring are named "a""#
+            r#"ConfigError(NameTaken): two keys of one ring are named "a""#
         );
-        let error = BuildError::new(BuildErrorKind::Keys).caused_by(error);
-        assert_eq!(
-            format!("{error:?}"),
-            r#"BuildError(Keys): the keys can't be used as they were given: two keys of one ring are named "a""#
-        );
-        let error = BuildError::new(BuildErrorKind::NoStore);
+        let error = ConfigError::new(ConfigErrorKind::NoStore);
         assert!(format!("{error:?}").contains(".without_deduplication()"));
     }
 }

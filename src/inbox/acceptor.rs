@@ -14,12 +14,13 @@ use tower_service::Service;
 
 use super::accept::{Storing, accept, accept_as_service};
 use super::sink::Sink;
+use crate::config::ConfigError;
 use crate::layer::{self, Drained, Guarded, ResponseBody, ResponseFuture, VerifiedBody};
 use crate::lookup::Keys;
 #[cfg(doc)]
 use crate::receiver::Receiver;
 use crate::receiver::ReceiverBuilder;
-use crate::walk::{BuildError, Health};
+use crate::walk::Health;
 
 /// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
 ///
@@ -106,10 +107,10 @@ impl ReceiverBuilder {
     ///
     /// # Errors
     /// As [`build`](Self::build), except for the store: `StoreBesideSink` if a store was given, or deduplication was switched
-    /// off. See [`BuildErrorKind`](crate::BuildErrorKind).
+    /// off. See [`ConfigErrorKind`](crate::ConfigErrorKind).
     ///
     /// ```
-    /// use hookgate::{BuildErrorKind, MemoryStore, Receiver, Secret};
+    /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
     /// # use hookgate::{Accepted, Delivery, Sink, StoreFuture};
     /// # #[derive(Debug)]
     /// # struct Queue;
@@ -121,10 +122,10 @@ impl ReceiverBuilder {
     ///
     /// let secret = Secret::new("whsec_made_up_for_this_example")?;
     /// let both = Receiver::builder().secret(secret).store(MemoryStore::default()).accept_into(Queue);
-    /// assert_eq!(both.err().map(|error| error.kind()), Some(BuildErrorKind::StoreBesideSink));
-    /// # Ok::<(), hookgate::SecretError>(())
+    /// assert_eq!(both.err().map(|error| error.kind()), Some(ConfigErrorKind::StoreBesideSink));
+    /// # Ok::<(), hookgate::ConfigError>(())
     /// ```
-    pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, BuildError> {
+    pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {
         let (guard, retention) = self.build_to_accept(sink.scopes_in_use().cloned())?;
         let sink: Box<dyn Sink> = Box::new(sink);
         let next = Storing { sink, retention };

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 
 use crate::sync::{Mutex, MutexGuard};
 use crate::verify::Gathered;
-use crate::walk::{BuildError, BuildErrorKind};
+
+use crate::config::{ConfigError, ConfigErrorKind};
 
 /// Bodies up to this size may use the whole budget, larger ones three quarters of it.
 const SMALL: usize = 64 << 10;
@@ -56,7 +57,7 @@ impl BodyBudget {
     }
 
     /// Checks that there is room for one body of the largest size.
-    pub(super) fn check(&self, max_body: usize) -> Result<(), BuildError> {
+    pub(super) fn check(&self, max_body: usize) -> Result<(), ConfigError> {
         let needed = if max_body > SMALL {
             max_body.saturating_add(max_body / 3)
         } else {
@@ -64,8 +65,8 @@ impl BodyBudget {
         };
         if self.limit < needed {
             let given = self.limit;
-            let kind = BuildErrorKind::BodyBudgetTooSmall { needed, given };
-            return Err(BuildError::new(kind));
+            let kind = ConfigErrorKind::BodyBudgetTooSmall { needed, given };
+            return Err(ConfigError::new(kind));
         }
         Ok(())
     }

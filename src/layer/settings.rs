@@ -15,8 +15,10 @@ use super::record::Recording;
 use super::waiting::WaitingRoom;
 #[cfg(feature = "tracing")]
 use super::warnings::Warnings;
+use crate::config::ConfigError;
 use crate::dedupe::RetrySchedule;
-use crate::walk::{BuildError, Delivery, in_range};
+use crate::walk::Delivery;
+use crate::walk::in_range;
 
 /// If no more than this is left of the budget after the body, no run is begun: its answer would be too late.
 pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
@@ -66,7 +68,7 @@ impl LayerSettings {
         &self,
         schedule: &RetrySchedule,
         max_body: usize,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), ConfigError> {
         self.bodies.check(max_body)?;
         in_range(
             "budget",

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::verify::{KeysError, SecretError};
+use crate::config::ConfigError;
 
 /// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown
 /// subscription.
@@ -67,9 +67,7 @@ impl LookupError {
     pub(crate) fn of_provider(error: Box<dyn Error + Send + Sync>) -> Self {
         match error.downcast::<Self>() {
             Ok(error) => *error,
-            Err(error) if error.is::<SecretError>() || error.is::<KeysError>() => {
-                Self::unusable(error)
-            }
+            Err(error) if error.is::<ConfigError>() => Self::unusable(error),
             Err(error) => Self::unavailable(error),
         }
     }

@@ -123,14 +123,14 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 
 /// Makes a provider from an async closure.
 ///
-/// Its errors become a [`LookupError`] with the error as the source: a [`SecretError`](crate::SecretError) or
-/// [`KeysError`](crate::KeysError) becomes an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
+/// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) or
+/// [`ConfigError`](crate::ConfigError) becomes an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
 /// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
 ///
 /// ```
 /// use std::collections::HashMap;
 /// use std::sync::Arc;
-/// use hookgate::{MemoryStore, Receiver, Secret, SecretError, provider_fn};
+/// use hookgate::{MemoryStore, Receiver, Secret, ConfigError, provider_fn};
 ///
 /// let secrets = Arc::new(HashMap::from([("wh_1".to_owned(), "whsec_made_up_for_this_example")]));
 /// let receiver = Receiver::builder()

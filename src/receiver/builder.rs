@@ -13,7 +13,8 @@ use crate::dedupe::{DedupeStore, RetrySchedule};
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
 use crate::lookup::{Capacities, Keys, SecretProvider};
-use crate::verify::KeysError;
+
+use crate::config::ConfigError;
 use crate::verify::{KeyRing, Secret, Window};
 use crate::walk::HeaderMismatch;
 
@@ -58,7 +59,7 @@ pub struct ReceiverBuilder {
 
 enum KeySource {
     Ring(KeyRing),
-    Keys(Result<Keys, KeysError>),
+    Keys(Result<Keys, ConfigError>),
     Provider(Arc<dyn SecretProvider>),
 }
 
@@ -112,7 +113,7 @@ impl ReceiverBuilder {
     /// were remembered under the old one.
     ///
     /// ```
-    /// use hookgate::{BuildErrorKind, MemoryStore, Receiver, Secret};
+    /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
     ///
     /// let store = MemoryStore::default();
     /// let orders = Secret::new("whsec_made_up_for_orders")?;
@@ -120,7 +121,7 @@ impl ReceiverBuilder {
     ///
     /// let ledger = || Secret::new("whsec_made_up_for_the_ledger");
     /// let refused = Receiver::builder().secret(ledger()?).store(store.clone()).build();
-    /// assert_eq!(refused.err().map(|error| error.kind()), Some(BuildErrorKind::ScopeTaken));
+    /// assert_eq!(refused.err().map(|error| error.kind()), Some(ConfigErrorKind::ScopeTaken));
     /// let ledger = Receiver::builder().secret(ledger()?).scope("ledger").store(store).build()?;
     /// # let _ = (orders, ledger);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

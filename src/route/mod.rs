@@ -86,7 +86,7 @@
 //!
 //! ```
 //! use axum::http::StatusCode;
-//! use hookgate::{Delivery, Event, EventRouter, EventType, RouterErrorKind};
+//! use hookgate::{Delivery, Event, EventRouter, EventType, ConfigErrorKind};
 //!
 //! async fn on_row(_: Event) -> StatusCode {
 //!     StatusCode::NO_CONTENT
@@ -106,7 +106,7 @@
 //!
 //! let twice: EventRouter = EventRouter::new().on("row.created", on_row).on("row.created", on_row);
 //! let error = twice.build().unwrap_err();
-//! assert_eq!(error.kind(), RouterErrorKind::ArmTwice);
+//! assert_eq!(error.kind(), ConfigErrorKind::ArmTwice);
 //! assert_eq!(error.to_string(), r#"two arms for "row.created" of any data model"#);
 //! ```
 //!
@@ -140,11 +140,9 @@
 
 mod arm;
 mod dispatch;
-mod error;
 mod router;
 mod subscriptions;
 mod table;
 
-pub use error::{RouterError, RouterErrorKind};
 pub use router::EventRouter;
 pub use subscriptions::{Subscription, SubscriptionWarning, Subscriptions};

@@ -8,9 +8,10 @@ use axum::routing::{MethodRouter, post};
 
 use super::arm::{SharedArm, arm};
 use super::dispatch::{ByEvent, Dispatch};
-use super::error::{RouterError, RouterErrorKind as Kind};
+
 use super::subscriptions::Subscriptions;
 use super::table::{Table, Taken};
+use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::event::{DataModelId, EventType};
 
 /// The types of [`EventRouter::on_rows`].
@@ -62,7 +63,7 @@ pub struct EventRouter<S = ()> {
     table: Table<SharedArm<S>>,
     refuse_unhandled: bool,
     /// The first error in the arms added so far. `build` returns it, so that arms can be added in one chain.
-    fault: Option<RouterError>,
+    fault: Option<ConfigError>,
 }
 
 impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
@@ -123,7 +124,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         T: 'static,
     {
         if let Err(Taken) = self.table.set_otherwise(arm(handler)) {
-            self.note(RouterError::new(Kind::OtherwiseTwice));
+            self.note(ConfigError::new(Kind::OtherwiseTwice));
         }
         self
     }
@@ -144,16 +145,16 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     /// Makes an axum route for POST. It still needs the layer: `.build()?.layer(receiver.layer())`.
     ///
     /// # Errors
-    /// See [`RouterErrorKind`](Kind); the message names the first arm with an error.
-    pub fn build(self) -> Result<MethodRouter<S>, RouterError> {
+    /// See [`ConfigErrorKind`](Kind); the message names the first arm with an error.
+    pub fn build(self) -> Result<MethodRouter<S>, ConfigError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         if self.table.is_empty() {
-            return Err(RouterError::new(Kind::Empty));
+            return Err(ConfigError::new(Kind::NoArm));
         }
         if self.refuse_unhandled && self.table.has_otherwise() {
-            return Err(RouterError::new(Kind::NothingToRefuse));
+            return Err(ConfigError::new(Kind::NothingToRefuse));
         }
         let dispatch = Dispatch::new(self.table, self.refuse_unhandled);
         Ok(post::<_, ByEvent, S>(dispatch))
@@ -165,12 +166,12 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
             inserted.map_err(|Taken| Kind::ArmTwice)
         });
         if let Err(kind) = inserted {
-            self.note(RouterError::new(kind).of_arm(event_type, model));
+            self.note(ConfigError::new(kind).of_arm(event_type, model));
         }
         self
     }
 
-    fn note(&mut self, fault: RouterError) {
+    fn note(&mut self, fault: ConfigError) {
         self.fault.get_or_insert(fault);
     }
 }

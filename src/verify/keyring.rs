@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::keys_error::{KeysError, KeysErrorKind as Kind};
 use super::secret::Secret;
 use super::signature::{MOST_KEYS, MacKey};
+use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
@@ -50,7 +50,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// `UnusableName`.
-    pub fn named(name: &str, secret: Secret) -> Result<Self, KeysError> {
+    pub fn named(name: &str, secret: Secret) -> Result<Self, ConfigError> {
         Ok(Self::of(usable_name(name)?, secret))
     }
 
@@ -58,17 +58,17 @@ impl KeyRing {
     ///
     /// # Errors
     /// `TooManyKeys`, `NameTaken`, `SecretTwiceInRing`, `UnusableName`.
-    pub fn with_key(mut self, name: &str, secret: Secret) -> Result<Self, KeysError> {
+    pub fn with_key(mut self, name: &str, secret: Secret) -> Result<Self, ConfigError> {
         let name = usable_name(name)?;
         if self.keys.len() == Self::MAX_KEYS {
-            return Err(KeysError::new(Kind::TooManyKeys));
+            return Err(ConfigError::new(Kind::TooManyKeys));
         }
         if self.keys.iter().any(|key| key.name == name) {
-            return Err(KeysError::new(Kind::NameTaken).about(&*name));
+            return Err(ConfigError::new(Kind::NameTaken).about(&*name));
         }
         let key = Key::new(name, secret);
         if self.keys.iter().any(|other| other.mac.same(&key.mac)) {
-            return Err(KeysError::new(Kind::SecretTwiceInRing));
+            return Err(ConfigError::new(Kind::SecretTwiceInRing));
         }
         self.keys.push(key);
         Ok(self)
@@ -97,7 +97,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// `UnusableName`.
-    pub fn with_scope(mut self, scope: &str) -> Result<Self, KeysError> {
+    pub fn with_scope(mut self, scope: &str) -> Result<Self, ConfigError> {
         self.scope = Some(usable_name(scope)?);
         Ok(self)
     }
@@ -106,7 +106,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// `UnusableName`.
-    pub fn with_workspace(mut self, workspace_id: &str) -> Result<Self, KeysError> {
+    pub fn with_workspace(mut self, workspace_id: &str) -> Result<Self, ConfigError> {
         self.workspace = Some(usable_name(workspace_id)?);
         Ok(self)
     }
@@ -228,14 +228,14 @@ impl fmt::Debug for Key {
     }
 }
 
-pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, KeysError> {
+pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, ConfigError> {
     let usable = (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.trim().is_empty()
         && !name.chars().any(char::is_control);
     if usable {
         Ok(name.into())
     } else {
-        Err(KeysError::new(Kind::UnusableName))
+        Err(ConfigError::new(Kind::UnusableName))
     }
 }
 
@@ -247,11 +247,11 @@ pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, KeysError> {
 pub(crate) struct Scopes(HashMap<[u8; 32], Arc<str>>);
 
 impl Scopes {
-    pub(crate) fn add(&mut self, ring: &Ring) -> Result<(), KeysError> {
+    pub(crate) fn add(&mut self, ring: &Ring) -> Result<(), ConfigError> {
         for key in &ring.keys {
             let scope = self.0.entry(key.mac.mark());
             if *scope.or_insert_with(|| Arc::clone(&ring.scope)) != ring.scope {
-                return Err(KeysError::new(Kind::SecretInTwoScopes));
+                return Err(ConfigError::new(Kind::SecretInTwoScopes));
             }
         }
         Ok(())
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn a_ring_refuses_what_would_be_ambiguous() {
         let ring = || KeyRing::named("a", secret("1")).unwrap();
-        let kind = |result: Result<KeyRing, KeysError>| result.unwrap_err().kind();
+        let kind = |result: Result<KeyRing, ConfigError>| result.unwrap_err().kind();
         let taken = ring().with_key("a", secret("2")).unwrap_err();
         assert_eq!((taken.kind(), taken.name()), (Kind::NameTaken, Some("a")));
         assert_eq!(

@@ -32,9 +32,7 @@ mod headers;
 mod intake;
 mod kept;
 mod keyring;
-mod keys_error;
 mod secret;
-mod secret_error;
 pub(crate) mod signature;
 mod timestamp;
 mod verified;
@@ -46,9 +44,9 @@ pub use error::{HeaderError, HeaderErrorKind, Malformed, Times, VerifyError, Ver
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
 pub use keyring::KeyRing;
-pub use keys_error::{KeysError, KeysErrorKind};
+
 pub use secret::Secret;
-pub use secret_error::{SecretError, SecretErrorKind};
+
 pub use signature::Signature;
 pub use timestamp::Timestamp;
 pub use verified::{Proof, Verified};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::secret_error::{SecretError, SecretErrorKind as Kind};
+use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
@@ -26,35 +26,35 @@ const MAX_FILE_BYTES: u16 = 4_096;
 /// a secret and say which text to paste instead.
 ///
 /// ```
-/// use hookgate::{Secret, SecretErrorKind};
+/// use hookgate::{Secret, ConfigErrorKind};
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// assert_eq!(format!("{secret:?}"), "Secret([redacted])");
-/// assert_eq!(Secret::new("tk_live_0123456789abcdef").unwrap_err().kind(), SecretErrorKind::ApiKey);
-/// # Ok::<(), hookgate::SecretError>(())
+/// assert_eq!(Secret::new("tk_live_0123456789abcdef").unwrap_err().kind(), ConfigErrorKind::SecretApiKey);
+/// # Ok::<(), hookgate::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 /// One of the two constructors from text.
-type OfText = fn(&str) -> Result<Secret, SecretError>;
+type OfText = fn(&str) -> Result<Secret, ConfigError>;
 
 impl Secret {
     /// Takes the text as the service shows it when a subscription is created.
     ///
     /// # Errors
     /// Empty, blank, white space or quotes around it, white space or control characters inside, an API key, no `whsec_`
-    /// in front or two of them, nothing or fewer than 16 characters after it: see [`SecretErrorKind`](crate::SecretErrorKind).
-    pub fn new(text: &str) -> Result<Self, SecretError> {
+    /// in front or two of them, nothing or fewer than 16 characters after it: see [`ConfigErrorKind`](crate::ConfigErrorKind).
+    pub fn new(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         let random = text
             .strip_prefix(PREFIX)
-            .ok_or_else(|| SecretError::new(Kind::WithoutPrefix))?;
+            .ok_or_else(|| ConfigError::new(Kind::SecretWithoutPrefix))?;
         if random.is_empty() {
-            return Err(SecretError::new(Kind::PrefixOnly));
+            return Err(ConfigError::new(Kind::SecretPrefixOnly));
         }
         if random.starts_with(PREFIX) {
-            return Err(SecretError::new(Kind::PrefixTwice));
+            return Err(ConfigError::new(Kind::SecretPrefixTwice));
         }
         Self::of_length(text, random)
     }
@@ -67,7 +67,7 @@ impl Secret {
     /// # Security
     /// The prefix is the only sign that the right text was pasted. Without it, a wrong key shows only as
     /// signatures that never match.
-    pub fn of_other_form(text: &str) -> Result<Self, SecretError> {
+    pub fn of_other_form(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         Self::of_length(text, text.strip_prefix(PREFIX).unwrap_or(text))
     }
@@ -76,7 +76,7 @@ impl Secret {
     ///
     /// # Errors
     /// `Unset`, `NotText`, or an error of [`new`](Self::new); the message names the variable.
-    pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
+    pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
         Self::of_variable(variable.as_ref(), Self::new)
     }
 
@@ -87,7 +87,7 @@ impl Secret {
     ///
     /// # Security
     /// As with [`of_other_form`](Self::of_other_form).
-    pub fn of_other_form_from_env(variable: impl AsRef<OsStr>) -> Result<Self, SecretError> {
+    pub fn of_other_form_from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
         Self::of_variable(variable.as_ref(), Self::of_other_form)
     }
 
@@ -95,7 +95,7 @@ impl Secret {
     ///
     /// # Errors
     /// `Unreadable`, `NotText`, or an error of [`new`](Self::new); the message names the path.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::of_file(path.as_ref(), Self::new)
     }
 
@@ -106,30 +106,30 @@ impl Secret {
     ///
     /// # Security
     /// As with [`of_other_form`](Self::of_other_form).
-    pub fn of_other_form_from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+    pub fn of_other_form_from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::of_file(path.as_ref(), Self::of_other_form)
     }
 
-    fn of_variable(variable: &OsStr, of_text: OfText) -> Result<Self, SecretError> {
+    fn of_variable(variable: &OsStr, of_text: OfText) -> Result<Self, ConfigError> {
         std::env::var_os(variable)
-            .ok_or_else(|| SecretError::new(Kind::Unset))
+            .ok_or_else(|| ConfigError::new(Kind::SecretUnset))
             .and_then(|text| {
                 text.into_string()
-                    .map_err(|_| SecretError::new(Kind::NotText))
+                    .map_err(|_| ConfigError::new(Kind::SecretNotText))
             })
             .and_then(|text| of_text(&Zeroizing::new(text)))
-            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
+            .map_err(|error| error.about(variable.to_string_lossy().into_owned()))
     }
 
-    fn of_file(path: &Path, of_text: OfText) -> Result<Self, SecretError> {
+    fn of_file(path: &Path, of_text: OfText) -> Result<Self, ConfigError> {
         read_line(path)
             .and_then(|text| of_text(&text))
-            .map_err(|error| error.with_origin(path.display().to_string()))
+            .map_err(|error| error.about(path.display().to_string()))
     }
 
-    fn of_length(text: &str, random: &str) -> Result<Self, SecretError> {
+    fn of_length(text: &str, random: &str) -> Result<Self, ConfigError> {
         if random.chars().count() < MIN_RANDOM_CHARS {
-            return Err(SecretError::new(Kind::TooShort));
+            return Err(ConfigError::new(Kind::SecretTooShort));
         }
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
@@ -146,35 +146,35 @@ impl fmt::Debug for Secret {
     }
 }
 
-fn refuse_pasting_mistakes(text: &str) -> Result<(), SecretError> {
+fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
     let quotes = ['"', '\'', '`', '“', '”', '‘', '’'];
     let kind = if text.is_empty() {
-        Kind::Empty
+        Kind::SecretEmpty
     } else if text.trim().is_empty() {
-        Kind::Blank
+        Kind::SecretBlank
     } else if text.trim().len() != text.len() {
-        Kind::SurroundedByWhiteSpace
+        Kind::SecretSurroundedByWhiteSpace
     } else if text.starts_with(quotes) || text.ends_with(quotes) {
-        Kind::Quoted
+        Kind::SecretQuoted
     } else if API_KEY_PREFIXES
         .iter()
         .any(|prefix| text.starts_with(prefix))
     {
-        Kind::ApiKey
+        Kind::SecretApiKey
     } else if text
         .chars()
         .any(|char| char.is_whitespace() || char.is_control())
     {
         // Last, since the errors above say more about such a text.
-        Kind::ContainsWhiteSpace
+        Kind::SecretContainsWhiteSpace
     } else {
         return Ok(());
     };
-    Err(SecretError::new(kind))
+    Err(ConfigError::new(kind))
 }
 
-fn read_line(path: &Path) -> Result<Zeroizing<String>, SecretError> {
-    let unreadable = |error| SecretError::new(Kind::Unreadable).caused_by(error);
+fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
+    let unreadable = |error| ConfigError::new(Kind::SecretUnreadable).caused_by(error);
     // Full size from the start: a vector that grows leaves copies of the secret behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(usize::from(MAX_FILE_BYTES) + 1));
     File::open(path)
@@ -188,7 +188,7 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>, SecretError> {
             "longer than {MAX_FILE_BYTES} bytes"
         ))));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| SecretError::new(Kind::NotText))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| ConfigError::new(Kind::SecretNotText))?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(
         line.strip_suffix('\r').unwrap_or(line).to_owned(),
@@ -202,30 +202,39 @@ mod tests {
     #[test]
     fn refuses_what_cannot_be_right_and_says_why() {
         for (text, kind) in [
-            ("", Kind::Empty),
-            (" \t", Kind::Blank),
-            ("whsec_0123456789abcdef\n", Kind::SurroundedByWhiteSpace),
-            (" whsec_0123456789abcdef", Kind::SurroundedByWhiteSpace),
-            ("\"whsec_0123456789abcdef\"", Kind::Quoted),
-            ("'whsec_0123456789abcdef'", Kind::Quoted),
-            ("\"whsec_0123456789abcdef", Kind::Quoted),
-            ("whsec_0123456789abcdef`", Kind::Quoted),
-            ("tk_live_0123456789abcdef", Kind::ApiKey),
-            ("tk_test_0123456789abcdef", Kind::ApiKey),
-            ("mcp_0123456789abcdef", Kind::ApiKey),
-            ("0123456789abcdef0123", Kind::WithoutPrefix),
-            ("v1,whsec_0123456789abcdef", Kind::WithoutPrefix),
-            ("whsec_0123456789 abcdef", Kind::ContainsWhiteSpace),
+            ("", Kind::SecretEmpty),
+            (" \t", Kind::SecretBlank),
+            (
+                "whsec_0123456789abcdef\n",
+                Kind::SecretSurroundedByWhiteSpace,
+            ),
+            (
+                " whsec_0123456789abcdef",
+                Kind::SecretSurroundedByWhiteSpace,
+            ),
+            ("\"whsec_0123456789abcdef\"", Kind::SecretQuoted),
+            ("'whsec_0123456789abcdef'", Kind::SecretQuoted),
+            ("\"whsec_0123456789abcdef", Kind::SecretQuoted),
+            ("whsec_0123456789abcdef`", Kind::SecretQuoted),
+            ("tk_live_0123456789abcdef", Kind::SecretApiKey),
+            ("tk_test_0123456789abcdef", Kind::SecretApiKey),
+            ("mcp_0123456789abcdef", Kind::SecretApiKey),
+            ("0123456789abcdef0123", Kind::SecretWithoutPrefix),
+            ("v1,whsec_0123456789abcdef", Kind::SecretWithoutPrefix),
+            ("whsec_0123456789 abcdef", Kind::SecretContainsWhiteSpace),
             (
                 "whsec_0123456789abcdef\nwhsec_0123456789abcdeg",
-                Kind::ContainsWhiteSpace,
+                Kind::SecretContainsWhiteSpace,
             ),
-            ("whsec_0123456789\u{a0}abcdef", Kind::ContainsWhiteSpace),
-            ("whsec_0123456789abcdef\0", Kind::ContainsWhiteSpace),
-            ("whsec_\t0123456789abcdef", Kind::ContainsWhiteSpace),
-            ("whsec_whsec_0123456789abcdef", Kind::PrefixTwice),
-            ("whsec_", Kind::PrefixOnly),
-            ("whsec_0123456789abcde", Kind::TooShort),
+            (
+                "whsec_0123456789\u{a0}abcdef",
+                Kind::SecretContainsWhiteSpace,
+            ),
+            ("whsec_0123456789abcdef\0", Kind::SecretContainsWhiteSpace),
+            ("whsec_\t0123456789abcdef", Kind::SecretContainsWhiteSpace),
+            ("whsec_whsec_0123456789abcdef", Kind::SecretPrefixTwice),
+            ("whsec_", Kind::SecretPrefixOnly),
+            ("whsec_0123456789abcde", Kind::SecretTooShort),
         ] {
             let error = Secret::new(text).unwrap_err();
             assert_eq!(error.kind(), kind, "{text:?}");
@@ -240,12 +249,12 @@ mod tests {
     fn another_form_needs_the_explicit_constructor() {
         assert!(Secret::of_other_form("0123456789abcdef").is_ok());
         for (text, kind) in [
-            ("0123456789abcde", Kind::TooShort),
-            ("whsec_0123456789", Kind::TooShort),
-            ("tk_live_0123456789abcdef", Kind::ApiKey),
-            ("0123456789 abcdef", Kind::ContainsWhiteSpace),
-            ("0123456789\r\nabcdef", Kind::ContainsWhiteSpace),
-            ("", Kind::Empty),
+            ("0123456789abcde", Kind::SecretTooShort),
+            ("whsec_0123456789", Kind::SecretTooShort),
+            ("tk_live_0123456789abcdef", Kind::SecretApiKey),
+            ("0123456789 abcdef", Kind::SecretContainsWhiteSpace),
+            ("0123456789\r\nabcdef", Kind::SecretContainsWhiteSpace),
+            ("", Kind::SecretEmpty),
         ] {
             assert_eq!(Secret::of_other_form(text).unwrap_err().kind(), kind);
         }
@@ -260,15 +269,15 @@ mod tests {
             (b"whsec_0123456789abcdef\r\n", None),
             (
                 b"whsec_0123456789abcdef\n\n",
-                Some(Kind::SurroundedByWhiteSpace),
+                Some(Kind::SecretSurroundedByWhiteSpace),
             ),
             (
                 b"whsec_0123456789abcdef\nwhsec_0123456789abcdef\n",
-                Some(Kind::ContainsWhiteSpace),
+                Some(Kind::SecretContainsWhiteSpace),
             ),
-            (b"\xff\xfe", Some(Kind::NotText)),
-            (&[b'a'; 4_096], Some(Kind::WithoutPrefix)),
-            (&[b'a'; 4_097], Some(Kind::Unreadable)),
+            (b"\xff\xfe", Some(Kind::SecretNotText)),
+            (&[b'a'; 4_096], Some(Kind::SecretWithoutPrefix)),
+            (&[b'a'; 4_097], Some(Kind::SecretUnreadable)),
         ] {
             std::fs::write(&path, content).unwrap();
             match (Secret::from_file(&path), expected) {
@@ -282,24 +291,24 @@ mod tests {
         assert_eq!(of_other_form.as_bytes(), b"0123456789abcdef");
         std::fs::write(&path, b"tk_live_0123456789abcdef\n").unwrap();
         let error = Secret::of_other_form_from_file(&path).unwrap_err();
-        assert_eq!(error.kind(), Kind::ApiKey);
+        assert_eq!(error.kind(), Kind::SecretApiKey);
         std::fs::remove_file(&path).unwrap();
         let error = Secret::from_file(&path).unwrap_err();
-        assert_eq!(error.kind(), Kind::Unreadable);
+        assert_eq!(error.kind(), Kind::SecretUnreadable);
         assert!(error.to_string().contains("hookgate-secret-"), "{error}");
     }
 
     #[test]
     fn an_unset_variable_is_named() {
         let error = Secret::from_env("HOOKGATE_TEST_UNSET").unwrap_err();
-        assert_eq!(error.kind(), Kind::Unset);
+        assert_eq!(error.kind(), Kind::SecretUnset);
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
         let error = Secret::of_other_form_from_env("HOOKGATE_TEST_UNSET").unwrap_err();
-        assert_eq!(error.kind(), Kind::Unset);
+        assert_eq!(error.kind(), Kind::SecretUnset);
         // Variables that cargo sets: each constructor refuses their text for another reason.
         let error = Secret::of_other_form_from_env("CARGO_PKG_NAME").unwrap_err();
-        assert_eq!(error.kind(), Kind::TooShort);
+        assert_eq!(error.kind(), Kind::SecretTooShort);
         let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();
-        assert_eq!(error.kind(), Kind::WithoutPrefix);
+        assert_eq!(error.kind(), Kind::SecretWithoutPrefix);
     }
 }

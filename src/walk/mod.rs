@@ -5,10 +5,10 @@ mod admit;
 mod authenticate;
 mod claim;
 mod delivery;
-mod error;
 mod gate;
 mod head;
 mod health;
+mod range;
 mod stale;
 mod store;
 mod vitals;
@@ -17,7 +17,6 @@ pub use admit::Admission;
 pub use authenticate::HeaderMismatch;
 pub use claim::Claim;
 pub use delivery::Delivery;
-pub use error::{BuildError, BuildErrorKind};
 pub use head::RequestHead;
 pub use health::{Health, Unready};
 
@@ -25,8 +24,8 @@ pub(crate) use admit::Claims;
 #[cfg(feature = "tower")]
 pub(crate) use authenticate::LookingUp;
 pub(crate) use authenticate::{Authenticator, Opening};
-pub(crate) use error::in_range;
 pub(crate) use gate::Gate;
 #[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;
+pub(crate) use range::in_range;
 pub(crate) use store::Store;

@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use axum::routing::post_service;
 use hookgate::{
-    Accepted, Acceptor, Answer, BuildErrorKind, Delivery, EventKey, Failure, MemoryStore, Outcome,
+    Accepted, Acceptor, Answer, ConfigErrorKind, Delivery, EventKey, Failure, MemoryStore, Outcome,
     Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
     Unready,
 };
@@ -719,16 +719,16 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
     let short = Duration::from_secs(3_600);
     assert_eq!(
         kind(builder().store(MemoryStore::default())),
-        BuildErrorKind::StoreBesideSink
+        ConfigErrorKind::StoreBesideSink
     );
     assert_eq!(
         kind(builder().without_deduplication()),
-        BuildErrorKind::StoreBesideSink
+        ConfigErrorKind::StoreBesideSink
     );
-    assert_eq!(kind(Receiver::builder()), BuildErrorKind::NoSecret);
+    assert_eq!(kind(Receiver::builder()), ConfigErrorKind::NoSecret);
     assert!(matches!(
         kind(builder().retention(short)),
-        BuildErrorKind::RetentionTooShort { given, .. } if given == short
+        ConfigErrorKind::RetentionTooShort { given, .. } if given == short
     ));
 }
 

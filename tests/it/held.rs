@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body as AxumBody;
 use bytes::Bytes;
-use hookgate::{BuildErrorKind, Receiver};
+use hookgate::{ConfigErrorKind, Receiver};
 use http_body::{Body, Frame};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use tokio::sync::mpsc;
@@ -350,7 +350,7 @@ fn a_budget_without_room_for_one_body_is_refused() {
     let built = |max_body: usize, budget: usize| {
         let builder = receiver().max_body(max_body).body_budget(budget);
         builder.build().map(drop).map_err(|error| {
-            let BuildErrorKind::BodyBudgetTooSmall { needed, given } = error.kind() else {
+            let ConfigErrorKind::BodyBudgetTooSmall { needed, given } = error.kind() else {
                 panic!("{error}");
             };
             assert_eq!(given, budget);

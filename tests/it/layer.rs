@@ -1338,7 +1338,7 @@ async fn who_answers_2xx_has_handled_the_event_whatever_was_found_on_the_way() {
 
 #[test]
 fn settings_that_cannot_work_are_refused_by_name() {
-    use hookgate::{BuildErrorKind, MemoryStore, Receiver, ReceiverBuilder};
+    use hookgate::{ConfigErrorKind, MemoryStore, Receiver, ReceiverBuilder};
 
     let kind = |change: fn(ReceiverBuilder) -> ReceiverBuilder| {
         let builder = Receiver::builder()
@@ -1349,8 +1349,8 @@ fn settings_that_cannot_work_are_refused_by_name() {
             .map(|_| ())
             .map_err(|error| error.kind())
     };
-    let out_of_range = |result: Result<(), BuildErrorKind>| match result {
-        Err(BuildErrorKind::OutOfRange { setting, .. } | BuildErrorKind::Zero { setting }) => {
+    let out_of_range = |result: Result<(), ConfigErrorKind>| match result {
+        Err(ConfigErrorKind::OutOfRange { setting, .. } | ConfigErrorKind::Zero { setting }) => {
             setting
         }
         other => panic!("{other:?}"),
@@ -1390,13 +1390,13 @@ fn settings_that_cannot_work_are_refused_by_name() {
         .store(MemoryStore::default())
         .retention(given);
     let short = short.build().unwrap_err().kind();
-    assert_eq!(short, BuildErrorKind::RetentionTooShort { needed, given });
+    assert_eq!(short, ConfigErrorKind::RetentionTooShort { needed, given });
     let no_store = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
         .build();
-    assert_eq!(no_store.unwrap_err().kind(), BuildErrorKind::NoStore);
+    assert_eq!(no_store.unwrap_err().kind(), ConfigErrorKind::NoStore);
     let no_secret = Receiver::builder().without_deduplication().build();
-    assert_eq!(no_secret.unwrap_err().kind(), BuildErrorKind::NoSecret);
+    assert_eq!(no_secret.unwrap_err().kind(), ConfigErrorKind::NoSecret);
 }
 
 #[tokio::test(start_paused = true)]

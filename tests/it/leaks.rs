@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    ClaimToken, Claimed, Clock, DeliveryHeaders, EventKey, HeaderErrorKind, Intake, KeyRing,
-    KeysErrorKind, ManualClock, Ownership, Secret, SecretErrorKind, Signature, StoreError,
-    StoreErrorKind, StoreFuture, SystemClock, Timestamp, UnixSeconds, Verifier, Window,
+    ClaimToken, Claimed, Clock, ConfigErrorKind, DeliveryHeaders, EventKey, HeaderErrorKind,
+    Intake, KeyRing, ManualClock, Ownership, Secret, Signature, StoreError, StoreErrorKind,
+    StoreFuture, SystemClock, Timestamp, UnixSeconds, Verifier, Window,
 };
 
 const SECRET: &str = "whsec_made_up_LEAKED_SECRET_text";
@@ -301,7 +301,7 @@ fn shown() -> Vec<String> {
         shown.error(&error);
         shown.debug(&error.kind());
     }
-    shown.debug(&SecretErrorKind::Unset);
+    shown.debug(&ConfigErrorKind::SecretUnset);
     let path = std::env::temp_dir().join(format!("hookgate-leaks-{}", std::process::id()));
     std::fs::write(&path, format!("{SECRET}\n\n")).unwrap();
     shown.error(&Secret::from_file(&path).unwrap_err());
@@ -310,7 +310,7 @@ fn shown() -> Vec<String> {
     shown.error(&ring().with_key("third", secret()).unwrap_err());
     let twice = hookgate::Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]);
     shown.error(&twice.unwrap_err());
-    shown.debug(&KeysErrorKind::NoKeys);
+    shown.debug(&ConfigErrorKind::NoKeys);
 
     // Clocks and the store's contract.
     let clock = ManualClock::at(NOW);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Admission, BuildErrorKind, Delivery, KeyRing, Keys, KeysErrorKind, MemoryStore, Receiver,
-    RequestHead, Secret, SystemClock, UnixSeconds, WhenFull,
+    Admission, ConfigErrorKind, Delivery, KeyRing, Keys, MemoryStore, Receiver, RequestHead,
+    Secret, SystemClock, UnixSeconds, WhenFull,
 };
 use http::StatusCode;
 
@@ -124,7 +124,7 @@ async fn rings_remember_together_only_where_they_are_told_to() {
 #[test]
 fn one_secret_under_two_subscriptions_is_refused() {
     let error = Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]).unwrap_err();
-    assert_eq!(error.kind(), KeysErrorKind::SecretInTwoScopes);
+    assert_eq!(error.kind(), ConfigErrorKind::SecretInTwoScopes);
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ fn a_retention_that_does_not_cover_the_retries_is_refused() {
             .build()
             .unwrap_err();
         assert!(
-            matches!(error.kind(), BuildErrorKind::RetentionTooShort { .. }),
+            matches!(error.kind(), ConfigErrorKind::RetentionTooShort { .. }),
             "{hours} h"
         );
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hookgate::{
-    Answer, Clock, KeyRing, Receiver, ReceiverBuilder, Refusal, RequestHead, Secret,
-    SecretErrorKind, Timestamp, VerifyErrorKind,
+    Answer, Clock, ConfigErrorKind, KeyRing, Receiver, ReceiverBuilder, Refusal, RequestHead,
+    Secret, Timestamp, VerifyErrorKind,
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -427,10 +427,10 @@ async fn the_key_is_the_whole_secret_text_and_nothing_made_of_it() {
 #[test]
 fn a_secret_that_anyone_could_guess_is_refused() {
     for (text, kind) in [
-        ("", SecretErrorKind::Empty),
-        ("whsec_", SecretErrorKind::PrefixOnly),
-        ("whsec_short", SecretErrorKind::TooShort),
-        ("tk_live_0123456789abcdef", SecretErrorKind::ApiKey),
+        ("", ConfigErrorKind::SecretEmpty),
+        ("whsec_", ConfigErrorKind::SecretPrefixOnly),
+        ("whsec_short", ConfigErrorKind::SecretTooShort),
+        ("tk_live_0123456789abcdef", ConfigErrorKind::SecretApiKey),
     ] {
         assert_eq!(Secret::new(text).unwrap_err().kind(), kind);
     }

@@ -8,8 +8,8 @@ use axum::response::IntoResponse;
 use axum::routing::MethodRouter;
 use bytes::Bytes;
 use hookgate::{
-    Answer, Delivery, Event, EventData, EventError, EventRouter, EventType, Failure, MemoryStore,
-    Outcome, Receiver, ReceiverBuilder, RouterError, RouterErrorKind, Settled, Subscription,
+    Answer, ConfigError, ConfigErrorKind, Delivery, Event, EventData, EventError, EventRouter,
+    EventType, Failure, MemoryStore, Outcome, Receiver, ReceiverBuilder, Settled, Subscription,
     SubscriptionWarning, Unhandled,
 };
 use http::{HeaderMap, StatusCode};
@@ -575,17 +575,17 @@ async fn only_post_is_taken() {
 
 #[test]
 fn arms_that_cannot_be_are_refused_by_name() {
-    use RouterErrorKind as Kind;
+    use ConfigErrorKind as Kind;
 
     fn router() -> EventRouter {
         EventRouter::new()
     }
     let ok = || async {};
-    let error = |router: EventRouter| -> RouterError { router.build().unwrap_err() };
+    let error = |router: EventRouter| -> ConfigError { router.build().unwrap_err() };
     let long = "e".repeat(257);
     for (router, kind, named) in [
-        (router(), Kind::Empty, ".otherwise("),
-        (router().refuse_unhandled(), Kind::Empty, ".on("),
+        (router(), Kind::NoArm, ".otherwise("),
+        (router().refuse_unhandled(), Kind::NoArm, ".on("),
         (
             router()
                 .on("row.created", ok)

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    Admission, BuildErrorKind, Claim, Delivery, KeyRing, Keys, MemoryStore, Receiver,
+    Admission, Claim, ConfigErrorKind, Delivery, KeyRing, Keys, MemoryStore, Receiver,
     ReceiverBuilder, RequestHead, RetrySchedule, Secret, block_on, provider_fn,
 };
-use hookgate::{DedupeStore, SecretError};
+use hookgate::{ConfigError, DedupeStore};
 
 use crate::support::*;
 
@@ -22,18 +22,18 @@ fn with(secret: &str) -> ReceiverBuilder {
     Receiver::builder().secret(key(secret)).clock(manual())
 }
 
-fn kind(builder: ReceiverBuilder) -> Result<(), BuildErrorKind> {
+fn kind(builder: ReceiverBuilder) -> Result<(), ConfigErrorKind> {
     builder.build().map(drop).map_err(|error| error.kind())
 }
 
-const TAKEN: Result<(), BuildErrorKind> = Err(BuildErrorKind::ScopeTaken);
+const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::ScopeTaken);
 
 /// Two routes of one app, with the secrets of two subscriptions and one store.
 async fn two_routes_on(store: impl DedupeStore + Clone) {
     let orders = with(SECRET).store(store.clone()).build().unwrap();
     // Without a name for its scope, the holder of either secret could use up the other's ids.
     let error = with(LEDGER).store(store.clone()).build().unwrap_err();
-    assert_eq!(error.kind(), BuildErrorKind::ScopeTaken);
+    assert_eq!(error.kind(), ConfigErrorKind::ScopeTaken);
     assert!(error.to_string().contains(".scope("), "{error}");
     assert!(!format!("{error:?}").contains("whsec_"), "{error:?}");
 
@@ -156,7 +156,7 @@ fn names_are_taken_at_their_word() {
     // Those of a map are named by their subscriptions, those of a provider too.
     let map = [("wh_1", key(LEDGER)), ("wh_2", key(THIRD))];
     assert_eq!(on(Receiver::builder().subscriptions(map)), Ok(()));
-    let none = provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None));
+    let none = provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None));
     assert_eq!(on(Receiver::builder().provider(none)), Ok(()));
     // Another store, another memory. Without one there is none to share.
     assert_eq!(kind(with(LEDGER).store(MemoryStore::default())), Ok(()));
@@ -166,7 +166,7 @@ fn names_are_taken_at_their_word() {
 
 #[test]
 fn a_scope_is_named_once_and_for_one_ring() {
-    let beside = Err(BuildErrorKind::ScopeBesideKeys);
+    let beside = Err(ConfigErrorKind::ScopeBesideKeys);
     let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(MemoryStore::default()));
     let named = KeyRing::new(key(LEDGER)).with_scope("books").unwrap();
     assert_eq!(on(with(LEDGER)), Ok(()));
@@ -175,11 +175,11 @@ fn a_scope_is_named_once_and_for_one_ring() {
     assert_eq!(on(Receiver::builder().subscriptions(map)), beside);
     let keys = Keys::single(key(LEDGER));
     assert_eq!(on(Receiver::builder().keys(keys)), beside);
-    let none = provider_fn(async |_| Ok::<Option<Secret>, SecretError>(None));
+    let none = provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None));
     assert_eq!(on(Receiver::builder().provider(none)), beside);
-    assert_eq!(on(Receiver::builder()), Err(BuildErrorKind::NoSecret));
+    assert_eq!(on(Receiver::builder()), Err(ConfigErrorKind::NoSecret));
     let blank = with(LEDGER).scope(" ").store(MemoryStore::default());
-    assert_eq!(kind(blank), Err(BuildErrorKind::Keys));
+    assert_eq!(kind(blank), Err(ConfigErrorKind::UnusableName));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_store_and_no_deduplication_are_an_error_in_either_order() {
         with(SECRET).without_deduplication().store(store()),
     ] {
         let error = builder.build().unwrap_err();
-        assert_eq!(error.kind(), BuildErrorKind::StoreWithoutDeduplication);
+        assert_eq!(error.kind(), ConfigErrorKind::StoreWithoutDeduplication);
         let said = error.to_string();
         assert!(said.contains(".store("), "{said}");
         assert!(said.contains(".without_deduplication()"), "{said}");
@@ -351,7 +351,7 @@ fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
     assert_eq!(lease_of(on(&[10, 60]).lease(seconds(10))), seconds(10));
     let long = kind(on(&[10, 60]).lease(seconds(30)));
     assert!(
-        matches!(long, Err(BuildErrorKind::OutOfRange { setting: "lease", most, .. }) if most == seconds(10)),
+        matches!(long, Err(ConfigErrorKind::OutOfRange { setting: "lease", most, .. }) if most == seconds(10)),
         "{long:?}"
     );
 }

@@ -36,7 +36,7 @@ fn public_types_cross_threads() {
 #[test]
 fn errors_fit_into_a_box() {
     each! { is_an_error:
-        BuildError, EventError, HeaderError, KeysError, SecretError, StoreError, VerifyError, Malformed, Refusal, BodyTooLarge,
+        ConfigError, EventError, HeaderError, StoreError, VerifyError, Malformed, Refusal, BodyTooLarge,
     }
 }
 

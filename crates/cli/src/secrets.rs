@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use hookgate::{KeyRing, Secret, SecretError, SecretErrorKind};
+use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Secret};
 use zeroize::Zeroizing;
 
 use crate::fault::{Class, Fault, warn};
@@ -28,7 +28,7 @@ pub(crate) struct SecretArgs {
 }
 
 /// A secret that was configured, by its name, or the error why it is invalid.
-pub(crate) type Given = (String, Result<Secret, SecretError>);
+pub(crate) type Given = (String, Result<Secret, ConfigError>);
 
 impl SecretArgs {
     /// Every secret that variables and files give, with a name for each: the variable or the path. None where neither option is
@@ -97,7 +97,7 @@ impl SecretArgs {
 
     /// One ring of all of them, and the first of them; asked for once.
     pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
-        let unusable = |error: hookgate::KeysError| {
+        let unusable = |error: hookgate::ConfigError| {
             Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
                 .advise("give each live secret once, four at most")
         };
@@ -154,7 +154,7 @@ fn of_environment(name: &str) -> Result<Zeroizing<Vec<u8>>, Fault> {
         Some(text) => Ok(Zeroizing::new(text.into_encoded_bytes())),
         None => Err(
             Fault::new(Class::Secret, format!("the environment has no {name}"))
-                .advise(advice(SecretErrorKind::Unset)),
+                .advise(advice(ConfigErrorKind::SecretUnset)),
         ),
     }
 }
@@ -170,7 +170,7 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
     let unreadable = format!("the secret in {} can't be read", path.display());
     read.map_err(|error| {
         Fault::caused_by(Class::Secret, &unreadable, &error)
-            .advise(advice(SecretErrorKind::Unreadable))
+            .advise(advice(ConfigErrorKind::SecretUnreadable))
     })?;
     if text.len() > LONGEST {
         let long = format!("{unreadable}: it is longer than {LONGEST} bytes");
@@ -188,25 +188,25 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
 }
 
 /// The advice for an invalid secret.
-pub(crate) fn advice(kind: SecretErrorKind) -> String {
+pub(crate) fn advice(kind: ConfigErrorKind) -> String {
     match kind {
-        SecretErrorKind::WithoutPrefix => {
+        ConfigErrorKind::SecretWithoutPrefix => {
             "if it is right all the same, say so: --any-secret".into()
         }
-        SecretErrorKind::Unset => {
+        ConfigErrorKind::SecretUnset => {
             "set it without showing it to others: read -rs NAME; export NAME".into()
         }
-        SecretErrorKind::Unreadable => {
+        ConfigErrorKind::SecretUnreadable => {
             "check the path, and that you may read it; a secret's file has 4096 bytes at most".into()
         }
-        SecretErrorKind::ApiKey => {
+        ConfigErrorKind::SecretApiKey => {
             "the subscription's secret is shown once, at its creation: developer settings, webhooks; if it is lost, make a new subscription".into()
         }
         _ => "paste it again from the subscription's settings: whsec_ and what follows".into(),
     }
 }
 
-fn refused(error: &SecretError) -> Fault {
+fn refused(error: &ConfigError) -> Fault {
     Fault::caused_by(Class::Secret, "the secret can't be right", error).advise(advice(error.kind()))
 }
 

@@ -16,7 +16,8 @@ use super::settings::Workers;
 use super::shared::{Phase, Shared};
 use crate::inbox::metrics;
 use crate::layer::{Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody};
-use crate::walk::BuildError;
+
+use crate::config::ConfigError;
 
 impl Workers {
     /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. It is the service that the layer
@@ -32,7 +33,7 @@ impl Workers {
     ///
     /// # Panics
     /// Without a tokio runtime that has its timers enabled.
-    pub fn start<S, R>(self, service: S) -> Result<RunningWorkers, BuildError>
+    pub fn start<S, R>(self, service: S) -> Result<RunningWorkers, ConfigError>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -59,7 +60,7 @@ impl Workers {
     ///
     /// # Panics
     /// As `start`.
-    pub fn start_handler<D, H, F>(self, handler: H) -> Result<RunningWorkers, BuildError>
+    pub fn start_handler<D, H, F>(self, handler: H) -> Result<RunningWorkers, ConfigError>
     where
         D: FromDelivery + 'static,
         H: FnOnce(D) -> F + Clone + Send + 'static,

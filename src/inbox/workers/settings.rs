@@ -8,8 +8,9 @@ use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Hooks, LostLease, Tried};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
+
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::walk::in_range;
-use crate::walk::{BuildError, BuildErrorKind};
 
 /// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
 pub(super) const MAX_TRIES: u32 = 30;
@@ -177,14 +178,14 @@ impl Workers {
         self
     }
 
-    pub(super) fn check(&self) -> Result<(), BuildError> {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
         let settings = &self.settings;
         let zero = [
             ("concurrency", settings.concurrency == 0),
             ("max_tries", settings.max_tries == 0),
         ];
         if let Some((setting, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Err(BuildError::new(BuildErrorKind::Zero { setting }));
+            return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
         }
         in_range("lease", settings.lease, SHORTEST_LEASE, Duration::MAX)?;
         in_range(
@@ -197,7 +198,7 @@ impl Workers {
             let least = settings.run_limit.saturating_add(CLOCK_LEAPS);
             // Claims may be kept for years, so there is no upper limit.
             if settings.claim_retention <= least {
-                return Err(BuildError::new(BuildErrorKind::OutOfRange {
+                return Err(ConfigError::new(ConfigErrorKind::OutOfRange {
                     setting: "claim_retention",
                     least,
                     most: Duration::MAX,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
+use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopeTaken, ScopesInUse};
 #[cfg(feature = "tower")]
 use crate::layer::{Guard, LayerSettings};
 use crate::lookup::{Keys, Resolver, Verifier};
 use crate::receiver::{Receiver, Shared};
-use crate::verify::{KeyRing, KeysError};
-use crate::walk::{
-    Authenticator, BuildError, BuildErrorKind as Kind, Claims, Gate, Store, in_range,
-};
+use crate::verify::KeyRing;
+use crate::walk::in_range;
+use crate::walk::{Authenticator, Claims, Gate, Store};
 
 /// The settings of a receiver or an acceptor, checked.
 struct Checked {
@@ -30,9 +30,9 @@ impl ReceiverBuilder {
     pub(crate) fn build_to_accept(
         mut self,
         scopes: Option<ScopesInUse>,
-    ) -> Result<(Guard, Duration), BuildError> {
+    ) -> Result<(Guard, Duration), ConfigError> {
         if self.store.is_some() || self.without_deduplication {
-            return Err(BuildError::new(Kind::StoreBesideSink));
+            return Err(ConfigError::new(Kind::StoreBesideSink));
         }
         let keys = self.take_keys()?;
         let checked = self.check(keys, true, scopes)?;
@@ -49,12 +49,12 @@ impl ReceiverBuilder {
     /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or both; a
     /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
     /// schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
-    /// [`BuildErrorKind`](crate::BuildErrorKind).
-    pub fn build(mut self) -> Result<Receiver, BuildError> {
+    /// [`ConfigErrorKind`](crate::ConfigErrorKind).
+    pub fn build(mut self) -> Result<Receiver, ConfigError> {
         let keys = self.take_keys()?;
         let store = match (self.store.take(), self.without_deduplication) {
-            (None, false) => return Err(BuildError::new(Kind::NoStore)),
-            (Some(_), true) => return Err(BuildError::new(Kind::StoreWithoutDeduplication)),
+            (None, false) => return Err(ConfigError::new(Kind::NoStore)),
+            (Some(_), true) => return Err(ConfigError::new(Kind::StoreWithoutDeduplication)),
             (store, _) => store,
         };
         let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
@@ -89,12 +89,12 @@ impl ReceiverBuilder {
         })
     }
 
-    fn take_keys(&mut self) -> Result<Keys, BuildError> {
+    fn take_keys(&mut self) -> Result<Keys, ConfigError> {
         Ok(match (self.keys.take(), self.scope.take()) {
-            (None, _) => return Err(BuildError::new(Kind::NoSecret)),
+            (None, _) => return Err(ConfigError::new(Kind::NoSecret)),
             (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
-            (Some(_), Some(_)) => return Err(BuildError::new(Kind::ScopeBesideKeys)),
-            (Some(KeySource::Keys(keys)), None) => keys.map_err(unusable)?,
+            (Some(_), Some(_)) => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
+            (Some(KeySource::Keys(keys)), None) => keys?,
             (Some(KeySource::Provider(provider)), None) => {
                 let clock = Arc::clone(&self.clock);
                 Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
@@ -108,12 +108,12 @@ impl ReceiverBuilder {
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
-    ) -> Result<Checked, BuildError> {
+    ) -> Result<Checked, ConfigError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
         if remembers {
             let needed = self.schedule.minimum_retention(&self.window);
             if self.retention < needed {
-                return Err(BuildError::new(Kind::RetentionTooShort {
+                return Err(ConfigError::new(Kind::RetentionTooShort {
                     needed,
                     given: self.retention,
                 }));
@@ -125,13 +125,13 @@ impl ReceiverBuilder {
         self.layer.check(&self.schedule, self.max_body)?;
         for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
             if value == 0 {
-                return Err(BuildError::new(Kind::Zero { setting }));
+                return Err(ConfigError::new(Kind::Zero { setting }));
             }
         }
         let scope = match scopes {
             Some(scopes) => scopes
                 .enter(&keys)
-                .map_err(|ScopeTaken| BuildError::new(Kind::ScopeTaken))?,
+                .map_err(|ScopeTaken| ConfigError::new(Kind::ScopeTaken))?,
             None => None,
         };
         #[cfg(feature = "tower")]
@@ -158,17 +158,13 @@ impl ReceiverBuilder {
 }
 
 /// Makes the keys of one ring, with the scope that the builder names for it.
-fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, BuildError> {
+fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, ConfigError> {
     let ring = match scope {
         None => ring,
-        Some(_) if ring.names_its_scope() => return Err(BuildError::new(Kind::ScopeBesideKeys)),
-        Some(name) => ring.with_scope(&name).map_err(unusable)?,
+        Some(_) if ring.names_its_scope() => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
+        Some(name) => ring.with_scope(&name)?,
     };
     Ok(Keys::single(ring))
-}
-
-fn unusable(error: KeysError) -> BuildError {
-    BuildError::new(Kind::Keys).caused_by(error)
 }
 
 /// Returns a lease that is long enough for a store that answers slowly. For an event whose process died it has ended when the

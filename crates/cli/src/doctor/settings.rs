@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hookgate::{
-    BuildError, BuildErrorKind, Capacity, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
+    Capacity, ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
     RetrySchedule, Secret, Window,
 };
 use hookgate_testing::DeliveryLog;
@@ -80,7 +80,7 @@ pub(super) fn window(doctor: &Doctor) -> Window {
 }
 
 /// Builds a receiver that differs from the default in the settings that `set` changes. Its secret is made up.
-fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, BuildError> {
+fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, ConfigError> {
     let mut builder = Receiver::builder().store(MemoryStore::default());
     if let Ok(secret) = Secret::new("whsec_made_up_to_check_settings") {
         builder = builder.secret(secret);
@@ -89,12 +89,12 @@ fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receive
 }
 
 /// The check for a receiver that could not be built: the reason, and the advice.
-fn refused(check: &str, option: &str, error: &BuildError) -> Check {
+fn refused(check: &str, option: &str, error: &ConfigError) -> Check {
     let advice = match error.kind() {
-        BuildErrorKind::RetentionTooShort { needed, .. } => {
+        ConfigErrorKind::RetentionTooShort { needed, .. } => {
             format!("remember for {} or longer: {option}", show(needed))
         }
-        BuildErrorKind::OutOfRange {
+        ConfigErrorKind::OutOfRange {
             setting,
             least,
             most,
@@ -103,7 +103,7 @@ fn refused(check: &str, option: &str, error: &BuildError) -> Check {
             show(least),
             show(most)
         ),
-        BuildErrorKind::Zero { setting } => format!("set {setting} to 1 or more: {option}"),
+        ConfigErrorKind::Zero { setting } => format!("set {setting} to 1 or more: {option}"),
         _ => format!("change {option}"),
     };
     Check::new(check, Verdict::Bad, error.to_string(), advice)

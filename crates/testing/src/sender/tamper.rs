@@ -17,7 +17,7 @@ use http::{HeaderValue, Request};
 /// let body = EventFactory::new().row_created().body();
 /// let request = Signer::new(secret).request("/webhooks", body.clone());
 /// assert_ne!(Tamper::Body.apply(request).body(), &body);
-/// # Ok::<(), hookgate::SecretError>(())
+/// # Ok::<(), hookgate::ConfigError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

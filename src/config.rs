@@ -1,0 +1,332 @@
+//! The one error of secrets, keys, settings and arms that can't be used as they were given.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ConfigErrorKind as Kind;
+
+/// The reason why a secret, keys, the settings of a receiver or the arms of a router were refused. The message says which of them
+/// to change, and how. It never repeats a secret.
+///
+/// ```
+/// use hookgate::{ConfigErrorKind, Secret};
+///
+/// let error = Secret::new("tk_live_0123456789abcdef").unwrap_err();
+/// assert_eq!(error.kind(), ConfigErrorKind::SecretApiKey);
+/// assert!(error.to_string().starts_with("this is an API key"));
+/// ```
+#[derive(Clone)]
+pub struct ConfigError {
+    kind: ConfigErrorKind,
+    /// The origin of a secret, the name of a key or subscription, or the event type of an arm.
+    about: Option<String>,
+    /// The data model of an arm.
+    model: Option<String>,
+    source: Option<Arc<io::Error>>,
+}
+
+/// The kinds of errors of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConfigErrorKind {
+    /// The text is empty.
+    SecretEmpty,
+    /// The text is white space only.
+    SecretBlank,
+    /// White space stands before or after the secret, often a line break that was pasted with it.
+    SecretSurroundedByWhiteSpace,
+    /// White space, a line break or a control character stands inside the secret, for example where a file holds two secrets.
+    SecretContainsWhiteSpace,
+    /// Quotes stand around the secret, often from a settings file.
+    SecretQuoted,
+    /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
+    SecretApiKey,
+    /// The prefix `whsec_` is missing.
+    SecretWithoutPrefix,
+    /// The prefix `whsec_` stands twice.
+    SecretPrefixTwice,
+    /// The text is only the prefix `whsec_`.
+    SecretPrefixOnly,
+    /// The secret has fewer than 16 characters after the prefix.
+    SecretTooShort,
+    /// The bytes are no UTF-8 text.
+    SecretNotText,
+    /// The environment variable is not set.
+    SecretUnset,
+    /// The file can't be read.
+    SecretUnreadable,
+    /// More than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS) live keys in one ring.
+    TooManyKeys,
+    /// Two keys of one ring have the same [name](ConfigError::name).
+    NameTaken,
+    /// Two keys of one ring have the same secret, so the matching key would be ambiguous.
+    SecretTwiceInRing,
+    /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
+    SecretInTwoScopes,
+    /// Two rings were given for one subscription id, which is the [name](ConfigError::name).
+    SubscriptionTaken,
+    /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
+    /// characters.
+    UnusableName,
+    /// No ring was given.
+    NoKeys,
+    /// These keys are one ring for all deliveries: there is no map to change by subscription id.
+    NotBySubscription,
+    /// These keys are a map by subscription id: name the subscription whose ring to change.
+    BySubscription,
+    /// These keys are looked up by a provider: change them at the provider's source, then forget the cached ones.
+    ByProvider,
+    /// These keys are not looked up by a provider: there is nothing to forget.
+    NotByProvider,
+    /// No secret was given.
+    NoSecret,
+    /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope. Each
+    /// could make events of the other look handled. See [`scope`](crate::ReceiverBuilder::scope).
+    ScopeTaken,
+    /// A scope was set for keys that have their own: a ring that names its scope itself, the rings of a map or a provider, or
+    /// shared keys.
+    ScopeBesideKeys,
+    /// No store was given, and deduplication was not switched off.
+    NoStore,
+    /// A store was given and deduplication switched off as well.
+    StoreWithoutDeduplication,
+    /// A store was given, or deduplication switched off, together with the sink of `accept_into`, which does the
+    /// deduplication itself.
+    StoreBesideSink,
+    /// The retention is too short: handled events would be forgotten while the sender still retries them or a copy can be
+    /// replayed.
+    RetentionTooShort {
+        /// The retention that the retry schedule and the window need.
+        needed: Duration,
+        /// The retention that was set.
+        given: Duration,
+    },
+    /// A duration is too short or too long.
+    OutOfRange {
+        /// The builder's method.
+        setting: &'static str,
+        /// It must be longer than this.
+        least: Duration,
+        /// The longest that is accepted.
+        most: Duration,
+    },
+    /// The budget for all request bodies has no room for one body of the largest accepted size.
+    BodyBudgetTooSmall {
+        /// The bytes that one body of `max_body` bytes needs.
+        needed: usize,
+        /// The budget that was set, or the default.
+        given: usize,
+    },
+    /// A limit is zero: no delivery could ever be handled.
+    Zero {
+        /// The builder's method.
+        setting: &'static str,
+    },
+    /// There is no arm and no `otherwise`: no event could ever be handled.
+    NoArm,
+    /// Two arms take the same event type, and the same data model if they name one.
+    ArmTwice,
+    /// `otherwise` was set twice: two handlers for events without an arm.
+    OtherwiseTwice,
+    /// An event type that no delivery can have: empty, blank, longer than 256 bytes, with control characters or white space
+    /// around it.
+    UnusableType,
+    /// A data model's id that is empty, blank, or has control characters or white space around it.
+    UnusableModel,
+    /// A data model is given for an event type that names none.
+    TypeWithoutModel,
+    /// Unhandled events are to be refused, but with `otherwise` every event is handled.
+    NothingToRefuse,
+}
+
+impl ConfigError {
+    pub(crate) fn new(kind: ConfigErrorKind) -> Self {
+        Self {
+            kind,
+            about: None,
+            model: None,
+            source: None,
+        }
+    }
+
+    /// Sets the origin of a secret (a variable or a path, never its content), or the name of a key or subscription.
+    pub(crate) fn about(mut self, name: impl Into<String>) -> Self {
+        self.about = Some(name.into());
+        self
+    }
+
+    #[cfg(feature = "axum")]
+    pub(crate) fn of_arm(mut self, event_type: &str, model: Option<&str>) -> Self {
+        self.model = model.map(Into::into);
+        self.about(event_type)
+    }
+
+    pub(crate) fn caused_by(mut self, source: io::Error) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ConfigErrorKind {
+        self.kind
+    }
+
+    /// The name that the error is about, where there is one: of a key, a subscription, a variable, a file or an event type.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.about.as_deref()
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.kind.message();
+        let about = self.about.as_deref().unwrap_or_default();
+        let model = self.model.as_deref().unwrap_or_default();
+        match (self.kind, &self.model) {
+            (Kind::ArmTwice, None) => write!(f, "two arms for {about:?} of any data model"),
+            (Kind::ArmTwice, Some(_)) => {
+                write!(f, "two arms for {about:?} of the data model {model:?}")
+            }
+            (Kind::UnusableType, _) => write!(f, "no event has the type {about:?}: {message}"),
+            (Kind::UnusableModel, _) => write!(
+                f,
+                "{model:?} is no id of a data model, in an arm for {about:?}: {message}"
+            ),
+            (Kind::TypeWithoutModel, _) => write!(
+                f,
+                "{about:?} names no data model, so there is no {model:?} to look for: {message}"
+            ),
+            (Kind::NameTaken | Kind::SubscriptionTaken, _) => write!(f, "{message} {about:?}"),
+            _ if about.is_empty() => f.write_str(&message),
+            _ => write!(f, "{about}: {message}"),
+        }
+    }
+}
+
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::readable::write_readably(f, "ConfigError", &self.kind, self)
+    }
+}
+
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl ConfigErrorKind {
+    fn message(self) -> String {
+        match self {
+            Self::SecretEmpty => "the secret is empty: paste the whole whsec_… text of the subscription".into(),
+            Self::SecretBlank => {
+                "the secret is only white space: paste the whole whsec_… text of the subscription".into()
+            }
+            Self::SecretSurroundedByWhiteSpace => {
+                "white space around the secret: paste it without spaces or line breaks".into()
+            }
+            Self::SecretContainsWhiteSpace => {
+                "white space, a line break or a control character inside the secret: one secret, on one line".into()
+            }
+            Self::SecretQuoted => "quotes around the secret: paste it without them".into(),
+            Self::SecretApiKey => {
+                "this is an API key: paste the subscription's secret, which starts with whsec_".into()
+            }
+            Self::SecretWithoutPrefix => {
+                "the secret does not start with whsec_: paste it whole, prefix included (Secret::of_other_form takes another form)".into()
+            }
+            Self::SecretPrefixTwice => {
+                "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front".into()
+            }
+            Self::SecretPrefixOnly => {
+                "the secret ends after its prefix whsec_: paste the whole text of the subscription".into()
+            }
+            Self::SecretTooShort => {
+                "the secret is too short: 16 characters or more are expected after the prefix".into()
+            }
+            Self::SecretNotText => "the secret is not UTF-8 text".into(),
+            Self::SecretUnset => "the environment variable is not set".into(),
+            Self::SecretUnreadable => "the secret's file can't be read".into(),
+            Self::TooManyKeys => "a ring holds at most 4 live keys: retire one first".into(),
+            Self::NameTaken => "two keys of one ring are named".into(),
+            Self::SecretTwiceInRing => "the same secret appears more than once in one ring".into(),
+            Self::SecretInTwoScopes => {
+                "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose".into()
+            }
+            Self::SubscriptionTaken => "two rings for the subscription".into(),
+            Self::UnusableName => {
+                "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters".into()
+            }
+            Self::NoKeys => "no ring of keys was given".into(),
+            Self::NotBySubscription => "one ring serves every delivery here: replace it as a whole".into(),
+            Self::BySubscription => {
+                "rings are held by subscription id here: name the subscription to replace".into()
+            }
+            Self::ByProvider => {
+                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)".into()
+            }
+            Self::NotByProvider => {
+                "no provider looks rings up here: replace or remove them instead".into()
+            }
+            Self::NoSecret => {
+                "no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)"
+                    .into()
+            }
+            Self::ScopeTaken => {
+                "another receiver with other keys remembers in this store under the scope `default` too, so each could make the other's events look handled: name the scope of this one, such as .scope(\"ledger\"); during a rotation give both receivers a key in common".into()
+            }
+            Self::ScopeBesideKeys => {
+                ".scope(…) is for the ring of .secret(…) or .secrets(ring) that names no scope itself: elsewhere each ring names its own, by KeyRing::with_scope".into()
+            }
+            Self::NoStore => {
+                "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself".into()
+            }
+            Self::StoreWithoutDeduplication => {
+                "a store that would not be asked: leave out .store(…), or .without_deduplication()".into()
+            }
+            Self::StoreBesideSink => {
+                "a store beside a sink: with .accept_into(sink) the sink remembers what came, so leave out .store(…) and .without_deduplication()".into()
+            }
+            Self::RetentionTooShort { needed, given } => format!(
+                "a retention of {} s is too short: {} s cover the sender's retries and the window",
+                given.as_secs(),
+                needed.as_secs()
+            ),
+            Self::OutOfRange {
+                setting,
+                least,
+                most,
+            } => format!(
+                "{setting} must be longer than {} ms and at most {} ms",
+                least.as_millis(),
+                most.as_millis()
+            ),
+            Self::BodyBudgetTooSmall { needed, given } => format!(
+                "a body_budget of {given} bytes has no room for one body of max_body bytes: call .body_budget({needed}) or more, or lower .max_body(…)"
+            ),
+            Self::Zero { setting } => format!("{setting} must be at least 1"),
+            Self::NoArm => {
+                "no arm: call .on(…), .on_model(…), .on_rows(…) or .otherwise(…)".into()
+            }
+            Self::ArmTwice => "two arms".into(),
+            Self::OtherwiseTwice => "two handlers for .otherwise(…)".into(),
+            Self::UnusableType => {
+                "1 to 256 bytes are expected, not blank, without white space around them or control characters".into()
+            }
+            Self::UnusableModel => {
+                "it must not be blank or have white space around it or control characters".into()
+            }
+            Self::TypeWithoutModel => {
+                "row.created, row.updated and row.deleted do; call .on(…) for any other type".into()
+            }
+            Self::NothingToRefuse => {
+                ".otherwise(…) takes every event, so .refuse_unhandled() has nothing to refuse: leave one of them out".into()
+            }
+        }
+    }
+}

@@ -123,7 +123,7 @@ impl ReceiverBuilder {
 /// Settings of the delivery log (feature `testing`).
 #[cfg(feature = "testing")]
 impl ReceiverBuilder {
-    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`] has answered, and every delivery whose sender
+    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`](crate::Receiver::handle) has answered, and every delivery whose sender
     /// hung up first. A recorder is a [`Record`](crate::testing::log::Record): a closure, or a type that writes a file. The last call wins.
     ///
     /// [`testing::log`](crate::testing::log) describes the contents of an entry. A panic in the recorder does no harm.

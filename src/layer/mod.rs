@@ -52,7 +52,7 @@
 //!
 //! # Without tower
 //!
-//! [`Receiver::handle`] does the same in one call, for a server without tower services: it takes a request and returns the
+//! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services: it takes a request and returns the
 //! answer. The handler is a function of an [`Event<R>`](crate::Event) or a [`Delivery`](crate::Delivery).
 //!
 //! # In place of a handler

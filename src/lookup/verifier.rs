@@ -16,7 +16,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Returns a verifier with a [`Secret`], a [`KeyRing`] or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    /// Returns a verifier with a [`Secret`](crate::Secret), a [`KeyRing`](crate::KeyRing) or [`Keys`], and the default window: 300 s old, 300 s ahead.
     #[must_use]
     pub fn new(keys: impl Into<Keys>) -> Self {
         Self {

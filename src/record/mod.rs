@@ -61,6 +61,7 @@ mod line;
 mod queue;
 mod recorder;
 mod redact;
+mod redaction;
 mod rotated;
 mod scan;
 
@@ -69,7 +70,7 @@ pub use error::{RecordError, RecordErrorKind};
 pub use interface::Record;
 pub use line::TORN_LINE;
 pub use recorder::{Recorder, RecorderBuilder};
-pub use redact::{REDACTED, Redaction};
+pub use redaction::{REDACTED, Redaction};
 pub use rotated::files;
 
 pub(crate) use redact::{header_as_logged, target_as_logged};

@@ -14,7 +14,7 @@ use super::error::RecordError;
 use super::interface::Record;
 use super::line::dropped_line;
 use super::queue::{Batch, Bounds, Queue, Waiting};
-use super::redact::Redaction;
+use super::redaction::Redaction;
 use super::rotated::MOST;
 use crate::caught::caught;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::redact::{REDACTED, Redaction};
+use super::redaction::{REDACTED, Redaction};
 
 /// The result of a redaction of a body.
 pub(super) enum Scanned {

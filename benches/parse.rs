@@ -392,7 +392,7 @@ fn big_body(lines: &str) -> String {
 
 fn body(lines: &str, more: &str) -> String {
     format!(
-        r#"{{"id":"evt_0123456789abcdef","type":"row.created","createdAt":"2026-11-21T09:30:00.000Z","workspaceId":"ws_0123456789abcdef","data":{{"datamodelId":"dm_orders","datamodelName":"Orders","rowId":"row_0123456789abcdef","properties":{{"Number":"2026-004711","Customer":"Ada Lovelace","Total":1234.56,"Due":"2026-12-01","Paid":false,"Tags":["new","priority"],"Lines":{lines},"Note":"Deliver to the back door, and ring twice: the bell is weak."{more}}},"createdBy":{{"id":"usr_0123456789abcdef","name":"Grace Hopper","email":"grace@example.com"}}}}}}"#
+        r#"{{"id":"evt_0123456789abcdef","type":"row.created","createdAt":"2026-11-21T09:30:00.000Z","workspaceId":"ws_0123456789abcdef","data":{{"datamodelId":"dm_orders","datamodelName":"Orders","rowId":"row_0123456789abcdef","properties":{{"Number":"2026-004711","Customer":"Ada Lovelace","Total":1234.56,"Due":"2026-12-01","Paid":false,"Tags":["new","priority"],"Lines":{lines},"Note":"Deliver to the back door, and ring twice: the shutdown is weak."{more}}},"createdBy":{{"id":"usr_0123456789abcdef","name":"Grace Hopper","email":"grace@example.com"}}}}}}"#
     )
 }
 

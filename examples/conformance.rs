@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Reads a secret of any form, since a suite brings its own.
 fn secret(variable: &str) -> Result<Secret, Box<dyn Error>> {
     let text = env::var(variable).map_err(|error| format!("{variable}: {error}"))?;
-    Ok(Secret::new(&text).or_else(|_| Secret::of_other_form(&text))?)
+    Ok(Secret::new(&text).or_else(|_| Secret::unprefixed(&text))?)
 }
 
 /// The runs of each event, by the id in its signed body.

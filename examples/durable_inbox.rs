@@ -76,7 +76,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let workers = Workers::new(&inbox)
         .concurrency(8)
         .lease(Duration::from_secs(2)) // so that work is soon repeated after a kill; the default fits a deploy
-        .on_failed(|tried| println!("{} failed: {:?}", tried.delivery.event_id(), tried.fate))
+        .on_failed(|tried| {
+            println!(
+                "{} failed: {:?}",
+                tried.delivery.event_id(),
+                tried.disposition
+            )
+        })
         .on_dead_letter(|dead| println!("{} is a dead letter: {}", dead.event_id, dead.error))
         .start(events)?;
 

@@ -238,7 +238,7 @@ impl ConfigErrorKind {
                 "this is an API key: paste the subscription's secret, which starts with whsec_".into()
             }
             Self::SecretWithoutPrefix => {
-                "the secret does not start with whsec_: paste it whole, prefix included (Secret::of_other_form takes another form)".into()
+                "the secret does not start with whsec_: paste it whole, prefix included (Secret::unprefixed takes another form)".into()
             }
             Self::SecretPrefixTwice => {
                 "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front".into()

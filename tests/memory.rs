@@ -294,13 +294,13 @@ mod scenarios {
         soak(move |number| {
             let app = app.clone();
             async move {
-                let misfit = number % 3 == 1;
-                let body = match misfit {
+                let mismatch = number % 3 == 1;
+                let body = match mismatch {
                     true => event(number).replace("12.5", "\"twelve\""),
                     false => event(number),
                 };
                 let response = app.oneshot(signed(&body, SECRET, None)).await.unwrap();
-                assert_eq!(response.status(), if misfit { 422 } else { 500 });
+                assert_eq!(response.status(), if mismatch { 422 } else { 500 });
             }
         })
         .await

@@ -9,7 +9,7 @@ use super::error::EventError;
 use super::json::{Fields, Json, Name};
 use super::named::Named;
 use super::properties::last_of_each;
-use super::value::{Place, Value};
+use super::value::{Value, ValuePath};
 
 const PATH: &str = "data.changes";
 
@@ -144,8 +144,8 @@ impl fmt::Debug for Changes {
     }
 }
 
-fn place<'n>(name: &'n str, side: &'static str) -> Place<'n> {
-    Place {
+fn place<'n>(name: &'n str, side: &'static str) -> ValuePath<'n> {
+    ValuePath {
         parent: PATH,
         name,
         side: Some(side),

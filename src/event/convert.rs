@@ -11,22 +11,24 @@ fn only_date(date: &Date) -> Result<&Date, EventError> {
     if date.is_date_only() {
         Ok(date)
     } else {
-        Err(misfit("found a date-time, expected a date without a time"))
+        Err(mismatch(
+            "found a date-time, expected a date without a time",
+        ))
     }
 }
 
 /// Returns the offset of a date-time, or an error for a date without a time.
 fn only_date_time(date: &Date) -> Result<i32, EventError> {
     date.offset_seconds()
-        .ok_or_else(|| misfit("found a date without a time, expected a date-time"))
+        .ok_or_else(|| mismatch("found a date without a time, expected a date-time"))
 }
 
-fn misfit(reason: &str) -> EventError {
+fn mismatch(reason: &str) -> EventError {
     EventError::new(EventErrorKind::Misfit).because(Some(reason.into()))
 }
 
 fn out_of_range() -> EventError {
-    misfit("found a date-time beyond the range of the target type")
+    mismatch("found a date-time beyond the range of the target type")
 }
 
 #[cfg(feature = "chrono")]

@@ -2,7 +2,7 @@
 //!
 //! The fast pass only knows that an error exists. This pass reads the body again, in two phases: the envelope with `data` as
 //! raw text, then `data` alone. So the path and the position are right for any order of `type` and `data`. Messages are made
-//! from those of serde with a whitelist, see [`Finding`].
+//! from those of serde with a whitelist, see [`Diagnosis`].
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::error::{EventError, EventErrorKind as Kind};
-use super::fit::{Finding, place, track};
+use super::fit::{Diagnosis, place, track};
 use super::ids::{DataModelId, EventId, EventType};
 use super::json::Name;
 use super::parse::Wire;
@@ -20,7 +20,7 @@ use super::row::{RowCreated, RowDeleted, RowUpdated};
 /// Returns the reason why this text is no `Event<R>`. `pinned` is the workspace that the keys are pinned to.
 pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) -> EventError {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-        return Finding::of(&error)
+        return Diagnosis::of(&error)
             .into_error(String::new())
             .at_position(place(text, 0, &error));
     }

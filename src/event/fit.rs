@@ -1,4 +1,4 @@
-//! Reads a value of the body as a type, and finds the place of a misfit. No value of the body gets into an error.
+//! Reads a value of the body as a type, and finds the place of a mismatch. No value of the body gets into an error.
 
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -17,7 +17,7 @@ pub(super) fn fit<'a, T: Deserialize<'a>>(
 ) -> Result<T, EventError> {
     // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
     if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
-        return Err(Finding::plain(Kind::ReservedKey, None).into_error(prefix()));
+        return Err(Diagnosis::plain(Kind::ReservedKey, None).into_error(prefix()));
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
     serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
@@ -57,7 +57,7 @@ pub(super) fn track<'a, T: Deserialize<'a>>(
     .map_err(|cause| {
         let mut path = prefix();
         append(&mut path, &track.path());
-        (Finding::of(&cause).into_error(path), cause)
+        (Diagnosis::of(&cause).into_error(path), cause)
     })
 }
 
@@ -94,13 +94,13 @@ pub(super) fn place(text: &str, offset: usize, error: &serde_json::Error) -> Opt
 /// unchanged. The forms that serde and serde_json write are known, and of each form only the parts from the type are kept. A
 /// message of any other form, such as one from a user's own code, is left out.
 #[derive(Debug, PartialEq)]
-pub(super) struct Finding {
+pub(super) struct Diagnosis {
     kind: Kind,
     field: Option<String>,
     reason: Option<String>,
 }
 
-impl Finding {
+impl Diagnosis {
     pub(super) fn of(error: &serde_json::Error) -> Self {
         let message = error.to_string();
         let position = format!(" at line {} column {}", error.line(), error.column());
@@ -130,7 +130,7 @@ impl Finding {
                 ..Self::plain(Kind::Doubled, None)
             };
         }
-        Self::plain(Kind::Misfit, misfit(message))
+        Self::plain(Kind::Misfit, mismatch(message))
     }
 
     fn plain(kind: Kind, reason: Option<String>) -> Self {
@@ -155,7 +155,7 @@ impl Finding {
 }
 
 /// Returns the kind found and the kind expected, in words that come from the type.
-fn misfit(message: &str) -> Option<String> {
+fn mismatch(message: &str) -> Option<String> {
     const NO_VARIANT: &str = "data did not match any variant of untagged enum ";
     if let Some(name) = message.strip_prefix(NO_VARIANT) {
         let is_ident = name
@@ -257,18 +257,18 @@ mod tests {
             ("SECRET, expected SECRET", None),
             ("", None),
         ] {
-            assert_eq!(misfit(message).as_deref(), reason, "{message}");
+            assert_eq!(mismatch(message).as_deref(), reason, "{message}");
         }
     }
 
     #[test]
     fn missing_and_doubled_fields_are_named() {
-        let finding = Finding::of_message("missing field `rowId`");
+        let finding = Diagnosis::of_message("missing field `rowId`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),
             (Kind::Missing, Some("rowId"))
         );
-        let finding = Finding::of_message("duplicate field `id`");
+        let finding = Diagnosis::of_message("duplicate field `id`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),
             (Kind::Doubled, Some("id"))

@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for CreatedAtVisitor<'_> {
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
-    let mut found = Found {
+    let mut found = HeadFields {
         id: Slot::Absent,
         event_type: Slot::Absent,
         is_pinned_workspace: match pinned {
@@ -146,7 +146,7 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     })
 }
 
-struct Found {
+struct HeadFields {
     id: Slot<EventId>,
     event_type: Slot<EventType>,
     is_pinned_workspace: Slot<bool>,
@@ -158,7 +158,7 @@ enum Slot<T> {
     Faulty(Kind),
 }
 
-impl Found {
+impl HeadFields {
     fn is_complete(&self) -> bool {
         !matches!(self.id, Slot::Absent)
             && !matches!(self.event_type, Slot::Absent)
@@ -180,7 +180,7 @@ impl<T> Slot<T> {
 }
 
 struct HeadVisitor<'f> {
-    found: &'f mut Found,
+    found: &'f mut HeadFields,
     pinned: Option<&'f str>,
 }
 

@@ -13,7 +13,7 @@ use super::fit::fit;
 use super::ids::RowId;
 use super::json::{Fields, Name};
 use super::number::Number;
-use super::value::{Field, File, Place, Value, for_each_format, read};
+use super::value::{Field, File, Value, ValuePath, for_each_format, read};
 
 const PATH: &str = "data.properties";
 
@@ -139,8 +139,8 @@ impl fmt::Debug for Properties {
     }
 }
 
-fn place(name: &str) -> Place<'_> {
-    Place {
+fn place(name: &str) -> ValuePath<'_> {
+    ValuePath {
         parent: PATH,
         name,
         side: None,

@@ -112,19 +112,19 @@ pub(super) use for_each_format;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Value<'a> {
-    place: Place<'a>,
+    place: ValuePath<'a>,
     json: Option<&'a Json>,
 }
 
 /// The place of a value. The path is only built when it is needed.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'n> {
+pub(super) struct ValuePath<'n> {
     pub(super) parent: &'static str,
     pub(super) name: &'n str,
     pub(super) side: Option<&'static str>,
 }
 
-impl Place<'_> {
+impl ValuePath<'_> {
     pub(super) fn path(self) -> String {
         let mut path = self.parent.to_owned();
         push_name(&mut path, self.name);
@@ -146,7 +146,7 @@ impl Place<'_> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn new(place: Place<'a>, json: Option<&'a Json>) -> Self {
+    pub(super) fn new(place: ValuePath<'a>, json: Option<&'a Json>) -> Self {
         Self { place, json }
     }
 
@@ -212,7 +212,7 @@ impl fmt::Debug for Value<'_> {
 /// Reads a value as a type. All getters use this function.
 pub(super) fn read<'a, T: Deserialize<'a>>(
     json: Option<&'a Json>,
-    place: Place<'_>,
+    place: ValuePath<'_>,
 ) -> Result<Field<T>, EventError> {
     match json {
         None => Ok(Field::Absent),

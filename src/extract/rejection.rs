@@ -19,7 +19,7 @@ pub enum EventRejection {
     LayerMissing(#[from] LayerMissing),
     /// The body does not fit.
     #[error(transparent)]
-    Misfit(#[from] EventMisfit),
+    Misfit(#[from] TypeMismatch),
 }
 
 /// The route is not guarded: 500. A fault of the program, not of the request.
@@ -36,13 +36,13 @@ pub struct LayerMissing;
 /// is released. A repaired deployment can still take the retry.
 #[derive(Debug, thiserror::Error)]
 #[error("the delivery does not fit the handler's event type")]
-pub struct EventMisfit {
+pub struct TypeMismatch {
     #[source]
     error: EventError,
 }
 
-impl EventMisfit {
-    /// Returns the place and the kind of the misfit.
+impl TypeMismatch {
+    /// Returns the place and the kind of the mismatch.
     #[must_use]
     pub fn error(&self) -> &EventError {
         &self.error
@@ -50,7 +50,7 @@ impl EventMisfit {
 }
 
 /// With this a handler that parses more, such as `row.properties.to::<Order>()?`, gives the same answer as its argument.
-impl From<EventError> for EventMisfit {
+impl From<EventError> for TypeMismatch {
     fn from(error: EventError) -> Self {
         Self { error }
     }
@@ -58,13 +58,13 @@ impl From<EventError> for EventMisfit {
 
 impl From<EventError> for EventRejection {
     fn from(error: EventError) -> Self {
-        EventMisfit::from(error).into()
+        TypeMismatch::from(error).into()
     }
 }
 
 impl IntoResponse for EventError {
     fn into_response(self) -> Response {
-        EventMisfit::from(self).into_response()
+        TypeMismatch::from(self).into_response()
     }
 }
 
@@ -86,7 +86,7 @@ impl IntoResponse for LayerMissing {
     }
 }
 
-impl IntoResponse for EventMisfit {
+impl IntoResponse for TypeMismatch {
     fn into_response(self) -> Response {
         let response = answer(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", MISFIT);
         FailureReason::new(self.error).mark(response)

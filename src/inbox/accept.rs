@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, Delivering, End, Ended, Guard, Guarded, Handled, LATE_STORE_CALL,
-    Meeting, Own, Phase, Reason, ResponseBody, ResponseFuture, Settled, VerifiedBody, bounded,
-    metrics, trace,
+    Attached, CatchUnwind, Delivering, End, Ended, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
+    Phase, Reason, ResponseBody, ResponseFuture, RunState, Settled, VerifiedBody, bounded, metrics,
+    trace,
 };
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::walk::Delivery;
@@ -77,10 +77,10 @@ where
             Ok(budget_ends) => budget_ends,
             Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
         };
-        let meeting = Arc::new(Meeting::new());
+        let state = Arc::new(RunState::new());
         let acceptor = Arc::clone(delivering.guarded());
-        let run = run(acceptor, delivery.clone(), Arc::clone(&meeting));
-        let ended = Attached::to(meeting, run).until(budget_ends).await;
+        let run = run(acceptor, delivery.clone(), Arc::clone(&state));
+        let ended = Attached::to(state, run).until(budget_ends).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
             delivering.guarded().guard.auth.gate.vitals.store_failed();
@@ -96,18 +96,18 @@ where
 async fn run<R>(
     acceptor: Arc<Guarded<Storing>>,
     delivery: Delivery,
-    meeting: Arc<Meeting<R, Infallible>>,
+    state: Arc<RunState<R, Infallible>>,
 ) {
     let guard = &acceptor.guard;
     let permit = match guard.auth.gate.enter() {
         Ok(permit) => permit,
-        Err(kind) => return meeting.end(Ended::refused(Refusal::new(kind))),
+        Err(kind) => return state.end(Ended::refused(Refusal::new(kind))),
     };
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
-    meeting.enter(Phase::Handling);
+    state.enter(Phase::Handling);
     let started = Instant::now();
     let asked = ask(guard, &acceptor.next, &delivery).await;
-    let ended = judged(asked, guard, &meeting);
+    let ended = judged(asked, guard, &state);
     let (outcome, reason) = match &ended.end {
         End::Refused(refusal) => (
             ended.outcome,
@@ -115,8 +115,8 @@ async fn run<R>(
         ),
         _ => (ended.outcome, None),
     };
-    let late = meeting.alone();
-    meeting.end(ended);
+    let late = state.is_detached();
+    state.end(ended);
     let settled = Settled {
         outcome,
         delivery,
@@ -150,7 +150,7 @@ async fn ask(
     })));
     // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
     let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
-    let aborted = pin!(guard.settings.bell.aborted());
+    let aborted = pin!(guard.settings.shutdown.aborted());
     match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
         Handled::Answered(answered) => Some(answered),
         Handled::Panicked => {
@@ -171,13 +171,13 @@ fn gave_up_after(limit: Duration) -> StoreError {
 fn judged<R>(
     asked: Option<Result<Accepted, StoreError>>,
     guard: &Guard,
-    meeting: &Meeting<R, Infallible>,
+    state: &RunState<R, Infallible>,
 ) -> Ended<R, Infallible> {
     let Some(answered) = asked else {
         return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
     };
     let vitals = &guard.auth.gate.vitals;
-    if !meeting.alone() || meeting.hung_up() {
+    if !state.is_detached() || state.hung_up() {
         vitals.store_said(&answered);
     }
     match answered {

@@ -157,7 +157,7 @@ impl Acceptor {
     /// that still go on after `limit` are dropped.
     pub async fn drain(&self, limit: Duration) -> Drained {
         let guard = &self.shared.guard;
-        layer::drain(&guard.auth.gate, &guard.settings.bell, limit).await
+        layer::drain(&guard.auth.gate, &guard.settings.shutdown, limit).await
     }
 
     /// Returns the health, for a readiness probe: see [`Receiver::health`]. The store is the sink.

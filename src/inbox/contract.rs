@@ -108,7 +108,7 @@ fn all() -> Vec<(&'static str, Test)> {
         settle::a_failed_try_waits_and_keeps_its_error,
         settle::a_returned_try_does_not_count,
         settle::a_dead_letter_is_left_alone,
-        settle::the_last_try_is_buried_when_its_lease_ends,
+        settle::the_last_attempt_is_dead_lettered_when_its_lease_ends,
         settle::errors_are_kept_as_they_are_told,
         rows::one_of_a_row_at_a_time,
         rows::the_next_of_a_row_follows_a_settlement,
@@ -121,7 +121,7 @@ fn all() -> Vec<(&'static str, Test)> {
         operator::lists_are_of_what_is_asked_for,
         operator::an_entry_is_shown_whole,
         operator::what_waits_or_is_dead_is_tried_again,
-        operator::what_waits_is_buried,
+        operator::a_waiting_entry_can_be_dead_lettered,
         operator::what_is_over_is_purged,
         operator::numbers_are_counted,
     ]

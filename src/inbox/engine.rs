@@ -75,7 +75,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64>;
 
     /// Makes queued entries dead letters. Returns the number of entries.
-    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
+    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
 
     /// Deletes dead letters, or entries that are done, and forgets their ids. Returns the number of entries.
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64>;
@@ -115,7 +115,7 @@ pub(crate) struct Batch {
     /// The time until another entry is due, as far as it is known now.
     pub(crate) next_in: Option<Duration>,
     /// Entries that became dead letters: their last lease ended without a settlement, or their first one began too long ago.
-    pub(crate) buried: Vec<Listed>,
+    pub(crate) dead_lettered: Vec<Listed>,
 }
 
 /// The largest step of a clock, forward or back, at which no claim is forgotten before its entry is too old to be run.

@@ -161,8 +161,8 @@ impl Engine for MemoryEngine {
                     continue;
                 }
                 if row.state == EntryState::Running && row.tries >= ask.max_tries {
-                    row.bury("the lease of the last try ended without a settlement");
-                    batch.buried.push(row.listed(id));
+                    row.dead_letter("the lease of the last try ended without a settlement");
+                    batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 let of_row = row.entry.row.map(|row| *row.as_bytes());
@@ -174,8 +174,8 @@ impl Engine for MemoryEngine {
                 let first = *row.first_leased.get_or_insert(now);
                 let is_too_old = |within| first + within < now || first > now + CLOCK_LEAP;
                 if ask.run_within.is_some_and(is_too_old) {
-                    row.bury(TOO_OLD);
-                    batch.buried.push(row.listed(id));
+                    row.dead_letter(TOO_OLD);
+                    batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 row.state = EntryState::Running;
@@ -235,7 +235,7 @@ impl Engine for MemoryEngine {
                     row.until = after(now, time);
                     row.error = Some(bounded(&error));
                 }
-                End::Dead { error } => row.bury(&error),
+                End::Dead { error } => row.dead_letter(&error),
                 End::Return => {
                     row.state = EntryState::Queued;
                     row.until = now;
@@ -291,12 +291,12 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        self.call("bury", move |rows, now| {
+    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
+        self.call("dead_letter", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
                 if BURIED.contains(&row.state) && row.is(*id, &which, now) {
-                    row.bury(&reason);
+                    row.dead_letter(&reason);
                     count += 1;
                 }
             }

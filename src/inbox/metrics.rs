@@ -1,10 +1,10 @@
 //! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are asked for.
 
 #[cfg(feature = "metrics")]
-pub(super) use on::{begin, buried, lost, store_failed, tried};
+pub(super) use on::{begin, dead_lettered, lost, store_failed, tried};
 
 #[cfg(not(feature = "metrics"))]
-pub(super) use off::{begin, buried, lost, store_failed, tried};
+pub(super) use off::{begin, dead_lettered, lost, store_failed, tried};
 
 #[cfg(feature = "metrics")]
 mod on {
@@ -14,8 +14,8 @@ mod on {
     use crate::dedupe::StoreError;
     use crate::inbox::durable::Inbox;
     use crate::inbox::engine::InboxStats;
-    use crate::inbox::workers::{Fate, Tried};
-    use crate::layer::metrics::{Became, Labels, METADATA, OTHER, names};
+    use crate::inbox::workers::{AttemptReport, Disposition};
+    use crate::layer::metrics::{Labels, METADATA, OTHER, OutcomeLabels, names};
 
     /// Calls `tell` with the recorder. A panic in it does no harm.
     fn tell(inbox: &str, tell: impl FnOnce(To<'_>)) {
@@ -83,21 +83,21 @@ mod on {
     }
 
     /// Called when a try of a worker has ended.
-    pub(crate) fn tried(inbox: &str, tried: &Tried) {
+    pub(crate) fn tried(inbox: &str, tried: &AttemptReport) {
         tell(inbox, |to| {
-            let became = Became::of(tried.outcome, None);
-            let outcome = || SharedString::const_str(became.outcome);
-            let fate = match tried.fate {
-                Fate::Done => "done",
-                Fate::Retry { .. } => "retry",
-                Fate::Dead => "dead",
-                Fate::Returned => "returned",
-                Fate::Unrecorded => "unrecorded",
+            let labels = OutcomeLabels::of(tried.outcome, None);
+            let outcome = || SharedString::const_str(labels.outcome);
+            let disposition = match tried.disposition {
+                Disposition::Done => "done",
+                Disposition::Retry { .. } => "retry",
+                Disposition::Dead => "dead",
+                Disposition::Returned => "returned",
+                Disposition::Unrecorded => "unrecorded",
             };
             let labels = [
                 ("outcome", outcome()),
-                ("reason", became.reason.into()),
-                ("fate", fate.into()),
+                ("reason", labels.reason.into()),
+                ("disposition", disposition.into()),
             ];
             to.count(names::INBOX_TRIES, 1, labels);
             let event_type = tried.delivery.head().event_type.known().unwrap_or(OTHER);
@@ -106,14 +106,14 @@ mod on {
             to.recorder
                 .register_histogram(&key, &METADATA)
                 .record(tried.elapsed);
-            if tried.fate == Fate::Dead {
+            if tried.disposition == Disposition::Dead {
                 to.count(names::INBOX_DEAD_LETTERS, 1, []);
             }
         });
     }
 
     /// Called when an entry became a dead letter without the end of a try.
-    pub(crate) fn buried(inbox: &str) {
+    pub(crate) fn dead_lettered(inbox: &str) {
         tell(inbox, |to| to.count(names::INBOX_DEAD_LETTERS, 1, []));
     }
 
@@ -154,13 +154,13 @@ mod on {
 
 #[cfg(not(feature = "metrics"))]
 mod off {
-    use crate::inbox::workers::Tried;
+    use crate::inbox::workers::AttemptReport;
 
     pub(crate) fn begin(_: &str) {}
 
-    pub(crate) fn tried(_: &str, _: &Tried) {}
+    pub(crate) fn tried(_: &str, _: &AttemptReport) {}
 
-    pub(crate) fn buried(_: &str) {}
+    pub(crate) fn dead_lettered(_: &str) {}
 
     pub(crate) fn lost(_: &str) {}
 

@@ -47,5 +47,7 @@ pub use {
     error::{InboxError, InboxErrorKind},
     operate::StoredEntry,
     sqlite::InboxOptions,
-    workers::{Backoff, DeadEntry, Fate, Jitter, LostLease, RunningWorkers, Tried, Workers},
+    workers::{
+        AttemptReport, Backoff, DeadEntry, Disposition, Jitter, LostLease, RunningWorkers, Workers,
+    },
 };

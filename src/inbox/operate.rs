@@ -63,8 +63,8 @@ impl Inbox {
     ///
     /// # Errors
     /// After an error, some entries may be dead letters as well: it is safe to call again.
-    pub async fn bury(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
-        self.engine.bury(which, one_line(reason)).await
+    pub async fn dead_letter(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
+        self.engine.dead_letter(which, one_line(reason)).await
     }
 
     /// Deletes dead letters and entries that are done, with their ids: if the sender delivers such an event again, it is handled

@@ -35,17 +35,17 @@ impl Drained {
 
 /// Wakes tasks that wait for the end of all runs, and runs that must abort.
 #[derive(Default)]
-pub(crate) struct Bell {
+pub(crate) struct ShutdownSignal {
     idle: Notify,
     abort: Notify,
     aborting: AtomicBool,
 }
 
-impl Bell {
+impl ShutdownSignal {
     /// Returns the call for the end of the last run.
     pub(crate) fn on_idle(self: &Arc<Self>) -> Option<OnIdle> {
-        let bell = Arc::clone(self);
-        Some(Box::new(move || bell.idle.notify_waiters()))
+        let shutdown = Arc::clone(self);
+        Some(Box::new(move || shutdown.idle.notify_waiters()))
     }
 
     fn abort(&self) {
@@ -55,35 +55,35 @@ impl Bell {
 
     /// Ready when runs must abort.
     pub(crate) async fn aborted(&self) {
-        let mut rung = std::pin::pin!(self.abort.notified());
-        rung.as_mut().enable();
+        let mut notified = std::pin::pin!(self.abort.notified());
+        notified.as_mut().enable();
         if !self.aborting.load(Ordering::SeqCst) {
-            rung.await;
+            notified.await;
         }
     }
 }
 
 /// Shuts the gate and waits for the runs under way. Runs that still go on after `limit` are aborted.
-pub(crate) async fn drain(gate: &Gate, bell: &Bell, limit: Duration) -> Drained {
+pub(crate) async fn drain(gate: &Gate, shutdown: &ShutdownSignal, limit: Duration) -> Drained {
     gate.shut();
-    if timeout(limit, idle(gate, bell)).await.is_ok() {
+    if timeout(limit, idle(gate, shutdown)).await.is_ok() {
         return Drained { aborted: 0 };
     }
     let aborted = gate.runs();
-    bell.abort();
+    shutdown.abort();
     // A store that hangs must not block the shutdown. The lease ends claims that the store did not release.
-    let _ = timeout(TO_RELEASE, idle(gate, bell)).await;
+    let _ = timeout(TO_RELEASE, idle(gate, shutdown)).await;
     Drained { aborted }
 }
 
-async fn idle(gate: &Gate, bell: &Bell) {
+async fn idle(gate: &Gate, shutdown: &ShutdownSignal) {
     loop {
-        let mut rung = std::pin::pin!(bell.idle.notified());
+        let mut notified = std::pin::pin!(shutdown.idle.notified());
         // Listening begins before the count is read, so that the end of the last run cannot be missed between the two.
-        rung.as_mut().enable();
+        notified.as_mut().enable();
         if gate.runs() == 0 {
             return;
         }
-        rung.await;
+        notified.await;
     }
 }

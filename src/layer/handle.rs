@@ -78,7 +78,7 @@ where
                 let handled = handler(argument);
                 Box::pin(async move { Ok(handled.await.into_answer()) })
             }
-            Err(misfit) => Box::pin(std::future::ready(Ok(misfit.into_answer()))),
+            Err(mismatch) => Box::pin(std::future::ready(Ok(mismatch.into_answer()))),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::event::EventError;
 use crate::outcome::{Failure, Outcome};
 
 /// The verdict on a handler's end.
-pub(crate) enum Verdict {
+pub(crate) enum HandlerEnd {
     /// It is handled, or it failed, for this reason.
     Is(Outcome, Option<Reason>),
     /// It can never succeed. The caller stores the dead letter.
@@ -21,25 +21,25 @@ pub(crate) enum Verdict {
 }
 
 /// Judges a handler's end. The operator's details are taken out of the response.
-pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> Verdict {
+pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> HandlerEnd {
     let failure = match handled {
         Handled::Answered(Ok(response)) => return answered(response),
         Handled::Answered(Err(_)) => Failure::ServiceError,
         Handled::Panicked => Failure::Panicked,
         Handled::Aborted(failure) => *failure,
     };
-    Verdict::Is(Outcome::Failed(failure), None)
+    HandlerEnd::Is(Outcome::Failed(failure), None)
 }
 
-fn answered<R>(response: &mut Response<R>) -> Verdict {
+fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
     if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
-        return Verdict::Dead(letter);
+        return HandlerEnd::Dead(letter);
     }
     let already = response.extensions_mut().remove::<AlreadyHandled>();
     // The status decides: the mark is ignored if later code has turned the response into a failure.
     if let Some(already) = already.filter(|_| response.status().is_success()) {
         let same_body = already.same_body();
-        return Verdict::Is(Outcome::Replayed { same_body }, None);
+        return HandlerEnd::Is(Outcome::Replayed { same_body }, None);
     }
     let reason = response.extensions_mut().remove::<FailureReason>();
     let status = response.status();
@@ -51,5 +51,5 @@ fn answered<R>(response: &mut Response<R>) -> Verdict {
         Some(reason) if reason.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
-    Verdict::Is(outcome, reason.map(FailureReason::into_inner))
+    HandlerEnd::Is(outcome, reason.map(FailureReason::into_inner))
 }

@@ -127,13 +127,13 @@ mod handler;
 mod hooks;
 mod judge;
 mod looking;
-mod meeting;
 pub(crate) mod metrics;
 mod read;
 mod record;
 mod report;
 mod response;
 mod run;
+mod run_state;
 mod service;
 mod settings;
 mod settle;
@@ -169,9 +169,9 @@ pub(crate) use {
     drain::drain,
     guard::{Guard, Guarded},
     handle::handle,
-    meeting::{End, Ended, LATE_STORE_CALL, Meeting, Phase},
     response::Own,
     run::Attached,
+    run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
     settings::LayerSettings,
     supervise::{Handled, bounded},
     waiting::WaitingRoom,
@@ -181,5 +181,5 @@ pub(crate) use {
     drain::TO_RELEASE,
     handle::Each,
     hooks::Chain,
-    judge::{Verdict, judge},
+    judge::{HandlerEnd, judge},
 };

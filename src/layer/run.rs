@@ -2,7 +2,7 @@
 //!
 //! A run is polled inside its request's own task, which is cheaper than a separate task. When the budget ends, or the request's
 //! future is dropped because the sender hung up, the run moves to its own task and goes on there. Its result for the request is
-//! in a [`Meeting`] that both hold.
+//! in a [`RunState`] that both hold.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,8 +20,8 @@ use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::{Guard, Guarded};
 use super::hooks::Reason;
-use super::meeting::{End, Ended, LATE_STORE_CALL, Meeting, Phase};
 use super::response::Own;
+use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
 use super::settle::{Settling, settle};
 use super::supervise::{Watch, supervise};
 use super::trace::in_this_span;
@@ -45,7 +45,7 @@ pub(crate) struct Attached<R, E> {
     run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Taken here, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
-    meeting: Arc<Meeting<R, E>>,
+    state: Arc<RunState<R, E>>,
 }
 
 impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
@@ -54,20 +54,20 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         S: Service<Request<VerifiedBody>, Response = Response<R>, Error = E> + Send + 'static,
         S::Future: Send + 'static,
     {
-        let meeting = Arc::new(Meeting::new());
-        let run = run(work, Arc::clone(&meeting));
-        Self::to(meeting, run)
+        let state = Arc::new(RunState::new());
+        let run = run(work, Arc::clone(&state));
+        Self::to(state, run)
     }
 
-    /// Attaches a run of another kind, which puts its result into `meeting`.
+    /// Attaches a run of another kind, which puts its result into `state`.
     pub(crate) fn to(
-        meeting: Arc<Meeting<R, E>>,
+        state: Arc<RunState<R, E>>,
         run: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         Self {
             run: Some(Box::pin(run)),
             runtime: Handle::try_current().ok(),
-            meeting,
+            state,
         }
     }
 
@@ -80,9 +80,9 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         })
         .await;
         match self.run {
-            None => self.meeting.take_end(),
+            None => self.state.take_end(),
             // The run is dropped after this, and so detached if it must go on.
-            Some(_) => self.meeting.answer_due(),
+            Some(_) => self.state.answer_due(),
         }
     }
 
@@ -106,7 +106,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         budget_ends: Instant,
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        let due = self.meeting.due(budget_ends);
+        let due = self.state.due(budget_ends);
         if alarm.deadline() != due {
             alarm.as_mut().reset(due);
         }
@@ -118,7 +118,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
 impl<R, E> Drop for Attached<R, E> {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
-        let goes_on = self.meeting.part();
+        let goes_on = self.state.detach();
         match self.runtime.take() {
             Some(runtime) if goes_on => {
                 runtime.spawn(in_this_span(run));
@@ -135,25 +135,25 @@ impl<R, E> Drop for Attached<R, E> {
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 fn run<S, R>(
     work: Work<S>,
-    meeting: Arc<Meeting<R, S::Error>>,
+    state: Arc<RunState<R, S::Error>>,
 ) -> impl Future<Output = ()> + use<S, R>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     async move {
         let (guarded, delivery) = (&*work.guarded, &work.delivery);
-        let Some(claim) = claim(guarded, delivery, &meeting).await else {
+        let Some(claim) = claim(guarded, delivery, &state).await else {
             return;
         };
-        if meeting.alone() {
+        if state.is_detached() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
-            report_unheard(&guarded.guard, delivery, &meeting, too_late);
+            report_unheard(&guarded.guard, delivery, &state, too_late);
             let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
             return;
         }
-        meeting.enter(Phase::Handling);
-        let watch = Watch::new(guarded, &claim, &meeting);
+        state.enter(Phase::Handling);
+        let watch = Watch::new(guarded, &claim, &state);
         let mut inner = work.inner;
         let handled = {
             let called = caught(|| inner.call(work.request));
@@ -162,7 +162,7 @@ where
         };
         let _ = caught(|| drop(inner));
         let settling = Settling::of(handled, delivery, &watch).await;
-        settle(settling, &guarded.guard, delivery, &claim, &meeting).await;
+        settle(settling, &guarded.guard, delivery, &claim, &state).await;
         // The permit is dropped last: when a drain sees no run, every run must have been reported.
         drop(claim);
     }
@@ -172,21 +172,21 @@ where
 async fn claim<R, E>(
     guarded: &Guarded<Claims>,
     delivery: &Delivery,
-    meeting: &Meeting<R, E>,
+    state: &RunState<R, E>,
 ) -> Option<Claim> {
-    let claimed = claim_in_turn(guarded, delivery, meeting).await;
-    meeting.leave_queue();
+    let claimed = claim_in_turn(guarded, delivery, state).await;
+    state.leave_queue();
     match claimed {
         Ok(claim) => Some(claim),
         Err(Ended {
             end: End::Refused(refusal),
             ..
-        }) if meeting.hung_up() => {
-            report_unheard(&guarded.guard, delivery, meeting, refusal);
+        }) if state.hung_up() => {
+            report_unheard(&guarded.guard, delivery, state, refusal);
             None
         }
         Err(ended) => {
-            meeting.end(ended);
+            state.end(ended);
             None
         }
     }
@@ -197,10 +197,10 @@ async fn claim<R, E>(
 fn report_unheard<R, E>(
     guard: &Guard,
     delivery: &Delivery,
-    meeting: &Meeting<R, E>,
+    state: &RunState<R, E>,
     refusal: Refusal,
 ) {
-    if meeting.hung_up() {
+    if state.hung_up() {
         let outcome = Outcome::Refused(refusal.kind());
         let reason = Some(Arc::new(refusal) as Reason);
         guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
@@ -211,11 +211,11 @@ fn report_unheard<R, E>(
 async fn claim_in_turn<R, E>(
     guarded: &Guarded<Claims>,
     delivery: &Delivery,
-    meeting: &Meeting<R, E>,
+    state: &RunState<R, E>,
 ) -> Result<Claim, Ended<R, E>> {
     let mut wait = FIRST_WAIT;
     loop {
-        let admitted = admit(&guarded.next, delivery, meeting).await;
+        let admitted = admit(&guarded.next, delivery, state).await;
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {
@@ -224,16 +224,16 @@ async fn claim_in_turn<R, E>(
             Admission::Running { retry_after } => retry_after,
         };
         let still_running = |kind| Ended::refused(Refusal::new(kind).retry_after_lease(lease_left));
-        if meeting.alone() {
+        if state.is_detached() {
             return Err(still_running(RefusalKind::StillRunning));
         }
-        meeting
+        state
             .queue(&guarded.guard.settings.waiting, *delivery.key())
             .map_err(still_running)?;
-        meeting.enter(Phase::Waiting { lease_left });
+        state.enter(Phase::Waiting { lease_left });
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
-        meeting.enter(Phase::Claiming {
+        state.enter(Phase::Claiming {
             since: Instant::now(),
             lease_left: Some(lease_left),
         });
@@ -243,10 +243,10 @@ async fn claim_in_turn<R, E>(
 async fn admit<R, E>(
     claims: &Claims,
     delivery: &Delivery,
-    meeting: &Meeting<R, E>,
+    state: &RunState<R, E>,
 ) -> Result<Admission, Refusal> {
     // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
-    let heard = || !meeting.alone();
+    let heard = || !state.is_detached();
     timeout(LATE_STORE_CALL, claims.admit_while(delivery, heard))
         .await
         .unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))

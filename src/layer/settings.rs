@@ -7,7 +7,7 @@ use http::Request;
 
 use super::body::VerifiedBody;
 use super::budget::BodyBudget;
-use super::drain::Bell;
+use super::drain::ShutdownSignal;
 use super::hooks::Hooks;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
@@ -33,7 +33,7 @@ pub(crate) struct LayerSettings {
     /// Called with the request before the handler gets it.
     pub(crate) prepare: Option<fn(&mut Request<VerifiedBody>, &Delivery)>,
     /// Shared with the gate, which tells it the end of the last run.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) shutdown: Arc<ShutdownSignal>,
     pub(crate) hooks: Hooks,
     #[cfg(feature = "metrics")]
     pub(crate) metrics: Metrics,
@@ -52,7 +52,7 @@ impl Default for LayerSettings {
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingRoom::new(64, 4)),
             prepare: None,
-            bell: Arc::default(),
+            shutdown: Arc::default(),
             hooks: Hooks::default(),
             #[cfg(feature = "metrics")]
             metrics: Metrics::default(),

@@ -12,10 +12,10 @@ use super::catch::{CatchUnwind, caught};
 use super::dead_letter::DeadLetter;
 use super::guard::Guard;
 use super::hooks::{DeadLettered, Reason, Settled};
-use super::judge::{Verdict, judge};
-use super::meeting::{End, Ended, LATE_STORE_CALL, Meeting};
+use super::judge::{HandlerEnd, judge};
 use super::metrics;
 use super::response::Own;
+use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
 use super::trace;
 use crate::dedupe::Ownership;
@@ -37,12 +37,12 @@ impl<R, E> Settling<R, E> {
         watch: &Watch<'_, R, E>,
     ) -> Self {
         let ended = match judge(&mut handled) {
-            Verdict::Is(outcome, reason) => Ended {
+            HandlerEnd::Is(outcome, reason) => Ended {
                 end: end(handled, outcome),
                 outcome,
                 reason,
             },
-            Verdict::Dead(letter) => {
+            HandlerEnd::Dead(letter) => {
                 // A body's destructor is code of the handler, and a panic in it must not end the run.
                 let _ = caught(|| drop(handled));
                 // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
@@ -128,7 +128,7 @@ pub(super) fn settle<'a, R, E>(
     guard: &'a Guard,
     delivery: &'a Delivery,
     claim: &'a Claim,
-    meeting: &'a Meeting<R, E>,
+    state: &'a RunState<R, E>,
 ) -> impl Future<Output = ()> + use<'a, R, E> {
     let Settling { mut ended, elapsed } = settling;
     let outcome = ended.outcome;
@@ -141,7 +141,7 @@ pub(super) fn settle<'a, R, E>(
         // The outcome that the request gets if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
-    meeting.settling(ended);
+    state.settling(ended);
     async move {
         let outcome = if done {
             match timeout(LATE_STORE_CALL, claim.record_done()).await {
@@ -158,14 +158,14 @@ pub(super) fn settle<'a, R, E>(
             let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
             outcome
         };
-        meeting.settled(outcome);
+        state.settled(outcome);
         let settled = Settled {
             outcome,
             delivery: delivery.clone(),
             reason: reason.clone(),
             elapsed,
             // Read now and not earlier: a slow commit can make the run late.
-            late: meeting.alone(),
+            late: state.is_detached(),
         };
         trace::ended(&settled);
         metrics::settled(guard, &settled);

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::catch::{CatchUnwind, caught};
 use super::guard::Guarded;
-use super::meeting::Meeting;
+use super::run_state::RunState;
 use super::settings::LayerSettings;
 use crate::dedupe::Ownership;
 use crate::outcome::Failure;
@@ -28,7 +28,7 @@ pub(crate) enum Handled<T> {
 pub(super) struct Watch<'a, R, E> {
     pub(super) guarded: &'a Guarded<Claims>,
     claim: &'a Claim,
-    meeting: &'a Meeting<R, E>,
+    state: &'a RunState<R, E>,
     pub(super) started: Instant,
 }
 
@@ -36,12 +36,12 @@ impl<'a, R, E> Watch<'a, R, E> {
     pub(super) fn new(
         guarded: &'a Guarded<Claims>,
         claim: &'a Claim,
-        meeting: &'a Meeting<R, E>,
+        state: &'a RunState<R, E>,
     ) -> Self {
         Self {
             guarded,
             claim,
-            meeting,
+            state,
             started: Instant::now(),
         }
     }
@@ -64,7 +64,7 @@ impl<'a, R, E> Watch<'a, R, E> {
     /// end without any timer.
     fn needs_timers(&self) -> bool {
         let limits = self.limits();
-        self.first_renewal().min(limits.run_limit) < limits.budget || self.meeting.alone()
+        self.first_renewal().min(limits.run_limit) < limits.budget || self.state.is_detached()
     }
 
     /// Keeps the lease, and ends when the run has reached its limit.
@@ -110,7 +110,7 @@ pub(super) async fn supervise<F: Future, R, E>(
     future: Pin<&mut Option<CatchUnwind<F>>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
-    let aborted = pin!(watch.guarded.guard.settings.bell.aborted());
+    let aborted = pin!(watch.guarded.guard.settings.shutdown.aborted());
     // Made when they are first needed. Most runs never need them.
     let mut limits = None;
     let limit = |context: &mut Context<'_>| {

@@ -22,7 +22,7 @@ mod on {
     use crate::caught::caught;
     use crate::layer::guard::Guard;
     use crate::layer::hooks::{Answer, Chain, Reason, Settled};
-    use crate::layer::warnings::Telling;
+    use crate::layer::warnings::LogLevel;
     use crate::outcome::{Outcome, Refusal};
     use crate::walk::Delivery;
 
@@ -82,14 +82,14 @@ mod on {
                     Some(reason) if answer.outcome == Outcome::Unhandled => {
                         tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
                     }
-                    Some(reason) => match telling(guard, answer, reason) {
-                        Telling::Warning { suppressed } => tracing::warn!(
+                    Some(reason) => match log_level(guard, answer, reason) {
+                        LogLevel::Warning { suppressed } => tracing::warn!(
                             outcome = name,
                             reason = %Chain(reason),
                             suppressed = (suppressed > 0).then_some(suppressed),
                             "delivery not handled"
                         ),
-                        Telling::Suppressed => tracing::debug!(
+                        LogLevel::Suppressed => tracing::debug!(
                             outcome = name,
                             reason = %Chain(reason),
                             "delivery not handled"
@@ -124,7 +124,7 @@ mod on {
     }
 
     /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
-    fn telling(guard: &Guard, answer: &Answer, reason: &Reason) -> Telling {
+    fn log_level(guard: &Guard, answer: &Answer, reason: &Reason) -> LogLevel {
         match reason.downcast_ref::<Refusal>() {
             Some(refusal) if answer.delivery.is_none() && refusal.authentic().is_none() => {
                 let name = match refusal.verify_error() {
@@ -132,9 +132,9 @@ mod on {
                     None => refusal.kind().name(),
                 };
                 let now = guard.auth.clock.monotonic();
-                guard.settings.warnings.telling(name, now)
+                guard.settings.warnings.log_level(name, now)
             }
-            _ => Telling::Warning { suppressed: 0 },
+            _ => LogLevel::Warning { suppressed: 0 },
         }
     }
 

@@ -32,7 +32,7 @@ impl WaitingRoom {
     }
 
     /// Takes a place, which is held until it is dropped.
-    pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<Place, RefusalKind> {
+    pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<WaitingPlace, RefusalKind> {
         let mut taken = self.lock();
         let here = taken.by_event.get(&event).copied().unwrap_or(0);
         if taken.in_all >= self.places || here >= self.places_per_event {
@@ -41,7 +41,7 @@ impl WaitingRoom {
         taken.in_all += 1;
         taken.by_event.insert(event, here + 1);
         drop(taken);
-        Ok(Place {
+        Ok(WaitingPlace {
             room: Arc::clone(self),
             event,
         })
@@ -59,12 +59,12 @@ impl WaitingRoom {
 }
 
 /// A place in the waiting room.
-pub(crate) struct Place {
+pub(crate) struct WaitingPlace {
     room: Arc<WaitingRoom>,
     event: EventKey,
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         let mut taken = self.room.lock();
         taken.in_all = taken.in_all.saturating_sub(1);

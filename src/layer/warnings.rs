@@ -13,10 +13,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The latest lines of one receiver.
 #[derive(Default)]
-pub(crate) struct Warnings(Mutex<Told>);
+pub(crate) struct Warnings(Mutex<Logged>);
 
 #[derive(Default)]
-struct Told {
+struct Logged {
     last: Option<Monotonic>,
     /// At most one entry for each reason.
     by_reason: Vec<(&'static str, Monotonic)>,
@@ -25,7 +25,7 @@ struct Told {
 
 /// The level at which a refusal is logged.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum LogLevel {
     /// At WARN, with the number of refusals that were not at WARN since the last such line.
     Warning { suppressed: u64 },
     /// At DEBUG.
@@ -34,9 +34,9 @@ pub(super) enum Telling {
 
 impl Warnings {
     /// Returns the level for a refusal with this reason.
-    pub(super) fn telling(&self, reason: &'static str, now: Monotonic) -> Telling {
+    pub(super) fn log_level(&self, reason: &'static str, now: Monotonic) -> LogLevel {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Told {
+        let Logged {
             last,
             by_reason,
             suppressed,
@@ -48,14 +48,14 @@ impl Warnings {
             .is_some_and(|(_, at)| within(*at, FORGOTTEN_AFTER));
         if lately && last.is_some_and(|last| within(last, BETWEEN_LINES)) {
             *suppressed = suppressed.saturating_add(1);
-            return Telling::Suppressed;
+            return LogLevel::Suppressed;
         }
         *last = Some(now);
         match known {
             Some((_, at)) => *at = now,
             None => by_reason.push((reason, now)),
         }
-        Telling::Warning {
+        LogLevel::Warning {
             suppressed: std::mem::take(suppressed),
         }
     }
@@ -77,7 +77,7 @@ mod tests {
         for millis in (0..600_000).step_by(10) {
             for reason in REASONS {
                 requests += 1;
-                if let Telling::Warning { suppressed } = warnings.telling(reason, at(millis)) {
+                if let LogLevel::Warning { suppressed } = warnings.log_level(reason, at(millis)) {
                     lines += 1;
                     requests -= 1 + suppressed;
                 }
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn a_reason_that_was_not_told_for_a_minute_is_told_at_once() {
         let warnings = Warnings::default();
-        let told = Telling::Warning { suppressed: 0 };
-        assert_eq!(warnings.telling("a", at(0)), told);
-        assert_eq!(warnings.telling("b", at(1)), told);
-        assert_eq!(warnings.telling("a", at(2)), Telling::Suppressed);
+        let told = LogLevel::Warning { suppressed: 0 };
+        assert_eq!(warnings.log_level("a", at(0)), told);
+        assert_eq!(warnings.log_level("b", at(1)), told);
+        assert_eq!(warnings.log_level("a", at(2)), LogLevel::Suppressed);
         for second in 1..60 {
             let suppressed = u64::from(second == 1);
-            let told = Telling::Warning { suppressed };
-            assert_eq!(warnings.telling("a", at(second * 1_000 + 1)), told);
+            let told = LogLevel::Warning { suppressed };
+            assert_eq!(warnings.log_level("a", at(second * 1_000 + 1)), told);
         }
-        assert_eq!(warnings.telling("b", at(60_000)), Telling::Suppressed);
-        let told = Telling::Warning { suppressed: 1 };
-        assert_eq!(warnings.telling("b", at(60_001)), told);
-        assert_eq!(warnings.telling("b", at(60_002)), Telling::Suppressed);
+        assert_eq!(warnings.log_level("b", at(60_000)), LogLevel::Suppressed);
+        let told = LogLevel::Warning { suppressed: 1 };
+        assert_eq!(warnings.log_level("b", at(60_001)), told);
+        assert_eq!(warnings.log_level("b", at(60_002)), LogLevel::Suppressed);
     }
 }

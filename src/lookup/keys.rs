@@ -34,9 +34,9 @@ const DEFAULT_SCOPE: &str = "default";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Keys(Arc<Shared>);
+pub struct Keys(Arc<KeysState>);
 
-struct Shared {
+struct KeysState {
     rings: Rings,
     /// One of these replaces the ring of an unknown subscription, so that its deliveries take the same work as any other's: rings
     /// of one key, of two, and so on.
@@ -228,13 +228,13 @@ impl Keys {
     }
 
     /// As `select`, but waits for a ring that is not in the cache.
-    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<Finding, VerifyError> {
+    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
         let Rings::LookedUp(resolver) = &self.0.rings else {
-            return self.select(webhook_id).map(Finding::Here);
+            return self.select(webhook_id).map(RingSearch::Found);
         };
         Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Cached::Known(ring) => Finding::Here(self.of_lookup(ring)),
-            Cached::Absent(id) => Finding::Waits(resolver.look_up(id)),
+            Cached::Known(ring) => RingSearch::Found(self.of_lookup(ring)),
+            Cached::Absent(id) => RingSearch::Pending(resolver.look_up(id)),
         })
     }
 
@@ -281,7 +281,7 @@ impl Keys {
     }
 
     fn with(rings: Rings) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(KeysState {
             rings,
             decoys: std::array::from_fn(|index| Arc::new(Ring::decoy(index + 1))),
         }))
@@ -308,9 +308,9 @@ impl fmt::Debug for Keys {
 }
 
 /// A ring that is available, or a look-up to wait for.
-pub(crate) enum Finding {
-    Here(Selected),
-    Waits(Waiting),
+pub(crate) enum RingSearch {
+    Found(Selected),
+    Pending(Waiting),
 }
 
 fn missing() -> HeaderError {
@@ -395,8 +395,8 @@ mod tests {
         let keys = Keys::looked_up(resolver);
         let hashed = |id: &str| {
             let selected = match keys.find(Some(id.as_bytes())).unwrap() {
-                Finding::Here(selected) => selected,
-                Finding::Waits(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
+                RingSearch::Found(selected) => selected,
+                RingSearch::Pending(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
             };
             selected.key_count()
         };

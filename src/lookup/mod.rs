@@ -114,7 +114,7 @@ pub use provider::{LookupFuture, ProviderFn, SecretProvider, provider_fn};
 #[cfg(feature = "tower")]
 pub(crate) use board::LONGEST;
 pub(crate) use cache::Capacities;
-pub(crate) use keys::Finding;
+pub(crate) use keys::RingSearch;
 pub(crate) use resolver::{Resolver, Waiting};
 pub use stats::LookupStats;
 pub use verifier::Verifier;

@@ -100,7 +100,7 @@ impl Failure {
     pub fn name(self) -> &'static str {
         match self {
             Self::Status(_) => "handler_status",
-            Self::Misfit => "misfit",
+            Self::Misfit => "mismatch",
             Self::Unhandled => "unhandled_refused",
             Self::Panicked => "panicked",
             Self::ServiceError => "service_error",

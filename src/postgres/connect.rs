@@ -91,9 +91,9 @@ impl Connector {
 }
 
 /// The connector for the pool, which ends the task with its connection.
-pub(super) struct Shared(pub(super) Arc<Connector>);
+pub(super) struct PoolConnector(pub(super) Arc<Connector>);
 
-impl Connect for Shared {
+impl Connect for PoolConnector {
     /// Connects by the configuration that the pool was made from, which is the connector's own.
     fn connect(&self, _: &Config) -> Boxed<'_, Result<(Client, JoinHandle<()>), Error>> {
         Box::pin(self.0.connect())

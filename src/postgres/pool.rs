@@ -12,7 +12,7 @@ use deadpool_postgres::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::connect::{Connector, Listener, Shared};
+use super::connect::{Connector, Listener, PoolConnector};
 use super::failure;
 use super::lent::{Held, Lent, NoneFree};
 use super::spare::{STARVED, Spares, first_of};
@@ -83,7 +83,8 @@ impl Postgres {
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager = Manager::from_connect(config, Shared(Arc::clone(&connector)), recycled);
+        let manager =
+            Manager::from_connect(config, PoolConnector(Arc::clone(&connector)), recycled);
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .runtime(Runtime::Tokio1)

@@ -117,7 +117,7 @@ impl Receiver {
     /// ```
     pub async fn drain(&self, limit: Duration) -> Drained {
         let guard = &self.shared.guard;
-        layer::drain(&guard.auth.gate, &guard.settings.bell, limit).await
+        layer::drain(&guard.auth.gate, &guard.settings.shutdown, limit).await
     }
 
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each

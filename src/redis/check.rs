@@ -76,9 +76,9 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
 }
 
 /// A server's name, where it is one of several, and the value that it reports, where it reports one.
-type Told = (Option<String>, Option<String>);
+type ServerReport = (Option<String>, Option<String>);
 
-fn servers(read: Result<Value, DriverError>) -> Result<Vec<Told>, RedisError> {
+fn servers(read: Result<Value, DriverError>) -> Result<Vec<ServerReport>, RedisError> {
     match read {
         Ok(Value::Map(nodes)) => Ok(nodes
             .into_iter()

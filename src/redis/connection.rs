@@ -50,10 +50,10 @@ const PACE: Duration = Duration::from_millis(250);
 /// ```
 #[derive(Clone)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
 }
 
-struct Shared {
+struct ConnectionState {
     client: Client,
     connect: Duration,
     response: Duration,
@@ -92,7 +92,7 @@ impl Connection {
 
     fn with(client: Client, connect: Duration, response: Duration) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ConnectionState {
                 client,
                 connect,
                 response,
@@ -188,7 +188,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Shared {
+impl ConnectionState {
     fn manager(&self) -> RedisResult<ConnectionManager> {
         let settings = self.client.get_connection_info();
         // Many small commands share one connection. If they were held back to be sent together, each would wait for the previous

@@ -11,7 +11,7 @@
 //! 3. `otherwise`.
 //!
 //! The first of these that exists handles the event, and its answer is sent. An arm that refuses, such as one whose
-//! `Event<R>` does not fit the row, does not pass the event on: another handler's 2xx would hide the misfit.
+//! `Event<R>` does not fit the row, does not pass the event on: another handler's 2xx would hide the mismatch.
 //!
 //! Data models are identified by their **id**, because people rename models. Only `row.created`, `row.updated` and
 //! `row.deleted` name one, according to the specification; types that are not invented yet have arms by type only. Type and id

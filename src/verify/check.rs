@@ -60,7 +60,7 @@ impl Selected {
                 matched = Some(index);
             }
         }
-        let key = Doom::of(known, None).verdict(matched)?;
+        let key = ForcedOutcome::of(known, None).verdict(matched)?;
         let proof = Proof::new(head.timestamp, ring, key);
         Ok(Verified::vouch(proof, body))
     }
@@ -88,11 +88,11 @@ pub struct Check {
     signature: Signature,
     timestamp: Timestamp,
     ring: Arc<Ring>,
-    doom: Doom,
+    forced: ForcedOutcome,
 }
 
 /// A check that can only fail, and does so after the same work as any other.
-enum Doom {
+enum ForcedOutcome {
     None,
     /// The subscription is unknown. A delivery that is stale too ends as stale, as it would have before its body was read.
     Unknown(Option<Kind>),
@@ -113,7 +113,7 @@ impl Check {
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring,
-            doom: Doom::of(known, stale),
+            forced: ForcedOutcome::of(known, stale),
         }
     }
 
@@ -131,9 +131,11 @@ impl Check {
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
     #[cfg(feature = "tower")]
     pub(super) fn stale(&self) -> Option<VerifyError> {
-        match self.doom {
-            Doom::Stale(stale) | Doom::Unknown(Some(stale)) => Some(VerifyError::new(stale)),
-            Doom::None | Doom::Unknown(None) => None,
+        match self.forced {
+            ForcedOutcome::Stale(stale) | ForcedOutcome::Unknown(Some(stale)) => {
+                Some(VerifyError::new(stale))
+            }
+            ForcedOutcome::None | ForcedOutcome::Unknown(None) => None,
         }
     }
 
@@ -145,12 +147,12 @@ impl Check {
     #[inline]
     pub fn finish(mut self) -> Result<Proof, VerifyError> {
         let matched = self.macs.matched(&self.signature);
-        let key = self.doom.verdict(matched)?;
+        let key = self.forced.verdict(matched)?;
         Ok(Proof::new(self.timestamp, self.ring, key))
     }
 }
 
-impl Doom {
+impl ForcedOutcome {
     #[inline]
     fn of(known: bool, stale: Option<Kind>) -> Self {
         match (known, stale) {

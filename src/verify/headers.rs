@@ -60,7 +60,7 @@ impl<'h> DeliveryHeaders<'h> {
         N: AsRef<[u8]>,
         V: AsRef<[u8]> + ?Sized + 'h,
     {
-        let mut found = Found::default();
+        let mut found = HeaderSlots::default();
         for (name, value) in pairs {
             found.take(name.as_ref(), value.as_ref());
         }
@@ -94,7 +94,7 @@ impl<'h> DeliveryHeaders<'h> {
 
 /// The delivery's headers that a walk over all headers has found so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found<'h> {
+pub(crate) struct HeaderSlots<'h> {
     signature: Slot<'h>,
     timestamp: Slot<'h>,
     webhook_id: Slot<'h>,
@@ -110,7 +110,7 @@ enum Slot<'h> {
     Doubled,
 }
 
-impl<'h> Found<'h> {
+impl<'h> HeaderSlots<'h> {
     /// Takes the header if it is one of the delivery's.
     #[inline]
     pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {

@@ -55,7 +55,7 @@ pub use window::Window;
 pub(crate) use check::Selected;
 #[cfg(feature = "tower")]
 pub(crate) use gathered::Gathered;
-pub(crate) use headers::Found;
+pub(crate) use headers::HeaderSlots;
 pub(crate) use keyring::{Ring, Scopes, usable_name};
 #[cfg(feature = "inbox")]
 pub(crate) use verified::Noted;

@@ -67,7 +67,7 @@ impl Secret {
     /// # Security
     /// The prefix is the only sign that the right text was pasted. Without it, a wrong key shows only as
     /// signatures that never match.
-    pub fn of_other_form(text: &str) -> Result<Self, ConfigError> {
+    pub fn unprefixed(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         Self::of_length(text, text.strip_prefix(PREFIX).unwrap_or(text))
     }
@@ -80,15 +80,15 @@ impl Secret {
         Self::of_variable(variable.as_ref(), Self::new)
     }
 
-    /// As [`from_env`](Self::from_env), for a secret of [another form](Self::of_other_form).
+    /// As [`from_env`](Self::from_env), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `Unset`, `NotText`, or an error of [`of_other_form`](Self::of_other_form); the message names the variable.
+    /// `Unset`, `NotText`, or an error of [`unprefixed`](Self::unprefixed); the message names the variable.
     ///
     /// # Security
-    /// As with [`of_other_form`](Self::of_other_form).
-    pub fn of_other_form_from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
-        Self::of_variable(variable.as_ref(), Self::of_other_form)
+    /// As with [`unprefixed`](Self::unprefixed).
+    pub fn from_env_unprefixed(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
+        Self::of_variable(variable.as_ref(), Self::unprefixed)
     }
 
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
@@ -99,15 +99,15 @@ impl Secret {
         Self::of_file(path.as_ref(), Self::new)
     }
 
-    /// As [`from_file`](Self::from_file), for a secret of [another form](Self::of_other_form).
+    /// As [`from_file`](Self::from_file), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `Unreadable`, `NotText`, or an error of [`of_other_form`](Self::of_other_form); the message names the path.
+    /// `Unreadable`, `NotText`, or an error of [`unprefixed`](Self::unprefixed); the message names the path.
     ///
     /// # Security
-    /// As with [`of_other_form`](Self::of_other_form).
-    pub fn of_other_form_from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::of_file(path.as_ref(), Self::of_other_form)
+    /// As with [`unprefixed`](Self::unprefixed).
+    pub fn from_file_unprefixed(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::of_file(path.as_ref(), Self::unprefixed)
     }
 
     fn of_variable(variable: &OsStr, of_text: OfText) -> Result<Self, ConfigError> {
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn another_form_needs_the_explicit_constructor() {
-        assert!(Secret::of_other_form("0123456789abcdef").is_ok());
+        assert!(Secret::unprefixed("0123456789abcdef").is_ok());
         for (text, kind) in [
             ("0123456789abcde", Kind::SecretTooShort),
             ("whsec_0123456789", Kind::SecretTooShort),
@@ -256,7 +256,7 @@ mod tests {
             ("0123456789\r\nabcdef", Kind::SecretContainsWhiteSpace),
             ("", Kind::SecretEmpty),
         ] {
-            assert_eq!(Secret::of_other_form(text).unwrap_err().kind(), kind);
+            assert_eq!(Secret::unprefixed(text).unwrap_err().kind(), kind);
         }
     }
 
@@ -287,10 +287,10 @@ mod tests {
             }
         }
         std::fs::write(&path, b"0123456789abcdef\n").unwrap();
-        let of_other_form = Secret::of_other_form_from_file(&path).unwrap();
-        assert_eq!(of_other_form.as_bytes(), b"0123456789abcdef");
+        let unprefixed = Secret::from_file_unprefixed(&path).unwrap();
+        assert_eq!(unprefixed.as_bytes(), b"0123456789abcdef");
         std::fs::write(&path, b"tk_live_0123456789abcdef\n").unwrap();
-        let error = Secret::of_other_form_from_file(&path).unwrap_err();
+        let error = Secret::from_file_unprefixed(&path).unwrap_err();
         assert_eq!(error.kind(), Kind::SecretApiKey);
         std::fs::remove_file(&path).unwrap();
         let error = Secret::from_file(&path).unwrap_err();
@@ -303,10 +303,10 @@ mod tests {
         let error = Secret::from_env("HOOKGATE_TEST_UNSET").unwrap_err();
         assert_eq!(error.kind(), Kind::SecretUnset);
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
-        let error = Secret::of_other_form_from_env("HOOKGATE_TEST_UNSET").unwrap_err();
+        let error = Secret::from_env_unprefixed("HOOKGATE_TEST_UNSET").unwrap_err();
         assert_eq!(error.kind(), Kind::SecretUnset);
         // Variables that cargo sets: each constructor refuses their text for another reason.
-        let error = Secret::of_other_form_from_env("CARGO_PKG_NAME").unwrap_err();
+        let error = Secret::from_env_unprefixed("CARGO_PKG_NAME").unwrap_err();
         assert_eq!(error.kind(), Kind::SecretTooShort);
         let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();
         assert_eq!(error.kind(), Kind::SecretWithoutPrefix);

@@ -10,7 +10,7 @@ use super::stale::StaleSample;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::RetrySchedule;
 use crate::event::EventHead;
-use crate::lookup::{Finding, Keys, LookupError, Verifier, Waiting};
+use crate::lookup::{Keys, LookupError, RingSearch, Verifier, Waiting};
 use crate::outcome::Refusal;
 use crate::verify::{Check, DeliveryHeaders, Intake, Ring, VerifyError, VerifyErrorKind};
 
@@ -76,10 +76,10 @@ impl Authenticator {
         let found = self.keys().find(headers.webhook_id());
         let found = found.map_err(|error| stale.map_or(error, VerifyError::new))?;
         Ok(match found {
-            Finding::Here(selected) => {
+            RingSearch::Found(selected) => {
                 Opening::Open(self.intake(Check::with(selected, &headers, stale)))
             }
-            Finding::Waits(waiting) => Opening::LooksUp(LookingUp { headers, stale }, waiting),
+            RingSearch::Pending(waiting) => Opening::LooksUp(LookingUp { headers, stale }, waiting),
         })
     }
 

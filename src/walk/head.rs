@@ -3,7 +3,7 @@
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::HeaderError;
-use crate::verify::{DeliveryHeaders, Found};
+use crate::verify::{DeliveryHeaders, HeaderSlots};
 
 /// Method and headers of a request, borrowed from the server.
 ///
@@ -17,7 +17,7 @@ use crate::verify::{DeliveryHeaders, Found};
 #[derive(Clone, Debug)]
 pub struct RequestHead<'h> {
     method: &'h str,
-    found: Found<'h>,
+    found: HeaderSlots<'h>,
     content: Content,
 }
 
@@ -38,7 +38,7 @@ impl<'h> RequestHead<'h> {
     {
         let mut head = Self {
             method,
-            found: Found::default(),
+            found: HeaderSlots::default(),
             content: Content::default(),
         };
         for (name, value) in headers {

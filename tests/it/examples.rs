@@ -143,8 +143,8 @@ mod axum {
         next.line_with("evt_12: Ada ordered");
         assert_eq!(next.count_lines_with("ordered"), 13, "each once");
         // One that does not fit is tried again later, and waits in the file meanwhile.
-        let misfit = order(13).replace("12.50", "\"twelve\"");
-        assert_eq!(next.deliver(SECRET, &misfit).status, 200);
+        let mismatch = order(13).replace("12.50", "\"twelve\"");
+        assert_eq!(next.deliver(SECRET, &mismatch).status, 200);
         next.line_with("evt_13 failed: Retry");
         #[cfg(unix)]
         {
@@ -276,8 +276,8 @@ mod axum {
         let other = r#"{"id":"evt_2","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
         assert_eq!(example.deliver(SECRET, other).status, 204);
         example.line_with(r#"evt_2 page.created: {"title":"Plans"}"#);
-        let misfit = row_created("evt_3", r#"{"Customer":"Ada","Total":"much"}"#);
-        assert_eq!(example.deliver(SECRET, &misfit).status, 422);
+        let mismatch = row_created("evt_3", r#"{"Customer":"Ada","Total":"much"}"#);
+        assert_eq!(example.deliver(SECRET, &mismatch).status, 422);
         example.line_with("Total does not fit");
         assert!(example.terminate());
         example.line_with("stopped, 0 runs aborted");
@@ -313,13 +313,13 @@ mod axum {
         example.line_with("invoice 2026-7");
         assert_eq!(deliver(&example, "wh_1", other, &invoice).status, 401);
 
-        let misfit = created(
+        let mismatch = created(
             "evt_3",
             "dm_invoices",
             r#"{"Customer":"Ada","Total":12.50}"#,
         );
-        assert_eq!(deliver(&example, "wh_2", other, &misfit).status, 422);
-        example.line_with("evt_3: 422 misfit: data.properties.Number is missing");
+        assert_eq!(deliver(&example, "wh_2", other, &mismatch).status, 422);
+        example.line_with("evt_3: 422 mismatch: data.properties.Number is missing");
 
         let page = r#"{"id":"evt_4","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
         assert_eq!(deliver(&example, "wh_1", SECRET, page).status, 204);

@@ -1609,10 +1609,10 @@ impl http_body::Body for Bomb {
 #[tokio::test(start_paused = true)]
 async fn a_replaced_body_that_panics_when_dropped_does_not_keep_the_claim() {
     let harness = Harness::of(|_, run| async move {
-        let misfit = serde_json::from_str::<Properties>("{}").unwrap();
-        let misfit = EventRejection::from(misfit.to::<Vec<u8>>().unwrap_err()).into_response();
+        let mismatch = serde_json::from_str::<Properties>("{}").unwrap();
+        let mismatch = EventRejection::from(mismatch.to::<Vec<u8>>().unwrap_err()).into_response();
         match run {
-            1 => misfit.map(|_| axum::body::Body::new(Bomb::armed(true))),
+            1 => mismatch.map(|_| axum::body::Body::new(Bomb::armed(true))),
             _ => OK.into_response(),
         }
     });

@@ -640,7 +640,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     let (told, mut settled) = tokio::sync::mpsc::unbounded_channel();
     let running = Workers::new(&inbox)
         .metrics_name("orders")
-        .on_settled(move |tried| told.send(tried.fate).unwrap())
+        .on_settled(move |tried| told.send(tried.disposition).unwrap())
         .start_handler(async |delivery: Delivery| match delivery.event_id() {
             "evt_good" => Ok(()),
             "evt_dead" => Err(Err(DeadLetter::new("no such customer"))),
@@ -658,15 +658,15 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
         ("entries{state=\"dead\"}", 1.0),
         ("entries{state=\"done\"}", 1.0),
         (
-            "tries_total{outcome=\"handled\",reason=\"none\",fate=\"done\"}",
+            "tries_total{outcome=\"handled\",reason=\"none\",disposition=\"done\"}",
             1.0,
         ),
         (
-            "tries_total{outcome=\"dead_lettered\",reason=\"none\",fate=\"dead\"}",
+            "tries_total{outcome=\"dead_lettered\",reason=\"none\",disposition=\"dead\"}",
             1.0,
         ),
         (
-            "tries_total{outcome=\"failed\",reason=\"handler_status\",fate=\"retry\"}",
+            "tries_total{outcome=\"failed\",reason=\"handler_status\",disposition=\"retry\"}",
             1.0,
         ),
     ]));
@@ -694,7 +694,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     types.insert("hookgate_inbox_store_failures_total", "counter");
     let labels = |name: &str| match name.trim_start_matches("hookgate_inbox_") {
         "entries" => "`inbox`, `state`",
-        "tries_total" => "`inbox`, `outcome`, `reason`, `fate`",
+        "tries_total" => "`inbox`, `outcome`, `reason`, `disposition`",
         "handler_duration_seconds" => "`inbox`, `outcome`, `event_type`",
         "store_failures_total" => "`inbox`, `call`",
         _ => "`inbox`",

@@ -236,7 +236,7 @@ impl Reply {
 
 /// The headers of a delivery signed `age` seconds ago.
 pub(crate) fn signed(secret: &str, body: &str, age: i64) -> Vec<(&'static str, String)> {
-    let secret = Secret::new(secret).or_else(|_| Secret::of_other_form(secret));
+    let secret = Secret::new(secret).or_else(|_| Secret::unprefixed(secret));
     let at = UnixSeconds::new(SystemClock.now().as_i64() - age);
     let timestamp = Timestamp::at(at).unwrap();
     let signature = Signature::sign(&secret.unwrap(), &timestamp, body.as_bytes());

@@ -415,7 +415,7 @@ async fn the_key_is_the_whole_secret_text_and_nothing_made_of_it() {
         format!("{SECRET}="),
         format!("v1,{SECRET}"),
     ] {
-        let key = Secret::of_other_form(&mistake).unwrap();
+        let key = Secret::unprefixed(&mistake).unwrap();
         let signature =
             hookgate::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
         let sent = Sent::at(NOW, body.clone()).but("X-Service-Signature", signature);

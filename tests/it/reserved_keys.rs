@@ -269,8 +269,8 @@ async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
         &format!(r#""properties":{{{}}}"#, nested_member()),
     );
     accept(&inbox, &hostile).await;
-    let misfit = Outcome::Failed(Failure::Misfit);
-    assert_eq!(told.recv().await, Some(misfit));
+    let mismatch = Outcome::Failed(Failure::Misfit);
+    assert_eq!(told.recv().await, Some(mismatch));
     let next = row("row.created", r#""properties":{"Total":1}"#).replace("evt_1", "evt_2");
     accept(&inbox, &next).await;
     assert_eq!(told.recv().await, Some(Outcome::Handled));

@@ -230,8 +230,8 @@ async fn an_arm_that_refuses_passes_nothing_on() {
         .on("row.created", never)
         .otherwise(never);
     let guarded = Guarded::with(events, settings());
-    let misfit = event("evt_1", "row.created", "dm_invoices");
-    assert_eq!(guarded.send(&*misfit).await.status, 422);
+    let mismatch = event("evt_1", "row.created", "dm_invoices");
+    assert_eq!(guarded.send(&*mismatch).await.status, 422);
     let answer = guarded.last_answer();
     assert_eq!(answer.outcome, Outcome::Failed(Failure::Misfit));
     let error = answer.reason.unwrap();
@@ -247,7 +247,7 @@ async fn an_arm_that_refuses_passes_nothing_on() {
         .on_model("row.created", "dm_invoices", async |_: Event<Order>| {})
         .on("row.created", never);
     let mended = Guarded::with(events, settings());
-    assert_eq!(mended.send(&*misfit).await.status, 200);
+    assert_eq!(mended.send(&*mismatch).await.status, 200);
     assert_eq!(mended.settled(), [Outcome::Handled]);
 }
 

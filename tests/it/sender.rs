@@ -12,8 +12,8 @@ use hookgate::{RetrySchedule, Secret, UnixSeconds};
 use hookgate_testing::factory::EventFactory;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::sender::{
-    AttemptEnd, Fate, NetworkFault, NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder,
-    SenderErrorKind, SenderReport, SentEvent, Subscription,
+    AttemptEnd, Disposition, NetworkFault, NetworkFaults, Reading, RetryTimestamps, Sender,
+    SenderBuilder, SenderErrorKind, SenderReport, SentEvent, Subscription,
 };
 use hookgate_testing::{Signer, TokioClock};
 use http::StatusCode;
@@ -64,8 +64,8 @@ async fn attempts_begin_at_the_seconds_of_the_specification_in_both_readings() {
     let event = one_event(sender(&receiver)).await;
     assert_eq!(begun(&event), FIVE);
     assert_eq!(
-        (event.fate, receiver.requests().len()),
-        (Fate::Discarded, 5)
+        (event.disposition, receiver.requests().len()),
+        (Disposition::Discarded, 5)
     );
 
     let receiver = Plain::answering(500);
@@ -73,8 +73,8 @@ async fn attempts_begin_at_the_seconds_of_the_specification_in_both_readings() {
     let six = [&FIVE[..], &[26 * HOUR + 36 * MINUTE]].concat();
     assert_eq!(begun(&event), six);
     assert_eq!(
-        (event.fate, receiver.requests().len()),
-        (Fate::Discarded, 6)
+        (event.disposition, receiver.requests().len()),
+        (Disposition::Discarded, 6)
     );
     let numbers: Vec<_> = event.attempts.iter().map(|one| one.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
@@ -110,10 +110,10 @@ async fn five_seconds_are_waited_for_an_answer_and_no_longer() {
         });
         let event = one_event(sender(&receiver)).await;
         let expected = match in_time {
-            true => (Fate::Delivered, 1, 0),
-            false => (Fate::Discarded, 5, 5),
+            true => (Disposition::Delivered, 1, 0),
+            false => (Disposition::Discarded, 5, 5),
         };
-        let found = (event.fate, event.attempts.len(), receiver.hung_up());
+        let found = (event.disposition, event.attempts.len(), receiver.hung_up());
         assert_eq!(found, expected, "{millis} ms");
     }
 }
@@ -124,8 +124,8 @@ async fn nothing_but_2xx_is_a_success_and_no_redirect_is_followed() {
         let receiver = Plain::answering(status);
         let event = one_event(sender(&receiver)).await;
         assert_eq!(
-            (event.fate, receiver.requests().len()),
-            (Fate::Delivered, 1),
+            (event.disposition, receiver.requests().len()),
+            (Disposition::Delivered, 1),
             "{status}"
         );
     }
@@ -135,8 +135,8 @@ async fn nothing_but_2xx_is_a_success_and_no_redirect_is_followed() {
         let receiver = Plain::answering(status);
         let event = one_event(sender(&receiver)).await;
         assert_eq!(
-            (event.fate, receiver.requests().len()),
-            (Fate::Discarded, 5),
+            (event.disposition, receiver.requests().len()),
+            (Disposition::Discarded, 5),
             "{status}"
         );
         assert_eq!(event.attempts[4].end, AttemptEnd::Answered(status));
@@ -156,8 +156,8 @@ async fn a_success_ends_the_course_at_whatever_attempt() {
         let receiver = Plain::scripted(move |run| if run < successful { 500 } else { 204 });
         let event = one_event(sender(&receiver)).await;
         assert_eq!(
-            (event.fate, event.attempts.len()),
-            (Fate::Delivered, successful)
+            (event.disposition, event.attempts.len()),
+            (Disposition::Delivered, successful)
         );
         assert_eq!(begun(&event), FIVE[..successful]);
     }
@@ -458,7 +458,10 @@ async fn the_test_event_goes_to_one_subscription_whatever_its_filters() {
     let [one, another] = report.events() else {
         panic!("{report}")
     };
-    assert_eq!((one.fate, one.attempts.len()), (Fate::Discarded, 1));
+    assert_eq!(
+        (one.disposition, one.attempts.len()),
+        (Disposition::Discarded, 1)
+    );
     assert_ne!(one.id, another.id);
     // It is an event that a receiver recognises.
     let requests = asked.requests();
@@ -473,8 +476,8 @@ async fn what_the_network_refuses_never_arrives() {
     let faults = NetworkFaults::seeded(1).refused(1.0);
     let event = one_event(sender(&receiver).faults(faults)).await;
     assert_eq!(
-        (event.fate, receiver.requests().len()),
-        (Fate::Discarded, 0)
+        (event.disposition, receiver.requests().len()),
+        (Disposition::Discarded, 0)
     );
     assert_eq!(begun(&event), FIVE);
     assert_eq!(event.attempts[0].fault, Some(NetworkFault::Refused));
@@ -492,7 +495,10 @@ async fn a_lost_answer_is_a_failure_to_the_sender_and_a_copy_to_the_receiver() {
     sender.emit(EventFactory::new().row_created()).unwrap();
     let report = sender.settle().await;
     let event = &report.events()[0];
-    assert_eq!((event.fate, event.attempts.len()), (Fate::Discarded, 5));
+    assert_eq!(
+        (event.disposition, event.attempts.len()),
+        (Disposition::Discarded, 5)
+    );
     assert_eq!(
         event.attempts[0].end,
         AttemptEnd::Failed("the answer was lost".into())
@@ -576,7 +582,10 @@ async fn a_receiver_that_panics_is_a_connection_that_breaks_off() {
         StatusCode::NO_CONTENT
     });
     let event = one_event(sender(&receiver)).await;
-    assert_eq!((event.fate, event.attempts.len()), (Fate::Delivered, 2));
+    assert_eq!(
+        (event.disposition, event.attempts.len()),
+        (Disposition::Delivered, 2)
+    );
     assert_eq!(
         event.attempts[0].end,
         AttemptEnd::Failed("the receiver panicked".into())
@@ -654,7 +663,10 @@ async fn another_senders_schedule_is_followed() {
     );
     let once = sender(&receiver).schedule(RetrySchedule::new([]));
     let event = one_event(once).await;
-    assert_eq!((event.attempts.len(), event.fate), (1, Fate::Discarded));
+    assert_eq!(
+        (event.attempts.len(), event.disposition),
+        (1, Disposition::Discarded)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -667,14 +679,14 @@ async fn every_attempt_is_told_of_and_what_comes_next() {
         heard
             .lock()
             .unwrap()
-            .push((last.number, event.fate, event.next_wait));
+            .push((last.number, event.disposition, event.next_wait));
     });
     one_event(builder).await;
     let minutes = |minutes| Some(Duration::from_secs(minutes * MINUTE));
     let expected = [
-        (1, Fate::UnderWay, minutes(1)),
-        (2, Fate::UnderWay, minutes(5)),
-        (3, Fate::Delivered, None),
+        (1, Disposition::UnderWay, minutes(1)),
+        (2, Disposition::UnderWay, minutes(5)),
+        (3, Disposition::Delivered, None),
     ];
     assert_eq!(*told.lock().unwrap(), expected);
 }
@@ -770,12 +782,12 @@ async fn every_event_is_handled_once_or_discarded_after_the_last_attempt() {
         for event in report.events() {
             let handled = gate.handled(&event.id);
             assert!(handled <= 1, "handled {handled} times: {event}\n{report}");
-            match event.fate {
-                Fate::Delivered => assert_eq!(handled, 1, "lost: {event}\n{report}"),
-                Fate::Discarded => assert!(event.attempts.len() >= 5, "{event}\n{report}"),
+            match event.disposition {
+                Disposition::Delivered => assert_eq!(handled, 1, "lost: {event}\n{report}"),
+                Disposition::Discarded => assert!(event.attempts.len() >= 5, "{event}\n{report}"),
                 other => panic!("{other:?}: {event}\n{report}"),
             }
-            let what = format!("{:?}, handled {handled}", event.fate);
+            let what = format!("{:?}, handled {handled}", event.disposition);
             *fates.entry(what).or_default() += 1;
         }
     }

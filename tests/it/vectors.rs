@@ -236,7 +236,7 @@ impl VectorKey {
         if self.secret.starts_with("whsec_") {
             Secret::new(&self.secret).unwrap()
         } else {
-            Secret::of_other_form(&self.secret).unwrap()
+            Secret::unprefixed(&self.secret).unwrap()
         }
     }
 }

@@ -159,7 +159,7 @@ fn a_process_that_stood_still_changes_nothing_of_its_successors_end() {
             let _running = Workers::new(&inbox(&folder))
                 .lease(Duration::from_secs(1))
                 .on_lost_lease(move |_| lost.add("lost"))
-                .on_settled(move |tried| settled.add(&format!("{:?}", tried.fate)))
+                .on_settled(move |tried| settled.add(&format!("{:?}", tried.disposition)))
                 .start_handler(move |_: Delivery| {
                     let (effects, go) = (effects.clone(), go.clone());
                     async move {

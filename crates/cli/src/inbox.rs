@@ -1,7 +1,7 @@
 //! `hookgate inbox`: looks into a durable inbox, and repairs entries that are stuck in it.
 
-mod bury;
 mod choice;
+mod dead_letter;
 mod list;
 mod place;
 mod purge;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use crate::fault::Fault;
 use crate::out::Out;
 
-/// Look into a durable inbox while it is in use, and set right what is stuck: list, show, retry, bury, purge, stats.
+/// Look into a durable inbox while it is in use, and set right what is stuck: list, show, retry, dead_letter, purge, stats.
 ///
 /// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the environment or a file and never from an
 /// argument. Bodies hold names and e-mail addresses: mind who reads what you print.
@@ -29,7 +29,7 @@ enum InboxCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Retry(retry::RetryArgs),
-    Bury(bury::BuryArgs),
+    DeadLetter(dead_letter::DeadLetterArgs),
     Purge(purge::PurgeArgs),
     Stats(stats::StatsArgs),
 }
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &InboxArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         InboxCommand::List(args) => list::run(args, out),
         InboxCommand::Show(args) => show::run(args, out),
         InboxCommand::Retry(args) => retry::run(args, out),
-        InboxCommand::Bury(args) => bury::run(args, out),
+        InboxCommand::DeadLetter(args) => dead_letter::run(args, out),
         InboxCommand::Purge(args) => purge::run(args, out),
         InboxCommand::Stats(args) => stats::run(args, out),
     }

@@ -36,14 +36,14 @@ impl SecretArgs {
     pub(crate) fn given(&self) -> Vec<Given> {
         let of_variable = |name: &str| {
             if self.any_secret {
-                Secret::of_other_form_from_env(name)
+                Secret::from_env_unprefixed(name)
             } else {
                 Secret::from_env(name)
             }
         };
         let of_file = |path: &Path| {
             if self.any_secret {
-                Secret::of_other_form_from_file(path)
+                Secret::from_file_unprefixed(path)
             } else {
                 Secret::from_file(path)
             }
@@ -122,7 +122,7 @@ impl SecretArgs {
     fn ask(&self) -> Result<Secret, Fault> {
         let text = prompt()?;
         let secret = if self.any_secret {
-            Secret::of_other_form(&text)
+            Secret::unprefixed(&text)
         } else {
             Secret::new(&text)
         };

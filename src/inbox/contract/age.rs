@@ -11,10 +11,10 @@ impl Subject {
     }
 
     async fn assert_too_old(&self, batch: &Batch, event: &str) {
-        let buried: Vec<_> = batch.buried.iter().collect();
-        assert_eq!(buried.len(), 1, "{event}");
-        assert_eq!(buried[0].event_id.as_str(), event);
-        assert_eq!(buried[0].state, EntryState::Dead);
+        let dead_lettered: Vec<_> = batch.dead_lettered.iter().collect();
+        assert_eq!(dead_lettered.len(), 1, "{event}");
+        assert_eq!(dead_lettered[0].event_id.as_str(), event);
+        assert_eq!(dead_lettered[0].state, EntryState::Dead);
         let listed = self.listed(event).await;
         assert_eq!((listed.state, listed.until), (EntryState::Dead, None));
         let error = listed.last_error.unwrap();
@@ -70,7 +70,7 @@ pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subj
     assert_eq!(
         subject
             .engine
-            .bury(of("evt_2"), "by hand".into())
+            .dead_letter(of("evt_2"), "by hand".into())
             .await
             .unwrap(),
         1
@@ -78,7 +78,7 @@ pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subj
     assert_eq!(subject.due_again(of("evt_2")).await, 1);
     let batch = subject.lease(subject.within(1, ask(9))).await;
     assert_eq!(events(&batch.jobs), ["evt_1", "evt_2"]);
-    assert!(batch.buried.is_empty());
+    assert!(batch.dead_lettered.is_empty());
 }
 
 pub(super) async fn a_try_that_was_given_back_may_have_run(subject: Subject) {
@@ -132,7 +132,7 @@ pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subj
         if !batch.jobs.is_empty() {
             break batch.jobs;
         }
-        assert!(!batch.buried.is_empty());
+        assert!(!batch.dead_lettered.is_empty());
         assert_eq!(batch.next_in, Some(Duration::ZERO));
         rounds += 1;
     };

@@ -156,8 +156,8 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     // It runs here, whatever its lease: it is neither leased nor made a dead letter, and no early lease call is needed for it.
     let batch = subject.lease(without).await;
     assert!(batch.jobs.is_empty());
-    let buried: Vec<_> = batch.buried.iter().map(|listed| listed.id).collect();
-    assert_eq!(buried, [jobs[1].id]);
+    let dead_lettered: Vec<_> = batch.dead_lettered.iter().map(|listed| listed.id).collect();
+    assert_eq!(dead_lettered, [jobs[1].id]);
     assert_ne!(batch.next_in, Some(Duration::ZERO));
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
 }

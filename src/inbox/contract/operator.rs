@@ -127,17 +127,22 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Lost);
 }
 
-pub(super) async fn what_waits_is_buried(subject: Subject) {
+pub(super) async fn a_waiting_entry_can_be_dead_lettered(subject: Subject) {
     subject.of_each_state().await;
-    let bury = async |which| subject.engine.bury(which, "by hand".to_owned()).await;
+    let dead_letter = async |which| {
+        subject
+            .engine
+            .dead_letter(which, "by hand".to_owned())
+            .await
+    };
     for name in ["running", "done", "dead"] {
-        assert_eq!(bury(of(name)).await.unwrap(), 0, "{name}");
+        assert_eq!(dead_letter(of(name)).await.unwrap(), 0, "{name}");
     }
     assert_eq!(
         subject.listed("dead").await.last_error.unwrap(),
         "no such row"
     );
-    assert_eq!(bury(Selection::default()).await.unwrap(), 2);
+    assert_eq!(dead_letter(Selection::default()).await.unwrap(), 2);
     for name in ["failed", "queued"] {
         let listed = subject.listed(name).await;
         assert_eq!(listed.state, EntryState::Dead);
@@ -216,7 +221,7 @@ pub(super) async fn numbers_are_counted(subject: Subject) {
     // Entries that are done or dead do not count as waiting.
     subject
         .engine
-        .bury(Selection::default(), "by hand".to_owned())
+        .dead_letter(Selection::default(), "by hand".to_owned())
         .await
         .unwrap();
     let counted = stats().await;

@@ -106,7 +106,7 @@ pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
     subject.pass(2).await;
     let batch = subject.lease(ask(9)).await;
     assert!(batch.jobs.is_empty());
-    assert!(batch.buried.is_empty());
+    assert!(batch.dead_lettered.is_empty());
     assert_eq!(batch.next_in, None);
     let listed = subject.listed("evt_1").await;
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
@@ -116,7 +116,7 @@ pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
     assert_eq!(listed.body_bytes, entry("evt_1").body.len() as u64);
 }
 
-pub(super) async fn the_last_try_is_buried_when_its_lease_ends(subject: Subject) {
+pub(super) async fn the_last_attempt_is_dead_lettered_when_its_lease_ends(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
     let twice = Ask {
         lease: subject.units(1),
@@ -130,21 +130,24 @@ pub(super) async fn the_last_try_is_buried_when_its_lease_ends(subject: Subject)
     );
     subject.pass(2).await;
     let last = subject.lease(twice.clone()).await;
-    assert!(last.buried.is_empty());
+    assert!(last.dead_lettered.is_empty());
     let last = &last.jobs[0];
     assert_eq!((last.entry.event_id.as_str(), last.tries), ("evt_1", 2));
     subject.pass(2).await;
 
     let batch = subject.lease(twice.clone()).await;
     assert!(batch.jobs.is_empty());
-    assert_eq!(batch.buried.len(), 1);
-    let buried = &batch.buried[0];
-    assert_eq!(buried.id, last.id);
-    assert_eq!((buried.state, buried.tries), (EntryState::Dead, 2));
-    assert!(buried.last_error.is_some(), "it says why");
+    assert_eq!(batch.dead_lettered.len(), 1);
+    let dead_lettered = &batch.dead_lettered[0];
+    assert_eq!(dead_lettered.id, last.id);
+    assert_eq!(
+        (dead_lettered.state, dead_lettered.tries),
+        (EntryState::Dead, 2)
+    );
+    assert!(dead_lettered.last_error.is_some(), "it says why");
     assert_eq!(subject.state("evt_1").await, EntryState::Dead);
     // It is reported once, and a late settlement or renewal is refused.
-    assert!(subject.lease(twice).await.buried.is_empty());
+    assert!(subject.lease(twice).await.dead_lettered.is_empty());
     assert_eq!(subject.settle(last, End::Done).await, Ownership::Lost);
     assert_eq!(subject.renew(last, LONG).await, Ownership::Lost);
     assert_eq!(subject.state("evt_1").await, EntryState::Dead);
@@ -172,7 +175,7 @@ pub(super) async fn errors_are_kept_as_they_are_told(subject: Subject) {
         engine: Arc::clone(&subject.engine),
     };
     for (name, text) in &texts {
-        assert_eq!(inbox.bury(of(name), text).await.unwrap(), 1);
+        assert_eq!(inbox.dead_letter(of(name), text).await.unwrap(), 1);
         assert_eq!(subject.listed(name).await.last_error, Some(one_line(text)));
     }
 }

@@ -58,7 +58,7 @@ impl Row {
         }
     }
 
-    pub(super) fn bury(&mut self, error: &str) {
+    pub(super) fn dead_letter(&mut self, error: &str) {
         self.state = EntryState::Dead;
         self.token = None;
         self.settled = None;

@@ -120,7 +120,7 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
         batch.next_in = time(column(row, "next_in")?);
     }
     batch.take(&rows, asked.token)?;
-    let looked_at = batch.jobs.len() + batch.buried.len();
+    let looked_at = batch.jobs.len() + batch.dead_lettered.len();
     batch.tell_of_more(looked_at, ask.most);
     Ok(batch)
 }
@@ -176,7 +176,7 @@ impl Batch {
                     entry,
                 });
             } else {
-                self.buried.extend(listed(row));
+                self.dead_lettered.extend(listed(row));
             }
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Batch {
         /// Another process is leasing the entries that were examined: it needs a moment.
         const MOMENT: Duration = Duration::from_millis(10);
         if looked_at >= most && self.jobs.len() < most {
-            let is_progress = !self.jobs.is_empty() || !self.buried.is_empty();
+            let is_progress = !self.jobs.is_empty() || !self.dead_lettered.is_empty();
             let soon = if is_progress { Duration::ZERO } else { MOMENT };
             self.next_in = Some(self.next_in.map_or(soon, |next| next.min(soon)));
         }

@@ -185,8 +185,8 @@ impl Engine for Table {
         })
     }
 
-    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::bury(self, which, reason))
+    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(operate::dead_letter(self, which, reason))
     }
 
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {

@@ -139,7 +139,11 @@ pub(super) async fn retry(table: &Table, which: Selection, age: Age) -> Result<u
     in_chunks(table, &which, RETRIED, &retry_as(first), None).await
 }
 
-pub(super) async fn bury(table: &Table, which: Selection, why: String) -> Result<u64, StoreError> {
+pub(super) async fn dead_letter(
+    table: &Table,
+    which: Selection,
+    why: String,
+) -> Result<u64, StoreError> {
     const BURY: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
     in_chunks(table, &which, BURIED, BURY, Some(&why)).await

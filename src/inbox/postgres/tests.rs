@@ -300,5 +300,5 @@ async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
     let batch = table.lease(within).await.unwrap();
     let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
     assert_eq!(events, ["evt_1_2"]);
-    assert_eq!(batch.buried[0].event_id.as_str(), "evt_1_1");
+    assert_eq!(batch.dead_lettered[0].event_id.as_str(), "evt_1_1");
 }

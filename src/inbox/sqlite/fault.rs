@@ -69,15 +69,15 @@ impl From<rusqlite::Error> for Fault {
 
 impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
-        Self::new(fault.kind).caused_by(Told(fault.source))
+        Self::new(fault.kind).caused_by(SharedSource(fault.source))
     }
 }
 
 /// The source of each caller's error.
 #[derive(Debug)]
-struct Told(Arc<Source>);
+struct SharedSource(Arc<Source>);
 
-impl fmt::Display for Told {
+impl fmt::Display for SharedSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Source::Sqlite(error) => error.fmt(f),
@@ -86,7 +86,7 @@ impl fmt::Display for Told {
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for SharedSource {}
 
 /// No answer comes: the threads have ended because the inbox was dropped, or the user's code that they called has panicked.
 pub(super) fn ended() -> StoreError {

@@ -30,7 +30,7 @@ pub(super) struct Leasing<'c> {
     next_queued: Statement<'c>,
     next_ended: Statement<'c>,
     taking: Taking<'c>,
-    bury: Statement<'c>,
+    dead_letter: Statement<'c>,
     listed: Statement<'c>,
     /// The row after which the next search by rows begins, so that each row has its turn.
     after_row: Row,
@@ -44,7 +44,7 @@ struct Candidate {
 
 /// The entries that were found, and whether there may be more.
 #[derive(Default)]
-struct Found {
+struct Candidates {
     candidates: Vec<Candidate>,
     cut_short: bool,
 }
@@ -80,7 +80,7 @@ impl<'c> Leasing<'c> {
                 "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
             )?,
             taking: Taking::prepare(connection)?,
-            bury: prepare(
+            dead_letter: prepare(
                 "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
             )?,
             listed: prepare(&format!("SELECT {LISTED} FROM entries WHERE id = ?1"))?,
@@ -94,7 +94,7 @@ impl<'c> Leasing<'c> {
         if ask.serial_by_row {
             busy = self.busy_rows(&here, now)?;
         }
-        let (ended, mut buried) = self.ended(ask, &here, &busy, now)?;
+        let (ended, mut dead_lettered) = self.ended(ask, &here, &busy, now)?;
         let queued = self.queued(ask, &here, &mut busy, now)?;
 
         let more_later = ended.cut_short || queued.cut_short;
@@ -113,12 +113,12 @@ impl<'c> Leasing<'c> {
             match self.taking.take(candidate.id, ask, now) {
                 Ok(Some(job)) => jobs.push(job),
                 Ok(None) => {
-                    self.bury(candidate.id, now, TOO_OLD, &mut buried)?;
+                    self.dead_letter(candidate.id, now, TOO_OLD, &mut dead_lettered)?;
                     more_now = true;
                 }
                 // An unreadable entry must not fail the whole call, which it would do each time.
                 Err(error) if row::is_unreadable(&error) => {
-                    self.bury(candidate.id, now, UNREADABLE, &mut buried)?;
+                    self.dead_letter(candidate.id, now, UNREADABLE, &mut dead_lettered)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -133,7 +133,7 @@ impl<'c> Leasing<'c> {
         Ok(Batch {
             jobs,
             next_in,
-            buried,
+            dead_lettered,
         })
     }
 
@@ -159,8 +159,8 @@ impl<'c> Leasing<'c> {
         here: &HashSet<i64>,
         busy: &HashSet<Row>,
         now: i64,
-    ) -> Result<(Found, Vec<Listed>)> {
-        let mut found = Found::default();
+    ) -> Result<(Candidates, Vec<Listed>)> {
+        let mut found = Candidates::default();
         let mut dead = Vec::new();
         let mut rows = self.ended.query([now])?;
         while let Some(row) = rows.next()? {
@@ -194,18 +194,24 @@ impl<'c> Leasing<'c> {
             }
         }
         drop(rows);
-        let mut buried = Vec::with_capacity(dead.len());
+        let mut dead_lettered = Vec::with_capacity(dead.len());
         for id in dead {
-            self.bury(id, now, NEVER_SETTLED, &mut buried)?;
+            self.dead_letter(id, now, NEVER_SETTLED, &mut dead_lettered)?;
         }
-        Ok((found, buried))
+        Ok((found, dead_lettered))
     }
 
     /// Makes a dead letter of the entry. It is reported unless its name cannot be read.
-    fn bury(&mut self, id: i64, now: i64, why: &str, buried: &mut Vec<Listed>) -> Result<()> {
-        self.bury.execute(params![id, now, why])?;
+    fn dead_letter(
+        &mut self,
+        id: i64,
+        now: i64,
+        why: &str,
+        dead_lettered: &mut Vec<Listed>,
+    ) -> Result<()> {
+        self.dead_letter.execute(params![id, now, why])?;
         match self.listed.query_row([id], row::listed) {
-            Ok(listed) => buried.push(listed),
+            Ok(listed) => dead_lettered.push(listed),
             Err(error) if row::is_unreadable(&error) => {}
             Err(error) => return Err(error),
         }
@@ -220,8 +226,8 @@ impl<'c> Leasing<'c> {
         here: &HashSet<i64>,
         busy: &mut HashSet<Row>,
         now: i64,
-    ) -> Result<Found> {
-        let mut found = Found::default();
+    ) -> Result<Candidates> {
+        let mut found = Candidates::default();
         let mut passed_over = 0;
         let mut rows = self.queued.query([now])?;
         while let Some(row) = rows.next()? {
@@ -266,7 +272,7 @@ impl<'c> Leasing<'c> {
         here: &HashSet<i64>,
         busy: &mut HashSet<Row>,
         now: i64,
-        found: &mut Found,
+        found: &mut Candidates,
     ) -> Result<()> {
         let mut known = here.clone();
         known.extend(found.candidates.iter().map(|found| found.id));

@@ -8,9 +8,9 @@ mod command;
 mod fault;
 mod lease;
 mod open;
+mod open_files;
 mod operate;
 mod options;
-mod place;
 mod read;
 mod reserve;
 mod row;
@@ -39,7 +39,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use self::command::{Command, Deed, Reply, Seat};
 use self::fault::{Fault, ended};
 use self::read::{Question, Reader};
-use self::shared::Shared;
+use self::shared::EngineState;
 use self::writer::Writer;
 use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
@@ -57,7 +57,7 @@ pub(super) struct SqliteEngine {
     path: PathBuf,
     commands: Sender<Command>,
     questions: Sender<Question>,
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     max_waiting: usize,
     /// Never receives a value. It closes when both threads have closed their connections: the writer closes last.
     open: watch::Receiver<()>,
@@ -68,7 +68,7 @@ impl SqliteEngine {
         options.check(path)?;
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(EngineState::default());
         let (questions, asked) = channel();
         let clock = Arc::clone(&options.clock);
         let reader = start(
@@ -254,7 +254,7 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.operate(which, Deed::Retry { age }))
     }
 
-    fn bury(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
+    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(self.operate(which, Deed::Bury { reason }))
     }
 

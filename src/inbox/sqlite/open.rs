@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 use super::fault::lacks_room;
+use super::open_files::{OpenFiles, find};
 use super::options::InboxOptions;
-use super::place::{Place, find};
 use super::reserve::{LOG_PAGES, Reserve};
 use super::schema::{self, Whose};
 use crate::inbox::error::{InboxError, InboxErrorKind};
@@ -29,7 +29,7 @@ const MUST: [(&str, i64); 3] = [
 pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
-    pub(super) place: Place,
+    pub(super) place: OpenFiles,
     pub(super) reserve: Reserve,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     Ok(Opened {
         writer,
         reader,
-        place: Place::of(file),
+        place: OpenFiles::of(file),
         reserve,
     })
 }

@@ -8,7 +8,7 @@ use crate::inbox::engine::{Age, EntryId, EntryState};
 
 pub(super) struct Operating<'c> {
     retry: Statement<'c>,
-    bury: Statement<'c>,
+    dead_letter: Statement<'c>,
     purge: Statement<'c>,
 }
 
@@ -21,7 +21,7 @@ impl<'c> Operating<'c> {
                    first_leased_at = iif(?4, NULL, coalesce(first_leased_at, iif(tries > 0, accepted_at, NULL)))
                  WHERE id = ?1 AND state = ?3",
             )?,
-            bury: connection.prepare(
+            dead_letter: connection.prepare(
                 "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?4
                  WHERE id = ?1 AND state = ?3",
             )?,
@@ -46,7 +46,9 @@ impl<'c> Operating<'c> {
                     let is_forgotten = *age == Age::Forgotten;
                     self.retry.execute(params![id.0, now, state, is_forgotten])
                 }
-                Deed::Bury { reason } => self.bury.execute(params![id.0, now, state, reason]),
+                Deed::Bury { reason } => {
+                    self.dead_letter.execute(params![id.0, now, state, reason])
+                }
                 Deed::Purge => self.purge.execute(params![id.0, state]),
             }? as u64;
         }

@@ -12,12 +12,12 @@ use super::command::{Answer, Command};
 use super::fault::{Fault, lacks_room};
 use super::lease::Leasing;
 use super::open::copy_log;
+use super::open_files::OpenFiles;
 use super::operate::Operating;
 use super::options::InboxOptions;
-use super::place::Place;
 use super::reserve::{GROUP_BYTES, LOG_PAGES, Reserve};
 use super::settle::Settling;
-use super::shared::Shared;
+use super::shared::EngineState;
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
@@ -45,9 +45,9 @@ pub(super) struct Writer<'c> {
     clock: Arc<dyn Clock>,
     max_group: usize,
     max_pages: Option<u32>,
-    place: Place,
+    place: OpenFiles,
     reserve: Reserve,
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     /// Commands for the beginning of the next group.
     carried: VecDeque<Command>,
 }
@@ -56,9 +56,9 @@ impl<'c> Writer<'c> {
     pub(super) fn prepare(
         connection: &'c Connection,
         options: &InboxOptions,
-        place: Place,
+        place: OpenFiles,
         reserve: Reserve,
-        shared: Arc<Shared>,
+        shared: Arc<EngineState>,
     ) -> Result<Self> {
         let mut data_version = connection.prepare("PRAGMA data_version")?;
         Ok(Self {

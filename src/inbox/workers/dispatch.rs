@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::ask::ask;
 use super::backoff::Backoff;
 use super::job::{Ended, give_back, work};
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, WorkersState};
 use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::layer::VerifiedBody;
@@ -27,7 +27,7 @@ const LEASE_CALL: Duration = Duration::from_secs(30);
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Dispatcher<S> {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersState>,
     service: S,
     running: JoinSet<Ended>,
     entries: HashMap<Id, EntryId>,
@@ -53,7 +53,7 @@ where
     S::Error: Send + 'static,
     R: Send + 'static,
 {
-    pub(super) fn new(shared: Arc<Shared>, service: S) -> Self {
+    pub(super) fn new(shared: Arc<WorkersState>, service: S) -> Self {
         Self {
             shared,
             service,
@@ -126,8 +126,8 @@ where
         asked: Instant,
         mut changed: Pin<&mut Notified<'_>>,
     ) {
-        for listed in &batch.buried {
-            self.shared.buried(listed);
+        for listed in &batch.dead_lettered {
+            self.shared.dead_lettered(listed);
         }
         let leased = batch.jobs.len();
         for job in batch.jobs {

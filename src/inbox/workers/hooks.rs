@@ -18,13 +18,13 @@ type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 /// How one run ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Tried {
+pub struct AttemptReport {
     /// The entry.
     pub id: EntryId,
     /// The outcome of the handler, as the layer would report it: handled, unhandled, dead-lettered or failed.
     pub outcome: Outcome,
     /// The state of the entry after the run.
-    pub fate: Fate,
+    pub disposition: Disposition,
     /// The delivery that was handled.
     pub delivery: Delivery,
     /// The reason, if the run failed, can never succeed, or no handler exists for the event.
@@ -40,7 +40,7 @@ pub struct Tried {
 /// The state of an entry after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fate {
+pub enum Disposition {
     /// It is done, and stays done.
     Done,
     /// It is run again.
@@ -92,20 +92,21 @@ pub struct LostLease {
 /// The hooks that the user has set.
 #[derive(Default)]
 pub(super) struct Hooks {
-    pub(super) settled: Option<Hook<Tried>>,
-    pub(super) failed: Option<Hook<Tried>>,
+    pub(super) settled: Option<Hook<AttemptReport>>,
+    pub(super) failed: Option<Hook<AttemptReport>>,
     pub(super) dead: Option<Hook<DeadEntry>>,
     pub(super) lost: Option<Hook<LostLease>>,
 }
 
 impl Hooks {
     /// Reports the end of a run, when its settlement has succeeded or failed.
-    pub(super) fn tried(&self, tried: &Tried, error: Option<&str>) {
+    pub(super) fn tried(&self, tried: &AttemptReport, error: Option<&str>) {
         call(self.settled.as_ref(), tried);
-        if matches!(tried.outcome, Outcome::Failed(_)) && tried.fate != Fate::Returned {
+        if matches!(tried.outcome, Outcome::Failed(_)) && tried.disposition != Disposition::Returned
+        {
             call(self.failed.as_ref(), tried);
         }
-        if tried.fate == Fate::Dead {
+        if tried.disposition == Disposition::Dead {
             let head = tried.delivery.head();
             call(
                 self.dead.as_ref(),
@@ -122,7 +123,7 @@ impl Hooks {
     }
 
     /// Reports an entry that became a dead letter without a handler's result.
-    pub(super) fn buried(&self, listed: &Listed) {
+    pub(super) fn dead_lettered(&self, listed: &Listed) {
         call(
             self.dead.as_ref(),
             &DeadEntry {
@@ -195,6 +196,6 @@ mod tests {
         impl std::error::Error for Bomb {}
         let reason: Reason = Arc::new(Bomb);
         let line = error_line(Outcome::Failed(Failure::Misfit), Some(&reason));
-        assert_eq!(line, "misfit: the reason panicked when it was written");
+        assert_eq!(line, "mismatch: the reason panicked when it was written");
     }
 }

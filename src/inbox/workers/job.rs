@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
 use super::ask::ask;
-use super::hooks::{Fate, LostLease, Tried, error_line};
+use super::hooks::{AttemptReport, Disposition, LostLease, error_line};
 use super::lease::Lease;
 use super::request::request;
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, WorkersState};
 use super::trace::Trace;
 use crate::caught::caught;
 use crate::dedupe::StoreErrorKind;
@@ -23,7 +23,7 @@ use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, Reason, Verdict, VerifiedBody, bounded, judge};
+use crate::layer::{CatchUnwind, Handled, HandlerEnd, Reason, VerifiedBody, bounded, judge};
 use crate::outcome::{Failure, Outcome};
 
 /// The most time for one settlement call of the store.
@@ -42,7 +42,7 @@ pub(super) struct Ended {
 
 /// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown.
 pub(super) async fn work<S, R>(
-    shared: Arc<Shared>,
+    shared: Arc<WorkersState>,
     service: Option<S>,
     job: Job,
     asked: Instant,
@@ -58,7 +58,7 @@ where
         entry,
     } = job;
     let Ok(Ok(delivery)) = caught(|| entry.into_delivery()) else {
-        bury(&shared, id, token).await;
+        dead_letter(&shared, id, token).await;
         return Ended { due: None };
     };
     let lost = LostLease {
@@ -75,12 +75,12 @@ where
         .await;
     let elapsed = began.elapsed();
     let (outcome, reason) = match judge(&mut handled) {
-        Verdict::Is(outcome, reason) => (outcome, reason),
-        Verdict::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
+        HandlerEnd::Is(outcome, reason) => (outcome, reason),
+        HandlerEnd::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
     };
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
-    let (mut end, fate) = verdict(&shared, outcome, reason.as_ref(), tries);
+    let (mut end, disposition) = verdict(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
     let recorded = if lease.is_lost() {
         Some(Ownership::Lost)
@@ -92,14 +92,14 @@ where
         recorded
     };
     drop(lease);
-    let fate = match recorded {
-        Some(Ownership::Held) => fate,
-        Some(Ownership::Lost) | None => Fate::Unrecorded,
+    let disposition = match recorded {
+        Some(Ownership::Held) => disposition,
+        Some(Ownership::Lost) | None => Disposition::Unrecorded,
     };
-    let tried = Tried {
+    let tried = AttemptReport {
         id,
         outcome,
-        fate,
+        disposition,
         delivery,
         reason,
         tries,
@@ -108,9 +108,9 @@ where
     };
     trace.ended(&tried);
     shared.tried(&tried, end.error());
-    let due = match fate {
-        Fate::Retry { after } => Some(Instant::now() + after),
-        Fate::Returned => Some(Instant::now()),
+    let due = match disposition {
+        Disposition::Retry { after } => Some(Instant::now() + after),
+        Disposition::Returned => Some(Instant::now()),
         _ => None,
     };
     Ended { due }
@@ -118,7 +118,7 @@ where
 
 /// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
-    shared: &Shared,
+    shared: &WorkersState,
     service: Option<S>,
     request: Request<VerifiedBody>,
     limit: Instant,
@@ -161,17 +161,24 @@ impl Drop for UnderWay<'_> {
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.
-fn verdict(shared: &Shared, outcome: Outcome, reason: Option<&Reason>, tries: u32) -> (End, Fate) {
+fn verdict(
+    shared: &WorkersState,
+    outcome: Outcome,
+    reason: Option<&Reason>,
+    tries: u32,
+) -> (End, Disposition) {
     let error = || error_line(outcome, reason);
     match outcome {
-        Outcome::Failed(Failure::Drained) => (End::Return, Fate::Returned),
+        Outcome::Failed(Failure::Drained) => (End::Return, Disposition::Returned),
         Outcome::Failed(_) if tries < shared.settings.max_tries => {
             let after = shared.settings.backoff.draw(tries);
             let error = error();
-            (End::Retry { after, error }, Fate::Retry { after })
+            (End::Retry { after, error }, Disposition::Retry { after })
         }
-        Outcome::Failed(_) | Outcome::DeadLettered => (End::Dead { error: error() }, Fate::Dead),
-        _ => (End::Done, Fate::Done),
+        Outcome::Failed(_) | Outcome::DeadLettered => {
+            (End::Dead { error: error() }, Disposition::Dead)
+        }
+        _ => (End::Done, Disposition::Done),
     }
 }
 
@@ -182,7 +189,7 @@ fn verdict(shared: &Shared, outcome: Outcome, reason: Option<&Reason>, tries: u3
 /// If the store refuses the settlement, the text of its error may be the cause: it is sent once more, at once, with a plainer
 /// text, and then not again. The entry is due again when its lease ends.
 async fn settle(
-    shared: &Shared,
+    shared: &WorkersState,
     id: EntryId,
     token: ClaimToken,
     end: &mut End,
@@ -216,24 +223,24 @@ async fn settle(
 }
 
 /// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator must look at it.
-async fn bury(shared: &Shared, id: EntryId, token: ClaimToken) {
+async fn dead_letter(shared: &WorkersState, id: EntryId, token: ClaimToken) {
     let error = UNREADABLE.to_owned();
     if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
         return;
     }
     match ask(SETTLE_CALL, || shared.engine.show(id)).await {
-        Ok(Some((listed, _))) => shared.buried(&listed),
+        Ok(Some((listed, _))) => shared.dead_lettered(&listed),
         Ok(None) => {}
         // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.
         Err(error) => {
             shared.store_failed("show", &error);
-            shared.buried_unnamed();
+            shared.dead_lettered_unnamed();
         }
     }
 }
 
 /// Returns an entry that was leased and will not be run.
-pub(super) async fn give_back(shared: Arc<Shared>, job: Job) -> Ended {
+pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Ended {
     settle(&shared, job.id, job.token, &mut End::Return).await;
     Ended { due: None }
 }

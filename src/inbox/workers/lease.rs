@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::ask::ask;
 use super::hooks::LostLease;
-use super::shared::Shared;
+use super::shared::WorkersState;
 use crate::dedupe::{ClaimToken, Ownership};
 
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
@@ -27,7 +27,7 @@ struct Held {
 
 impl Lease {
     pub(super) fn keep(
-        shared: &Arc<Shared>,
+        shared: &Arc<WorkersState>,
         entry: LostLease,
         token: ClaimToken,
         asked: Instant,
@@ -58,7 +58,7 @@ impl Drop for Lease {
 }
 
 async fn renew(
-    shared: Arc<Shared>,
+    shared: Arc<WorkersState>,
     held: Arc<Held>,
     entry: LostLease,
     token: ClaimToken,

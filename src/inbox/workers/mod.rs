@@ -15,6 +15,6 @@ mod tests;
 mod trace;
 
 pub use backoff::{Backoff, Jitter};
-pub use hooks::{DeadEntry, Fate, LostLease, Tried};
+pub use hooks::{AttemptReport, DeadEntry, Disposition, LostLease};
 pub use running::RunningWorkers;
 pub use settings::Workers;

@@ -13,7 +13,7 @@ use tower_service::Service;
 
 use super::dispatch::Dispatcher;
 use super::settings::Workers;
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, WorkersState};
 use crate::inbox::metrics;
 use crate::layer::{Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody};
 
@@ -41,7 +41,7 @@ impl Workers {
         R: Send + 'static,
     {
         self.check()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkersState {
             engine: Arc::clone(&self.inbox.engine),
             settings: self.settings,
             phase: watch::Sender::new(Phase::Work),
@@ -77,7 +77,7 @@ impl Workers {
 /// those runs count.
 #[must_use = "dropped, they stop"]
 pub struct RunningWorkers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersState>,
     pub(super) task: JoinHandle<()>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::hooks::{DeadEntry, Hooks, LostLease, Tried};
+use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
 
@@ -153,13 +153,13 @@ impl Workers {
     }
 
     /// Calls `hook` once for each run, when its settlement has succeeded or failed. A panic in it has no effect.
-    pub fn on_settled(mut self, hook: impl Fn(&Tried) + Send + Sync + 'static) -> Self {
+    pub fn on_settled(mut self, hook: impl Fn(&AttemptReport) + Send + Sync + 'static) -> Self {
         self.settings.hooks.settled = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` for each run that failed, whether or not its entry is run again. A panic in it has no effect.
-    pub fn on_failed(mut self, hook: impl Fn(&Tried) + Send + Sync + 'static) -> Self {
+    pub fn on_failed(mut self, hook: impl Fn(&AttemptReport) + Send + Sync + 'static) -> Self {
         self.settings.hooks.failed = Some(Arc::new(hook));
         self
     }

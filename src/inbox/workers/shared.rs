@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::watch;
 
-use super::hooks::{LostLease, Tried};
+use super::hooks::{AttemptReport, LostLease};
 use super::settings::Settings;
 use super::trace;
 use crate::dedupe::StoreError;
@@ -13,7 +13,7 @@ use crate::inbox::engine::{Engine, Listed};
 use crate::inbox::metrics;
 
 /// The data that all tasks of these workers share.
-pub(super) struct Shared {
+pub(super) struct WorkersState {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) settings: Settings,
     pub(super) phase: watch::Sender<Phase>,
@@ -30,7 +30,7 @@ pub(super) enum Phase {
     Abort,
 }
 
-impl Shared {
+impl WorkersState {
     pub(super) fn is_working(&self) -> bool {
         *self.phase.borrow() == Phase::Work
     }
@@ -40,20 +40,20 @@ impl Shared {
         metrics::store_failed(&self.settings.name, call);
     }
 
-    pub(super) fn tried(&self, tried: &Tried, error: Option<&str>) {
+    pub(super) fn tried(&self, tried: &AttemptReport, error: Option<&str>) {
         metrics::tried(&self.settings.name, tried);
         self.settings.hooks.tried(tried, error);
     }
 
-    pub(super) fn buried(&self, listed: &Listed) {
-        trace::buried(listed);
-        metrics::buried(&self.settings.name);
-        self.settings.hooks.buried(listed);
+    pub(super) fn dead_lettered(&self, listed: &Listed) {
+        trace::dead_lettered(listed);
+        metrics::dead_lettered(&self.settings.name);
+        self.settings.hooks.dead_lettered(listed);
     }
 
     /// A dead letter whose name cannot be read, so that no hook can be called with it.
-    pub(super) fn buried_unnamed(&self) {
-        metrics::buried(&self.settings.name);
+    pub(super) fn dead_lettered_unnamed(&self) {
+        metrics::dead_lettered(&self.settings.name);
     }
 
     pub(super) fn lost(&self, lost: &LostLease) {

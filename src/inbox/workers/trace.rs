@@ -1,10 +1,10 @@
 //! One span for each run, if the feature `tracing` is on. The field names are the same as in the layer.
 
 #[cfg(feature = "tracing")]
-pub(super) use on::{Trace, buried, lost, store_failed};
+pub(super) use on::{Trace, dead_lettered, lost, store_failed};
 
 #[cfg(not(feature = "tracing"))]
-pub(super) use off::{Trace, buried, lost, store_failed};
+pub(super) use off::{Trace, dead_lettered, lost, store_failed};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -18,7 +18,7 @@ mod on {
     use crate::caught::caught;
     use crate::dedupe::StoreError;
     use crate::inbox::engine::Listed;
-    use crate::inbox::workers::hooks::{Fate, LostLease, Tried};
+    use crate::inbox::workers::hooks::{AttemptReport, Disposition, LostLease};
     use crate::layer::Chain;
     use crate::walk::Delivery;
 
@@ -61,25 +61,25 @@ mod on {
             future.instrument(self.0.clone())
         }
 
-        pub(crate) fn ended(&self, tried: &Tried) {
+        pub(crate) fn ended(&self, tried: &AttemptReport) {
             let name = tried.outcome.name();
             self.0.record("hookgate.outcome", name);
-            if tried.fate != Fate::Done {
+            if tried.disposition != Disposition::Done {
                 self.0.record("error.type", name);
             }
             // The `Display` of a handler's own error may panic, and must not end the run.
             let _ = caught(|| {
                 let _entered = self.0.enter();
-                let next = match tried.fate {
-                    Fate::Done => "done",
-                    Fate::Retry { .. } => "retry",
-                    Fate::Dead => "dead",
-                    Fate::Returned => "returned",
-                    Fate::Unrecorded => "unrecorded",
+                let next = match tried.disposition {
+                    Disposition::Done => "done",
+                    Disposition::Retry { .. } => "retry",
+                    Disposition::Dead => "dead",
+                    Disposition::Returned => "returned",
+                    Disposition::Unrecorded => "unrecorded",
                 };
-                match (&tried.reason, tried.fate) {
-                    (None, Fate::Done) => tracing::debug!(outcome = name, next, "job ended"),
-                    (Some(reason), Fate::Done) => {
+                match (&tried.reason, tried.disposition) {
+                    (None, Disposition::Done) => tracing::debug!(outcome = name, next, "job ended"),
+                    (Some(reason), Disposition::Done) => {
                         tracing::info!(outcome = name, next, reason = %Chain(reason), "job ended");
                     }
                     (Some(reason), _) => {
@@ -98,7 +98,7 @@ mod on {
         });
     }
 
-    pub(crate) fn buried(listed: &Listed) {
+    pub(crate) fn dead_lettered(listed: &Listed) {
         let _ = caught(|| {
             tracing::warn!(
                 event = listed.event_id.as_str(),
@@ -125,7 +125,7 @@ mod on {
 mod off {
     use crate::dedupe::StoreError;
     use crate::inbox::engine::Listed;
-    use crate::inbox::workers::hooks::{LostLease, Tried};
+    use crate::inbox::workers::hooks::{AttemptReport, LostLease};
     use crate::walk::Delivery;
 
     pub(crate) struct Trace;
@@ -140,12 +140,12 @@ mod off {
             future
         }
 
-        pub(crate) fn ended(&self, _: &Tried) {}
+        pub(crate) fn ended(&self, _: &AttemptReport) {}
     }
 
     pub(crate) fn store_failed(_: &'static str, _: &StoreError) {}
 
-    pub(crate) fn buried(_: &Listed) {}
+    pub(crate) fn dead_lettered(_: &Listed) {}
 
     pub(crate) fn lost(_: &LostLease) {}
 }

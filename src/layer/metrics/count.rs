@@ -7,7 +7,7 @@ use std::time::Duration;
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use tokio::time::Instant;
 
-use super::labels::{Became, NONE, OTHER, attempt};
+use super::labels::{NONE, OTHER, OutcomeLabels, attempt};
 use super::names;
 use crate::layer::catch::caught;
 use crate::layer::guard::Guard;
@@ -75,7 +75,7 @@ impl To<'_> {
         histogram.record(time);
     }
 
-    fn delivered(&self, became: Became, verified: Option<&Verified>) {
+    fn delivered(&self, of: OutcomeLabels, verified: Option<&Verified>) {
         let (scope, key) = match verified {
             Some(verified) => {
                 let keys = &self.guard.settings.metrics.keys;
@@ -88,24 +88,21 @@ impl To<'_> {
             names::DELIVERIES,
             1,
             [
-                ("outcome", became.outcome.into()),
-                ("reason", became.reason.into()),
+                ("outcome", of.outcome.into()),
+                ("reason", of.reason.into()),
                 ("scope", scope),
                 ("key", key),
             ],
         );
         if let Some(verified) = verified {
             let number = self.guard.attempt(verified).map(|attempt| attempt.number);
-            let labels = [
-                ("attempt", attempt(number)),
-                ("outcome", became.outcome.into()),
-            ];
+            let labels = [("attempt", attempt(number)), ("outcome", of.outcome.into())];
             self.count(names::ATTEMPTS, 1, labels);
         }
     }
 
-    fn answered_after(&self, became: Became, elapsed: Duration) {
-        let labels = [("outcome", became.outcome.into())];
+    fn answered_after(&self, of: OutcomeLabels, elapsed: Duration) {
+        let labels = [("outcome", of.outcome.into())];
         self.time(names::ANSWER, elapsed, labels);
     }
 }
@@ -130,7 +127,7 @@ impl Meter {
     pub(crate) fn answered(&self, guard: &Guard, answer: &Answer) {
         self.counted.store(true, Ordering::Relaxed);
         tell(guard, |to| {
-            let became = Became::of_answer(answer);
+            let of = OutcomeLabels::of_answer(answer);
             let refusal = || {
                 answer
                     .reason
@@ -139,8 +136,8 @@ impl Meter {
                     .authentic()
             };
             let verified = answer.delivery.as_ref().map(Delivery::verified);
-            to.delivered(became, verified.or_else(refusal));
-            to.answered_after(became, answer.elapsed);
+            to.delivered(of, verified.or_else(refusal));
+            to.answered_after(of, answer.elapsed);
             if answer.is_stale_but_authentic() {
                 to.count(names::STALE_BUT_AUTHENTIC, 1, []);
             }
@@ -154,10 +151,10 @@ impl Meter {
         }
         tell(guard, |to| {
             let verified = self.delivery.get().map(Delivery::verified);
-            to.delivered(Became::HUNG_UP, verified);
+            to.delivered(OutcomeLabels::HUNG_UP, verified);
             // A client that opens and closes connections without the secret is no measure of the receiver's speed.
             if verified.is_some() {
-                to.answered_after(Became::HUNG_UP, started.elapsed());
+                to.answered_after(OutcomeLabels::HUNG_UP, started.elapsed());
             }
         });
     }
@@ -166,19 +163,19 @@ impl Meter {
 /// Called when a run has ended.
 pub(crate) fn settled(guard: &Guard, run: &Settled) {
     tell(guard, |to| {
-        let became = Became::of(run.outcome, None);
+        let of = OutcomeLabels::of(run.outcome, None);
         to.count(
             names::RUNS,
             1,
             [
-                ("outcome", became.outcome.into()),
-                ("reason", became.reason.into()),
+                ("outcome", of.outcome.into()),
+                ("reason", of.reason.into()),
                 ("late", if run.late { "true" } else { "false" }.into()),
             ],
         );
         let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
         let labels = [
-            ("outcome", became.outcome.into()),
+            ("outcome", of.outcome.into()),
             ("event_type", event_type.into()),
         ];
         to.time(names::HANDLER, run.elapsed, labels);

@@ -89,12 +89,12 @@ impl NamedKeys {
 
 /// The outcome of a delivery or a run, and the reason.
 #[derive(Clone, Copy)]
-pub(crate) struct Became {
+pub(crate) struct OutcomeLabels {
     pub(crate) outcome: &'static str,
     pub(crate) reason: &'static str,
 }
 
-impl Became {
+impl OutcomeLabels {
     /// The sender hung up before the answer.
     pub(super) const HUNG_UP: Self = Self {
         outcome: "hung_up",

@@ -19,7 +19,7 @@ pub use names::DURATION_BUCKETS;
 pub(crate) use {
     count::{Labels, METADATA, Meter, failed, settled},
     gauges::record,
-    labels::{Became, Metrics, NamedKeys, OTHER},
+    labels::{Metrics, NamedKeys, OTHER, OutcomeLabels},
 };
 
 #[cfg(not(feature = "metrics"))]

@@ -135,7 +135,7 @@ impl ReceiverBuilder {
             None => None,
         };
         #[cfg(feature = "tower")]
-        let on_idle = self.layer.bell.on_idle();
+        let on_idle = self.layer.shutdown.on_idle();
         #[cfg(not(feature = "tower"))]
         let on_idle = None;
         let clock = Arc::clone(&self.clock);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::SystemClock;
 use hookgate_testing::factory::{EventFactory, JsonText};
-use hookgate_testing::sender::{AttemptEnd, Fate, NetworkFaults, Sender, SentEvent, Subscription};
+use hookgate_testing::sender::{
+    AttemptEnd, Disposition, NetworkFaults, Sender, SentEvent, Subscription,
+};
 use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};
 use serde_json::Value;
@@ -101,10 +103,10 @@ async fn over_http_and_faults_no_event_is_both_unhandled_and_not_discarded_and_n
     for event in report.events() {
         let (handled, runs) = counts(&example, &event.id);
         assert!(handled <= 1, "handled {handled} times: {event}\n{report}");
-        let discarded = event.fate == Fate::Discarded;
+        let discarded = event.disposition == Disposition::Discarded;
         assert!(handled == 1 || discarded, "lost: {event}\n{report}");
         assert!(!discarded || event.attempts.len() == 5, "{event}\n{report}");
-        found.insert((event.fate, handled, runs > 1));
+        found.insert((event.disposition, handled, runs > 1));
         let odd = |attempt: &hookgate_testing::sender::SentAttempt| {
             let misread = match &attempt.end {
                 AttemptEnd::Answered(status) => ![200, 204, 500, 503].contains(status),
@@ -119,9 +121,18 @@ async fn over_http_and_faults_no_event_is_both_unhandled_and_not_discarded_and_n
         assert!(odd.is_empty(), "{odd:?}: {event}");
     }
     // Every case occurred: success at once, success after failures, and none.
-    assert!(found.contains(&(Fate::Delivered, 1, false)), "{found:?}");
-    assert!(found.contains(&(Fate::Delivered, 1, true)), "{found:?}");
-    assert!(found.contains(&(Fate::Discarded, 0, true)), "{found:?}");
+    assert!(
+        found.contains(&(Disposition::Delivered, 1, false)),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&(Disposition::Delivered, 1, true)),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&(Disposition::Discarded, 0, true)),
+        "{found:?}"
+    );
     let attempts = || {
         report
             .events()

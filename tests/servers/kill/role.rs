@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{post, post_service};
 use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
-use hookgate::inbox::{Backoff, Fate, RunningWorkers, Workers};
+use hookgate::inbox::{Backoff, Disposition, RunningWorkers, Workers};
 use hookgate::postgres::{ClaimedIn, Postgres, claim_in};
 use hookgate::{
     Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
@@ -215,9 +215,9 @@ fn work(inbox: &Inbox, handler: Handler) {
         ))
         .poll_interval(Duration::from_millis(200))
         .on_settled(move |tried| {
-            let step = match tried.fate {
-                Fate::Done | Fate::Dead => Step::Committed,
-                Fate::Unrecorded => Step::Lost,
+            let step = match tried.disposition {
+                Disposition::Done | Disposition::Dead => Step::Committed,
+                Disposition::Unrecorded => Step::Lost,
                 _ => Step::Failed,
             };
             ledger.add(step, tried.delivery.event_id());

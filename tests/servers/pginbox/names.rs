@@ -67,7 +67,10 @@ async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
     // An operator of the one reaches none of the other's entries, by state, by event or by number.
     assert_eq!(members.purge(Selection::all()).await.unwrap(), 4);
     assert_eq!(members.retry(Selection::all()).await.unwrap(), 0);
-    assert_eq!(members.bury(Selection::all(), "no").await.unwrap(), 0);
+    assert_eq!(
+        members.dead_letter(Selection::all(), "no").await.unwrap(),
+        0
+    );
     let listed = orders.list(Selection::all(), Page::first(9)).await.unwrap();
     assert_eq!(listed.len(), 4);
     assert!(members.show(listed[0].id).await.unwrap().is_none());

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use hookgate::inbox::{DeadEntry, Fate, Tried, Workers};
+use hookgate::inbox::{AttemptReport, DeadEntry, Disposition, Workers};
 use hookgate::postgres::{MIGRATIONS, migrate};
 use hookgate::{
     ClaimToken, DeadLetter, DedupeStore, EventKey, PostgresErrorKind, PostgresStore, StoreErrorKind,
@@ -126,7 +126,7 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
         .batch_execute("ALTER TABLE hookgate_inbox ADD CONSTRAINT none_done CHECK (state <> 2)")
         .await
         .unwrap();
-    let tried = Arc::new(Mutex::new(Vec::<Tried>::new()));
+    let tried = Arc::new(Mutex::new(Vec::<AttemptReport>::new()));
     let told = Arc::clone(&tried);
     let workers = Workers::new(&inbox)
         .concurrency(1)
@@ -144,9 +144,9 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
         .lock()
         .unwrap()
         .iter()
-        .map(|ended| ended.fate)
+        .map(|ended| ended.disposition)
         .collect();
-    assert_eq!(fates, [Fate::Unrecorded; 2]);
+    assert_eq!(fates, [Disposition::Unrecorded; 2]);
 }
 
 /// By the class of the server's error: a fault of the call is refused for good, and a fault of the server is temporary.
@@ -206,7 +206,10 @@ async fn a_property_with_a_nul_is_stored_and_comes_back() {
     let event = delivery(body).unwrap();
     assert_eq!(inbox.accept(&event, RETAIN).await.unwrap(), Accepted::New);
     let listed = inbox.list(Selection::all(), Page::first(1)).await.unwrap();
-    assert_eq!(inbox.bury(Selection::all(), "a\0b").await.unwrap(), 1);
+    assert_eq!(
+        inbox.dead_letter(Selection::all(), "a\0b").await.unwrap(),
+        1
+    );
     let entry = inbox.show(listed[0].id).await.unwrap().unwrap();
     assert_eq!(entry.body().unwrap(), body.as_bytes());
     assert_eq!(entry.listed().last_error.as_deref(), Some("a b"));

@@ -37,7 +37,10 @@ async fn a_full_file_is_503_until_there_is_room() {
     assert_eq!(inbox.stats().await.unwrap().queued, accepted);
 
     assert_eq!(
-        inbox.bury(Selection::all(), "no room").await.unwrap(),
+        inbox
+            .dead_letter(Selection::all(), "no room")
+            .await
+            .unwrap(),
         accepted
     );
     assert_eq!(inbox.purge(Selection::all()).await.unwrap(), accepted);
@@ -188,7 +191,7 @@ async fn chunks_of_an_operators_command_leave_nothing_out() {
     let queued = inbox.stats().await.unwrap().queued;
     assert!(queued > 1_000, "{queued}");
     let waiting = Selection::all().state(EntryState::Queued);
-    assert_eq!(inbox.bury(waiting, "so many").await.unwrap(), queued);
+    assert_eq!(inbox.dead_letter(waiting, "so many").await.unwrap(), queued);
     assert_eq!(inbox.retry(Selection::all()).await.unwrap(), queued);
     assert_eq!(inbox.purge(Selection::all()).await.unwrap(), 0);
     assert_eq!(inbox.stats().await.unwrap().queued, queued);

@@ -142,7 +142,10 @@ async fn on_a_full_disk(disk: &Path) {
     let shown = operator.show(listed[0].id).await.unwrap().unwrap();
     assert!(shown.body().is_some());
     let one = Selection::all().id(listed[0].id);
-    assert_eq!(operator.bury(one.clone(), "by hand").await.unwrap(), 1);
+    assert_eq!(
+        operator.dead_letter(one.clone(), "by hand").await.unwrap(),
+        1
+    );
     assert_eq!(operator.purge(one).await.unwrap(), 1);
     operator.close().await;
 

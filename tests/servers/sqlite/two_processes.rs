@@ -26,8 +26,10 @@ async fn a_second_process_looks_and_acts_while_the_first_one_works() {
         let dead = delivery(&receiver, &format!("evt_dead_{number}"));
         inbox.accept(&dead, RETAIN).await.unwrap();
     }
-    let buried = inbox.bury(Selection::all(), "made for this test").await;
-    assert_eq!(buried.unwrap(), DEAD as u64);
+    let dead_lettered = inbox
+        .dead_letter(Selection::all(), "made for this test")
+        .await;
+    assert_eq!(dead_lettered.unwrap(), DEAD as u64);
 
     let handled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&handled);

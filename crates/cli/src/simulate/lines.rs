@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use hookgate_testing::iso8601;
-use hookgate_testing::sender::{Fate, SenderReport, SentEvent};
+use hookgate_testing::sender::{Disposition, SenderReport, SentEvent};
 
 use crate::durations;
 use crate::fault::{Class, Fault};
@@ -68,10 +68,10 @@ fn text(event: &SentEvent, attempts: u32) -> String {
         line += &format!(" ({fault})");
     }
     let number = last.number;
-    match (event.fate, event.next_wait) {
-        (Fate::Delivered, _) if number == 1 => {}
-        (Fate::Delivered, _) => line += &format!(", delivered at attempt {number}"),
-        (Fate::Discarded, _) => line += &format!(", DISCARDED after attempt {number}"),
+    match (event.disposition, event.next_wait) {
+        (Disposition::Delivered, _) if number == 1 => {}
+        (Disposition::Delivered, _) => line += &format!(", delivered at attempt {number}"),
+        (Disposition::Discarded, _) => line += &format!(", DISCARDED after attempt {number}"),
         (_, Some(wait)) => {
             let wait = durations::show(wait);
             line += &format!(", attempt {number} of {attempts}, again in {wait}");
@@ -88,7 +88,7 @@ fn value(event: &SentEvent) -> serde_json::Value {
         "eventId": event.id,
         "eventType": event.event_type,
         "subscription": event.subscription,
-        "fate": fate(event.fate),
+        "disposition": disposition(event.disposition),
         "attempt": last.map(|last| last.number),
         "at": last.map(|last| iso8601(last.at)),
         "timestamp": last.map(|last| last.timestamp.as_i64()),
@@ -101,10 +101,10 @@ fn value(event: &SentEvent) -> serde_json::Value {
     })
 }
 
-fn fate(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Delivered => "delivered",
-        Fate::Discarded => "discarded",
+fn disposition(disposition: Disposition) -> &'static str {
+    match disposition {
+        Disposition::Delivered => "delivered",
+        Disposition::Discarded => "discarded",
         _ => "under_way",
     }
 }

@@ -110,10 +110,13 @@ async fn an_inbox_in_use_is_listed_shown_and_counted() {
         accept(&inbox, id).await;
     }
     let ran = folder.run(
-        "bury",
+        "dead-letter",
         &["--event-id", "evt_2", "--reason", "no such customer"],
     );
-    assert_eq!((ran.code, &*ran.stdout), (Some(0), "1 entry buried\n"));
+    assert_eq!(
+        (ran.code, &*ran.stdout),
+        (Some(0), "1 entry dead-lettered\n")
+    );
 
     let ran = folder.run("list", &[]);
     let lines: Vec<_> = ran.stdout.lines().collect();
@@ -229,14 +232,20 @@ async fn nothing_is_deleted_unasked() {
     for id in ["evt_1", "evt_2", "evt_3"] {
         accept(&inbox, id).await;
     }
-    folder.run("bury", &["--event-id", "evt_1", "--reason", "made up"]);
-    folder.run("bury", &["--event-id", "evt_2", "--reason", "made up"]);
+    folder.run(
+        "dead-letter",
+        &["--event-id", "evt_1", "--reason", "made up"],
+    );
+    folder.run(
+        "dead-letter",
+        &["--event-id", "evt_2", "--reason", "made up"],
+    );
     let unasked = folder.run("purge", &["--all"]);
     assert_eq!(unasked.code, Some(2));
     assert!(unasked.stderr.contains("--yes"));
     let waiting = folder.run("purge", &["--all", "--yes", "--state", "queued"]);
     assert_eq!(waiting.code, Some(2));
-    assert!(waiting.stderr.contains("buried first"));
+    assert!(waiting.stderr.contains("dead-lettered first"));
     assert_eq!(folder.listed(&[]).len(), 3);
     let young = folder.json("purge", &["--older-than", "1h", "--yes"]);
     assert_eq!(young["purged"], 0);
@@ -288,7 +297,7 @@ fn a_missing_file_is_an_error_and_is_not_made() {
         &["list"][..],
         &["show", "1"],
         &["retry", "--all"],
-        &["bury", "--entry", "1", "--reason", "made up"],
+        &["dead-letter", "--entry", "1", "--reason", "made up"],
         &["purge", "--all", "--yes"],
         &["stats"],
     ] {
@@ -315,8 +324,8 @@ fn a_command_line_that_does_not_say_which_is_wrong() {
         &["stats"][..],
         &["stats", "--db", "a.db", "--database-url-env", "URL"],
         &["retry", "--db", "a.db"],
-        &["bury", "--db", "a.db", "--reason", "made up"],
-        &["bury", "--db", "a.db", "--entry", "1"],
+        &["dead-letter", "--db", "a.db", "--reason", "made up"],
+        &["dead-letter", "--db", "a.db", "--entry", "1"],
         &["purge", "--db", "a.db", "--yes"],
         &["list", "--db", "a.db", "--state", "lost"],
         &["list", "--db", "a.db", "--limit", "0"],
@@ -377,7 +386,10 @@ async fn in_a_terminal_purge_asks_and_only_a_yes_deletes() {
     for id in ["evt_1", "evt_2", "evt_3"] {
         accept(&inbox, id).await;
     }
-    folder.run("bury", &["--older-than", "0s", "--reason", "made up"]);
+    folder.run(
+        "dead-letter",
+        &["--older-than", "0s", "--reason", "made up"],
+    );
     let asked = |arguments: &[&str]| {
         let file = folder.file();
         let all = [&["inbox", "purge", "--db", &file], arguments].concat();

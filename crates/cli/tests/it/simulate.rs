@@ -171,7 +171,7 @@ fn a_receiver_that_always_fails_gets_every_attempt_and_the_exit_code_says_so() {
         );
         let fates: Vec<_> = of_one
             .iter()
-            .map(|line| line["fate"].as_str().unwrap())
+            .map(|line| line["disposition"].as_str().unwrap())
             .collect();
         assert_eq!(fates[..attempts - 1], vec!["under_way"; attempts - 1]);
         assert_eq!(fates[attempts - 1], "discarded");

@@ -211,7 +211,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     // A running entry belongs to its worker alone.
     for (name, arguments, key) in [
         ("retry", &[][..], "retried"),
-        ("bury", &["--reason", "made up"], "buried"),
+        ("dead-letter", &["--reason", "made up"], "deadLettered"),
         ("purge", &["--yes"], "purged"),
         ("purge", &["--yes", "--state", "done"], "purged"),
     ] {
@@ -222,12 +222,12 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
 
     // One of them is given up, and deleted: it is forgotten, and so the event is new.
     let one = ["--event-id", "evt_late_2"];
-    let buried = place.changes(
-        "bury",
+    let dead_lettered = place.changes(
+        "dead-letter",
         &[&one[..], &["--reason", "sent twice"]].concat(),
-        "buried",
+        "dead_lettered",
     );
-    assert_eq!(buried, (Some(0), 1));
+    assert_eq!(dead_lettered, (Some(0), 1));
     let entry = place.entry("evt_late_2").unwrap();
     assert_eq!(
         (&entry["state"], &entry["lastError"]),

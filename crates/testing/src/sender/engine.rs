@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use super::attempt::attempt;
 use super::faults::Way;
 use super::recent::RecentDelivery;
-use super::report::{Fate, SenderReport, SentAttempt, SentEvent};
+use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{Reading, RetryTimestamps, SenderBuilder};
 use super::subscription::Subscription;
 use super::{SenderError, SenderErrorKind};
@@ -176,7 +176,7 @@ impl Sender {
             id: id.to_owned(),
             event_type: event_type.to_owned(),
             emitted_at: self.engine.clock.now(),
-            fate: Fate::UnderWay,
+            disposition: Disposition::UnderWay,
             attempts: Vec::new(),
             next_wait: None,
         });
@@ -230,7 +230,7 @@ impl Engine {
         &self,
         place: usize,
         attempt: SentAttempt,
-        fate: Fate,
+        disposition: Disposition,
         line: RecentDelivery,
         wait: Option<Duration>,
     ) {
@@ -238,7 +238,7 @@ impl Engine {
             let mut state = self.state();
             let event = &mut state.events[place];
             event.attempts.push(attempt);
-            event.fate = fate;
+            event.disposition = disposition;
             event.next_wait = wait;
             let told = self.settings.on_attempt.is_some().then(|| event.clone());
             if self.settings.recent > 0 {
@@ -300,10 +300,10 @@ impl Course {
         let ended = attempt(&self.subscription, request, way, patience).await;
         drop(place);
 
-        let fate = match (ended.end.is_success(), wait) {
-            (true, _) => Fate::Delivered,
-            (false, Some(_)) => Fate::UnderWay,
-            (false, None) => Fate::Discarded,
+        let disposition = match (ended.end.is_success(), wait) {
+            (true, _) => Disposition::Delivered,
+            (false, Some(_)) => Disposition::UnderWay,
+            (false, None) => Disposition::Discarded,
         };
         let line = RecentDelivery {
             event_id: self.id.clone(),
@@ -324,9 +324,9 @@ impl Course {
             fault: way.fault(),
             copy: ended.copy,
         };
-        let wait = wait.filter(|_| fate == Fate::UnderWay);
-        engine.note(self.place, attempt, fate, line, wait);
-        (fate != Fate::Delivered).then_some(ended.at)
+        let wait = wait.filter(|_| disposition == Disposition::UnderWay);
+        engine.note(self.place, attempt, disposition, line, wait);
+        (disposition != Disposition::Delivered).then_some(ended.at)
     }
 }
 

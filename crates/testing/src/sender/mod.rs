@@ -10,7 +10,7 @@
 //! | a failed attempt | no answer within 5 s, no connection, any status but 2xx; redirects are not followed | [`SenderBuilder::schedule`] |
 //! | waits, each from the failure on | 1 min, 5 min, 30 min, 2 h, 24 h | [`SenderBuilder::schedule`] |
 //! | attempts | "5 in total", yet five waits: both readings | [`Reading`] |
-//! | after the last attempt | the event is discarded | [`Fate::Discarded`] |
+//! | after the last attempt | the event is discarded | [`Disposition::Discarded`] |
 //! | the timestamp of a retry | not specified: the time of the retry, or that of the first attempt | [`RetryTimestamps`] |
 //! | duplicates | "may be delivered more than once" | [`NetworkFaults::duplicated`] |
 //! | log of recent deliveries | id, type, time, status, retry count, payload | [`Sender::recent`] |
@@ -24,7 +24,7 @@
 //! use std::sync::{Arc, Mutex};
 //!
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
-//! use hookgate_testing::sender::{Fate, NetworkFaults, Sender, Subscription};
+//! use hookgate_testing::sender::{Disposition, NetworkFaults, Sender, Subscription};
 //! use hookgate_testing::{EventFactory, InProcess, TokioClock};
 //! use hookgate::{Event, MemoryStore, Receiver, Secret, UnixSeconds};
 //!
@@ -75,7 +75,7 @@
 //! for event in report.events() {
 //!     let times = handled.get(&event.id).copied().unwrap_or_default();
 //!     assert!(times <= 1, "handled twice: {event}\n{report}");
-//!     assert!(times == 1 || event.fate == Fate::Discarded, "lost: {event}\n{report}");
+//!     assert!(times == 1 || event.disposition == Disposition::Discarded, "lost: {event}\n{report}");
 //! }
 //! let given_up: Vec<_> = report.discarded().map(|event| &event.id).collect();
 //! println!("given up: {given_up:?}");
@@ -118,7 +118,7 @@ pub use error::{SenderError, SenderErrorKind};
 pub use faults::{NetworkFault, NetworkFaults};
 pub use meaning::meaning;
 pub use recent::RecentDelivery;
-pub use report::{AttemptEnd, Fate, SenderReport, SentAttempt, SentEvent};
+pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent};
 pub use settings::{Reading, RetryTimestamps, SenderBuilder};
 pub use subscription::Subscription;
 pub use tamper::Tamper;

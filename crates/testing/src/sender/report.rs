@@ -20,7 +20,7 @@ pub struct SentEvent {
     /// The time of the event, by the sender's clock.
     pub emitted_at: UnixSeconds,
     /// The result.
-    pub fate: Fate,
+    pub disposition: Disposition,
     /// All attempts so far.
     pub attempts: Vec<SentAttempt>,
     /// The wait after the last attempt until the next one, where there is one. Already divided by the sender's speed.
@@ -30,7 +30,7 @@ pub struct SentEvent {
 /// The result of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fate {
+pub enum Disposition {
     /// Not finished: an attempt runs, or the sender waits for the next one.
     UnderWay,
     /// Answered 2xx.
@@ -112,17 +112,17 @@ impl SenderReport {
 
     /// The events that were answered 2xx.
     pub fn delivered(&self) -> impl Iterator<Item = &SentEvent> {
-        self.of(Fate::Delivered)
+        self.of(Disposition::Delivered)
     }
 
     /// The events that the sender has discarded: lost, unless the receiver has handled them although it did not answer 2xx.
     pub fn discarded(&self) -> impl Iterator<Item = &SentEvent> {
-        self.of(Fate::Discarded)
+        self.of(Disposition::Discarded)
     }
 
     /// The events that are not finished.
     pub fn under_way(&self) -> impl Iterator<Item = &SentEvent> {
-        self.of(Fate::UnderWay)
+        self.of(Disposition::UnderWay)
     }
 
     /// The number of all attempts.
@@ -137,8 +137,10 @@ impl SenderReport {
         self.seed
     }
 
-    fn of(&self, fate: Fate) -> impl Iterator<Item = &SentEvent> {
-        self.events.iter().filter(move |event| event.fate == fate)
+    fn of(&self, disposition: Disposition) -> impl Iterator<Item = &SentEvent> {
+        self.events
+            .iter()
+            .filter(move |event| event.disposition == disposition)
     }
 }
 

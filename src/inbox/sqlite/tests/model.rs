@@ -148,8 +148,12 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
             let batch = block_on(engine.lease(ask)).unwrap();
             let leased: Vec<_> = batch.jobs.iter().map(|job| job.id.0).collect();
             assert_eq!(leased, jobs);
-            let buried: Vec<_> = batch.buried.iter().map(|listed| listed.id.0).collect();
-            assert_eq!(buried, dead);
+            let dead_lettered: Vec<_> = batch
+                .dead_lettered
+                .iter()
+                .map(|listed| listed.id.0)
+                .collect();
+            assert_eq!(dead_lettered, dead);
             for job in batch.jobs {
                 let kept = model.entries.get_mut(&job.id.0).unwrap();
                 (kept.state, kept.until) = (EntryState::Running, now + 30_000);
@@ -234,8 +238,9 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                 count += 1;
                 (kept.state, kept.token) = (EntryState::Dead, None);
             }
-            let buried = block_on(engine.bury(Selection::all(), "made up".to_owned()));
-            assert_eq!(buried.unwrap(), count);
+            let dead_lettered =
+                block_on(engine.dead_letter(Selection::all(), "made up".to_owned()));
+            assert_eq!(dead_lettered.unwrap(), count);
         }
         Call::Purge { state } => {
             let meant = |kept: &Kept| {

@@ -102,7 +102,7 @@ fn an_entry_whose_first_lease_lies_ahead_by_more_than_an_hour_is_not_run() {
         clock.set_wall(UnixSeconds::new(1_763_690_000 - set_back));
         let batch = lease_of_a_day(&engine);
         assert_eq!(
-            (batch.jobs.len(), batch.buried.len()),
+            (batch.jobs.len(), batch.dead_lettered.len()),
             if is_run { (1, 0) } else { (0, 1) }
         );
     }
@@ -141,7 +141,7 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     let batch = lease_of_a_day(&engines[0]);
     let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
     assert_eq!(events, ["evt_new"]);
-    assert_eq!(batch.buried[0].event_id.as_str(), "evt_leased");
+    assert_eq!(batch.dead_lettered[0].event_id.as_str(), "evt_leased");
 
     // A program that does not know the column checks the version, and names the columns that it writes.
     let connection = Connection::open(folder.file()).unwrap();

@@ -11,7 +11,7 @@ use tower_service::Service;
 use super::*;
 use crate::event::Event;
 use crate::event::{EventError, EventErrorKind};
-use crate::inbox::Fate;
+use crate::inbox::Disposition;
 use crate::layer::{
     AlreadyHandled, DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody,
 };
@@ -20,7 +20,7 @@ use crate::outcome::{Failure, Outcome};
 /// Returns the report and the entry after one run whose handler gives this answer.
 async fn after<A: IntoAnswer + 'static>(
     answer: impl Fn(Delivery) -> A + Clone + Send + 'static,
-) -> (Tried, Listed) {
+) -> (AttemptReport, Listed) {
     let bench = Bench::with(&["evt_1"]).await;
     let workers = bench.workers();
     let running = workers
@@ -35,22 +35,25 @@ async fn after<A: IntoAnswer + 'static>(
         usize::from(matches!(tried.outcome, Outcome::Failed(_)))
     );
     let dead = bench.told.dead.lock().unwrap().len();
-    assert_eq!(dead, usize::from(tried.fate == Fate::Dead));
+    assert_eq!(dead, usize::from(tried.disposition == Disposition::Dead));
     (tried, bench.listed("evt_1").await)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
-    let retry = Fate::Retry { after: secs(1) };
+    let retry = Disposition::Retry { after: secs(1) };
 
     let (tried, listed) = after(|_| StatusCode::CREATED).await;
-    assert_eq!((tried.outcome, tried.fate), (Outcome::Handled, Fate::Done));
+    assert_eq!(
+        (tried.outcome, tried.disposition),
+        (Outcome::Handled, Disposition::Done)
+    );
     assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
 
     let (tried, listed) = after(|delivery| Unhandled::of(&delivery)).await;
     assert_eq!(
-        (tried.outcome, tried.fate),
-        (Outcome::Unhandled, Fate::Done)
+        (tried.outcome, tried.disposition),
+        (Outcome::Unhandled, Disposition::Done)
     );
     assert!(tried.reason.unwrap().to_string().contains("row.deleted"));
     assert_eq!(listed.state, EntryState::Done);
@@ -59,45 +62,48 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
         let same_body = already.same_body();
         let (tried, listed) = after(move |_| already).await;
         assert_eq!(
-            (tried.outcome, tried.fate),
-            (Outcome::Replayed { same_body }, Fate::Done)
+            (tried.outcome, tried.disposition),
+            (Outcome::Replayed { same_body }, Disposition::Done)
         );
         assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
     }
 
     let (tried, listed) = after(|_| DeadLetter::new("no such\ncustomer")).await;
     assert_eq!(
-        (tried.outcome, tried.fate),
-        (Outcome::DeadLettered, Fate::Dead)
+        (tried.outcome, tried.disposition),
+        (Outcome::DeadLettered, Disposition::Dead)
     );
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
     let error = listed.last_error.unwrap();
     assert_eq!(error, "dead_lettered: no such customer");
 
-    let (tried, listed) = after(|_| misfit()).await;
+    let (tried, listed) = after(|_| mismatch()).await;
     assert_eq!(
-        (tried.outcome, tried.fate),
+        (tried.outcome, tried.disposition),
         (Outcome::Failed(Failure::Misfit), retry)
     );
     assert!(
         listed
             .last_error
             .unwrap()
-            .starts_with("misfit: data.properties.Total does not fit")
+            .starts_with("mismatch: data.properties.Total does not fit")
     );
 
     let (tried, listed) = after(|_| FailureReason::new("the database is down")).await;
     assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(500)));
-    assert_eq!((listed.state, tried.fate), (EntryState::Queued, retry));
+    assert_eq!(
+        (listed.state, tried.disposition),
+        (EntryState::Queued, retry)
+    );
     let error = listed.last_error.unwrap();
     assert_eq!(error, "handler_status 500: the database is down");
 
     let (tried, _) = after(|_| StatusCode::FOUND).await;
     assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(302)));
-    assert_eq!((tried.tries, tried.fate), (1, retry));
+    assert_eq!((tried.tries, tried.disposition), (1, retry));
 }
 
-fn misfit() -> EventError {
+fn mismatch() -> EventError {
     EventError::new(EventErrorKind::Misfit).at_path("data.properties.Total")
 }
 
@@ -257,7 +263,7 @@ async fn hooks_that_panic_harm_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_entry_is_buried_and_tells_nothing_of_itself() {
+async fn what_is_no_entry_is_dead_lettered_and_tells_nothing_of_itself() {
     let bench = Bench::new();
     let mut broken = entry("evt_1");
     broken.timestamp = "yesterday, a secret".into();

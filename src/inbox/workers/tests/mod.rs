@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
-use super::{Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Tried, Workers};
+use super::{AttemptReport, Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Workers};
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Selection};
@@ -78,8 +78,8 @@ struct Bench {
 
 #[derive(Default)]
 struct Told {
-    tried: Mutex<Vec<Tried>>,
-    failed: Mutex<Vec<Tried>>,
+    tried: Mutex<Vec<AttemptReport>>,
+    failed: Mutex<Vec<AttemptReport>>,
     dead: Mutex<Vec<DeadEntry>>,
     lost: Mutex<Vec<LostLease>>,
 }
@@ -160,7 +160,7 @@ impl Bench {
         self.listed(id).await.state
     }
 
-    fn tried(&self) -> Vec<Tried> {
+    fn tried(&self) -> Vec<AttemptReport> {
         self.told.tried.lock().unwrap().clone()
     }
 

@@ -1,7 +1,7 @@
 //! A store that refuses a settlement permanently.
 
 use super::*;
-use crate::inbox::workers::Fate;
+use crate::inbox::workers::Disposition;
 use crate::layer::DeadLetter;
 
 /// Starts workers whose entries all become dead letters with this reason.
@@ -23,8 +23,12 @@ async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_w
     sleep(secs(1)).await;
     // Both entries were handled by the one worker, and each settlement was sent twice.
     assert_eq!(bench.calls("settle").len(), 4);
-    let fates: Vec<_> = bench.tried().iter().map(|tried| tried.fate).collect();
-    assert_eq!(fates, [Fate::Unrecorded; 2]);
+    let fates: Vec<_> = bench
+        .tried()
+        .iter()
+        .map(|tried| tried.disposition)
+        .collect();
+    assert_eq!(fates, [Disposition::Unrecorded; 2]);
     assert!(bench.told.dead.lock().unwrap().is_empty());
     drop(running);
 }
@@ -39,7 +43,7 @@ async fn a_settlement_without_a_reason_is_told_once_where_it_is_refused_for_good
     let running = bench.start(bench.workers(), async |_, _| OK);
     sleep(secs(1)).await;
     assert_eq!(bench.calls("settle").len(), 1);
-    assert_eq!(bench.tried()[0].fate, Fate::Unrecorded);
+    assert_eq!(bench.tried()[0].disposition, Disposition::Unrecorded);
     drop(running);
 }
 
@@ -68,7 +72,7 @@ async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
         assert_eq!(listed.last_error.as_deref(), Some(kept));
         // The hook gets the text that is stored with the entry.
         assert_eq!(bench.told.dead.lock().unwrap()[0].error, kept);
-        assert_eq!(bench.tried()[0].fate, Fate::Dead);
+        assert_eq!(bench.tried()[0].disposition, Disposition::Dead);
         drop(running);
     }
 }

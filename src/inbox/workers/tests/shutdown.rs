@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::inbox::Fate;
+use crate::inbox::Disposition;
 use crate::outcome::{Failure, Outcome};
 
 #[tokio::test(start_paused = true)]
@@ -43,7 +43,7 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
     let tried = bench.tried();
     let cut = tried
         .iter()
-        .find(|tried| tried.fate == Fate::Returned)
+        .find(|tried| tried.disposition == Disposition::Returned)
         .unwrap();
     assert_eq!(cut.outcome, Outcome::Failed(Failure::Drained));
     assert!(

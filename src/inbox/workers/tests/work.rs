@@ -141,7 +141,7 @@ async fn a_lost_lease_lets_the_run_go_on_and_its_end_changes_nothing() {
     assert!(ended.load(Ordering::SeqCst), "it was not cut off");
     let tried = bench.tried();
     let stales = tried.iter().find(|tried| tried.tries == 1).unwrap();
-    assert_eq!(stales.fate, crate::inbox::Fate::Unrecorded);
+    assert_eq!(stales.disposition, crate::inbox::Disposition::Unrecorded);
     assert_eq!(bench.told.lost.lock().unwrap().len(), 1, "told once");
     drop(stale);
 }
@@ -162,7 +162,10 @@ async fn a_lost_reply_to_a_settlement_is_no_lost_lease() {
     let running = bench.start(workers, async |_, _| OK);
     sleep(secs(5)).await;
     assert_eq!(bench.tried().len(), 1);
-    assert_eq!(bench.tried()[0].fate, crate::inbox::Fate::Done);
+    assert_eq!(
+        bench.tried()[0].disposition,
+        crate::inbox::Disposition::Done
+    );
     assert!(bench.told.lost.lock().unwrap().is_empty());
     drop(running);
 }

@@ -89,10 +89,16 @@ fn every_command_names_its_fields_alike() {
     };
     run("list", &[]);
     run("show", &["1"]);
-    run("bury", &["--event-id", "evt_2", "--reason", "made up"]);
+    run(
+        "dead-letter",
+        &["--event-id", "evt_2", "--reason", "made up"],
+    );
     run("show", &["2"]);
     run("retry", &["--event-id", "evt_2"]);
-    run("bury", &["--event-id", "evt_2", "--reason", "made up"]);
+    run(
+        "dead-letter",
+        &["--event-id", "evt_2", "--reason", "made up"],
+    );
     run("purge", &["--all", "--yes"]);
     run("stats", &[]);
 }

@@ -1,4 +1,4 @@
-//! `hookgate inbox bury`: makes entries dead letters, so that no worker tries them again.
+//! `hookgate inbox dead-letter`: makes entries dead letters, so that no worker tries them again.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::out::Out;
 /// Those that run, are done or dead are left alone.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than"])))]
-pub(crate) struct BuryArgs {
+pub(crate) struct DeadLetterArgs {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -23,15 +23,17 @@ pub(crate) struct BuryArgs {
     reason: String,
 }
 
-pub(crate) fn run(args: &BuryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+pub(crate) fn run(args: &DeadLetterArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     interrupt::block_on(async {
         let inbox = args.place.open().await?;
-        let buried = inbox.bury(args.choice.selection(), &args.reason).await;
-        let buried = buried.map_err(|error| args.place.fault(&error))?;
+        let dead_lettered = inbox
+            .dead_letter(args.choice.selection(), &args.reason)
+            .await;
+        let dead_lettered = dead_lettered.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;
-        let text = format!("{} buried", entries(buried));
-        out.say(&text, &serde_json::json!({ "buried": buried }))?;
+        let text = format!("{} dead-lettered", entries(dead_lettered));
+        out.say(&text, &serde_json::json!({ "deadLettered": dead_lettered }))?;
         out.flush()?;
-        Ok(args.choice.changed(buried))
+        Ok(args.choice.changed(dead_lettered))
     })
 }

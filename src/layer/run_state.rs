@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::hooks::Reason;
 use super::response::Own;
-use super::waiting::{Place, WaitingRoom};
+use super::waiting::{WaitingPlace, WaitingRoom};
 use crate::dedupe::EventKey;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
@@ -54,17 +54,17 @@ impl<R, E> Ended<R, E> {
 }
 
 /// The state that run and request share.
-pub(crate) struct Meeting<R, E>(Mutex<Shared<R, E>>);
+pub(crate) struct RunState<R, E>(Mutex<Shared<R, E>>);
 
 struct Shared<R, E> {
     phase: Phase,
     /// Whether the request has been answered, or its sender has hung up.
-    alone: bool,
+    detached: bool,
     /// Whether the request has taken the end of its delivery, or is about to take it.
     heard: bool,
     /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
     /// waits for a store that hangs.
-    place: Option<Place>,
+    place: Option<WaitingPlace>,
     ended: Option<Ended<R, E>>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Phase {
     Settling { since: Instant },
 }
 
-impl<R, E> Meeting<R, E> {
+impl<R, E> RunState<R, E> {
     pub(crate) fn new() -> Self {
         let since = Instant::now();
         Self(Mutex::new(Shared {
@@ -93,7 +93,7 @@ impl<R, E> Meeting<R, E> {
                 since,
                 lease_left: None,
             },
-            alone: false,
+            detached: false,
             heard: false,
             place: None,
             ended: None,
@@ -127,15 +127,15 @@ impl<R, E> Meeting<R, E> {
     }
 
     /// Returns whether no request waits for the answer any more.
-    pub(crate) fn alone(&self) -> bool {
-        self.lock().alone
+    pub(crate) fn is_detached(&self) -> bool {
+        self.lock().detached
     }
 
     /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
     /// its own end.
     pub(crate) fn hung_up(&self) -> bool {
         let shared = self.lock();
-        shared.alone && !shared.heard
+        shared.detached && !shared.heard
     }
 
     /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
@@ -199,9 +199,9 @@ impl<R, E> Meeting<R, E> {
 
     /// Marks the request as answered or hung up. Returns whether the run must go on: a run that only waits for another copy
     /// holds no claim.
-    pub(crate) fn part(&self) -> bool {
+    pub(crate) fn detach(&self) -> bool {
         let mut shared = self.lock();
-        shared.alone = true;
+        shared.detached = true;
         shared.place = None;
         !matches!(shared.phase, Phase::Waiting { .. })
     }

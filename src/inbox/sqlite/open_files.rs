@@ -145,9 +145,9 @@ fn is_of_a_network(kind: &str) -> bool {
 /// The files that were opened: the inbox and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
 /// without a name, and all those writes would be lost at the end of the process.
 #[derive(Debug)]
-pub(super) struct Place([(PathBuf, Option<(u64, u64)>); 2]);
+pub(super) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 2]);
 
-impl Place {
+impl OpenFiles {
     /// Returns the place of an open inbox: while it is open, no other process may replace its log.
     pub(super) fn of(file: PathBuf) -> Self {
         let mut log = file.clone().into_os_string();

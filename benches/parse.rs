@@ -41,7 +41,7 @@ const PLAIN: &str = "plain struct of known type";
 const CHECKED: &str = "plain struct, all checked";
 const EVENT: &str = "Event<R>";
 const HEAD: &str = "head alone: id and type";
-const MISFIT: &str = "a misfit, and its path found";
+const TYPE_MISMATCH: &str = "a misfit, and its path found";
 const TAGGED: &str = "enum that serde derives (tag, content, flatten)";
 const VALUE: &str = "serde_json::Value, then the struct";
 
@@ -154,11 +154,11 @@ fn compare_all(name: &str, verified: &Verified<String>, misfit: &Verified<String
             Box::new(|| EventHead::of(black_box(verified)).is_ok()),
         ),
         (
-            MISFIT,
+            TYPE_MISMATCH,
             Box::new(|| {
                 let error = Event::<Order>::from_verified(black_box(misfit)).unwrap_err();
                 assert_eq!(error.path(), Some("data.properties.Lines"));
-                error.kind() == EventErrorKind::Misfit
+                error.kind() == EventErrorKind::TypeMismatch
             }),
         ),
         (

@@ -64,7 +64,7 @@ enum NotHandled {
     NotFresh(NotFresh),
     Database(PostgresError),
     NoConnection(PoolError),
-    Misfit(EventRejection),
+    TypeMismatch(EventRejection),
 }
 
 impl IntoResponse for NotHandled {
@@ -76,7 +76,7 @@ impl IntoResponse for NotHandled {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
                 FailureReason::new(error).mark(unavailable)
             }
-            Self::Misfit(rejection) => rejection.into_response(),
+            Self::TypeMismatch(rejection) => rejection.into_response(),
         }
     }
 }
@@ -107,7 +107,7 @@ impl From<PoolError> for NotHandled {
 
 impl From<hookgate::EventError> for NotHandled {
     fn from(error: hookgate::EventError) -> Self {
-        Self::Misfit(error.into())
+        Self::TypeMismatch(error.into())
     }
 }
 

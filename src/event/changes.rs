@@ -129,7 +129,7 @@ impl Changes {
     /// changed.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
         super::fit::fit(&last_of_each(self.0.iter()), || PATH.into())
     }

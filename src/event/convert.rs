@@ -24,7 +24,7 @@ fn only_date_time(date: &Date) -> Result<i32, EventError> {
 }
 
 fn mismatch(reason: &str) -> EventError {
-    EventError::new(EventErrorKind::Misfit).because(Some(reason.into()))
+    EventError::new(EventErrorKind::TypeMismatch).because(Some(reason.into()))
 }
 
 fn out_of_range() -> EventError {
@@ -40,7 +40,7 @@ mod with_chrono {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: its day depends on the zone.
+    /// `TypeMismatch` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -62,7 +62,7 @@ mod with_chrono {
     /// A date-time as an instant.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time: its beginning depends on the zone.
+    /// `TypeMismatch` for a date without a time: its beginning depends on the zone.
     impl TryFrom<&Date> for DateTime<Utc> {
         type Error = EventError;
 
@@ -76,7 +76,7 @@ mod with_chrono {
     /// A date-time with the offset that it was written with.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time.
+    /// `TypeMismatch` for a date without a time.
     ///
     /// ```
     /// use hookgate::Date;
@@ -104,7 +104,7 @@ mod with_jiff {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: its day depends on the zone.
+    /// `TypeMismatch` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -127,7 +127,7 @@ mod with_jiff {
     /// A date-time as an instant.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time, and for the last hours of the year 9999, which are out of jiff's range.
+    /// `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are out of jiff's range.
     ///
     /// ```
     /// use hookgate::Date;
@@ -155,7 +155,7 @@ mod with_time {
     /// A date without a time.
     ///
     /// # Errors
-    /// `Misfit` for a date-time: its day depends on the zone.
+    /// `TypeMismatch` for a date-time: its day depends on the zone.
     ///
     /// ```
     /// use hookgate::Date;
@@ -177,7 +177,7 @@ mod with_time {
     /// A date-time with the offset that it was written with.
     ///
     /// # Errors
-    /// `Misfit` for a date without a time, and for the last hours of the year 9999 in a zone west of UTC.
+    /// `TypeMismatch` for a date without a time, and for the last hours of the year 9999 in a zone west of UTC.
     ///
     /// ```
     /// use hookgate::Date;
@@ -218,7 +218,7 @@ mod tests {
             errors
                 .iter()
                 .flatten()
-                .all(|error| error.kind() == EventErrorKind::Misfit)
+                .all(|error| error.kind() == EventErrorKind::TypeMismatch)
         );
         assert_eq!(errors.iter().flatten().count(), 2);
         // The first and the last possible date-time, and values beyond a type's range, cause no panic.

@@ -59,7 +59,7 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
             error.at_position(place(text, offset, &cause))
         }
         // Only a type that gives different results for the same text gets here.
-        Ok(()) => EventError::new(Kind::Misfit).at_path("data"),
+        Ok(()) => EventError::new(Kind::TypeMismatch).at_path("data"),
     };
     error.of_model(
         model.id.map(|id| DataModelId::from(&*id)),

@@ -16,7 +16,7 @@ use super::ids::DataModelId;
 ///
 /// let properties: Properties = serde_json::from_str(r#"{"Total":"a secret"}"#)?;
 /// let error = properties.number("Total").unwrap_err();
-/// assert_eq!(error.kind(), EventErrorKind::Misfit);
+/// assert_eq!(error.kind(), EventErrorKind::TypeMismatch);
 /// assert_eq!(error.path(), Some("data.properties.Total"));
 /// assert_eq!(error.to_string(), "data.properties.Total does not fit: found a string, expected a number");
 /// # Ok::<(), serde_json::Error>(())
@@ -64,11 +64,11 @@ pub enum EventErrorKind {
     /// A required field is missing.
     Missing,
     /// A field appears more than once, so two readers could see two values.
-    Doubled,
+    Duplicate,
     /// An id or type is empty, blank, longer than 256 bytes or has control characters.
     Unusable,
     /// A value is present, but not of the requested kind.
-    Misfit,
+    TypeMismatch,
     /// The keys are pinned to a workspace, and the body names another workspace or none. This is no error of form: the
     /// delivery is not authentic for these keys.
     WorkspaceMismatch,
@@ -174,7 +174,7 @@ impl fmt::Display for EventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.0.path, self.0.kind) {
             (Some(path), _) => f.write_str(path)?,
-            (None, EventErrorKind::Misfit) => f.write_str("the value")?,
+            (None, EventErrorKind::TypeMismatch) => f.write_str("the value")?,
             (None, _) => f.write_str("the body")?,
         }
         write!(f, " {}", self.0.kind.message())?;
@@ -205,11 +205,11 @@ impl EventErrorKind {
             Self::ReservedKey => "has a key that begins with `$serde_json::private::`",
             Self::NotAnObject => "is no JSON object",
             Self::Missing => "is missing",
-            Self::Doubled => "appears more than once",
+            Self::Duplicate => "appears more than once",
             Self::Unusable => {
                 "can't be used: 1 to 256 bytes are expected, not blank, without control characters"
             }
-            Self::Misfit => "does not fit",
+            Self::TypeMismatch => "does not fit",
             Self::WorkspaceMismatch => "is not from the workspace that the keys are pinned to",
         }
     }

@@ -127,10 +127,10 @@ impl Diagnosis {
         if let Some(name) = field("duplicate field `") {
             return Self {
                 field: Some(name),
-                ..Self::plain(Kind::Doubled, None)
+                ..Self::plain(Kind::Duplicate, None)
             };
         }
-        Self::plain(Kind::Misfit, mismatch(message))
+        Self::plain(Kind::TypeMismatch, mismatch(message))
     }
 
     fn plain(kind: Kind, reason: Option<String>) -> Self {
@@ -271,7 +271,7 @@ mod tests {
         let finding = Diagnosis::of_message("duplicate field `id`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),
-            (Kind::Doubled, Some("id"))
+            (Kind::Duplicate, Some("id"))
         );
     }
 

@@ -53,7 +53,7 @@ impl EventHead {
     ///
     /// # Errors
     /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
-    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Doubled`, `Misfit`, `Unusable` with the path `id` or `type` (or
+    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Duplicate`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
     /// `workspaceId`, doubled).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
@@ -120,7 +120,7 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     // precedence.
     if matches!(
         found.is_pinned_workspace,
-        Slot::Read(false) | Slot::Faulty(Kind::Misfit)
+        Slot::Read(false) | Slot::Faulty(Kind::TypeMismatch)
     ) {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
@@ -171,9 +171,11 @@ impl<T> Slot<T> {
         match self {
             Self::Read(value) => Ok(value),
             Self::Absent => Err(EventError::new(Kind::Missing).at_path(path)),
-            Self::Faulty(Kind::Misfit) => Err(EventError::new(Kind::Misfit).at_path(path).because(
-                Some("found another kind of value, expected a string".into()),
-            )),
+            Self::Faulty(Kind::TypeMismatch) => Err(EventError::new(Kind::TypeMismatch)
+                .at_path(path)
+                .because(Some(
+                    "found another kind of value, expected a string".into(),
+                ))),
             Self::Faulty(kind) => Err(EventError::new(kind).at_path(path)),
         }
     }
@@ -227,7 +229,7 @@ impl<T, P: FnOnce(&str) -> Result<T, Malformed>> TextSeed<'_, T, P> {
                 Err(Malformed) => Slot::Faulty(Kind::Unusable),
             },
             (Slot::Absent, Err(kind)) => Slot::Faulty(kind),
-            _ => Slot::Faulty(Kind::Doubled),
+            _ => Slot::Faulty(Kind::Duplicate),
         };
     }
 }
@@ -246,7 +248,7 @@ where
 macro_rules! other_kinds {
     ($($visit:ident: $type:ty),*) => {$(
         fn $visit<E>(self, _: $type) -> Result<(), E> {
-            self.fill(Err(Kind::Misfit));
+            self.fill(Err(Kind::TypeMismatch));
             Ok(())
         }
     )*};
@@ -270,17 +272,17 @@ where
     other_kinds!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.fill(Err(Kind::Misfit));
+        self.fill(Err(Kind::TypeMismatch));
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
-        self.fill(Err(Kind::Misfit));
+        self.fill(Err(Kind::TypeMismatch));
         IgnoredAny.visit_seq(seq).map(drop)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        self.fill(Err(Kind::Misfit));
+        self.fill(Err(Kind::TypeMismatch));
         IgnoredAny.visit_map(map).map(drop)
     }
 }
@@ -329,19 +331,25 @@ mod tests {
             (r#"{"id":"evt_1"}"#, (Kind::Missing, at("type"))),
             (
                 r#"{"id":"a","id":"b","type":"c"}"#,
-                (Kind::Doubled, at("id")),
+                (Kind::Duplicate, at("id")),
             ),
             (
                 r#"{"type":"a","type":"a","id":"c"}"#,
-                (Kind::Doubled, at("type")),
+                (Kind::Duplicate, at("type")),
             ),
             (r#"{"id":"","type":"c"}"#, (Kind::Unusable, at("id"))),
             (r#"{"id":"a\u0000","type":"c"}"#, (Kind::Unusable, at("id"))),
             (r#"{"id":"a","type":" "}"#, (Kind::Unusable, at("type"))),
-            (r#"{"id":1,"type":"c"}"#, (Kind::Misfit, at("id"))),
-            (r#"{"id":null,"type":"c"}"#, (Kind::Misfit, at("id"))),
-            (r#"{"id":{"id":"a"},"type":"c"}"#, (Kind::Misfit, at("id"))),
-            (r#"{"id":"a","type":["c"]}"#, (Kind::Misfit, at("type"))),
+            (r#"{"id":1,"type":"c"}"#, (Kind::TypeMismatch, at("id"))),
+            (r#"{"id":null,"type":"c"}"#, (Kind::TypeMismatch, at("id"))),
+            (
+                r#"{"id":{"id":"a"},"type":"c"}"#,
+                (Kind::TypeMismatch, at("id")),
+            ),
+            (
+                r#"{"id":"a","type":["c"]}"#,
+                (Kind::TypeMismatch, at("type")),
+            ),
         ] {
             assert_eq!(kind(body, None), Err(expected), "{body}");
         }
@@ -374,7 +382,7 @@ mod tests {
             (r#"{"id":"a","type":"b","#, Kind::Syntax),
             (
                 r#"{"workspaceId":"ws_1","workspaceId":"ws_2","id":"a","type":"b"}"#,
-                Kind::Doubled,
+                Kind::Duplicate,
             ),
         ] {
             assert_eq!(

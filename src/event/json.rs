@@ -48,7 +48,7 @@ impl Json {
     /// Reads the value as a type of your own, which may borrow from it.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path inside this value.
+    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path inside this value.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EventError> {
         fit(self.as_str(), String::new)
     }

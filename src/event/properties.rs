@@ -82,7 +82,7 @@ impl Properties {
     /// read.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
         fit(&last_of_each(self.0.iter()), || PATH.into())
     }
@@ -96,7 +96,7 @@ impl<'a> Required<'a> {
     /// Reads the value as a type of your own, which may borrow from the event.
     ///
     /// # Errors
-    /// `Missing` for an absent value, `Misfit` for `null` and for a value of another kind.
+    /// `Missing` for an absent value, `TypeMismatch` for `null` and for a value of another kind.
     pub fn to<T: Deserialize<'a>>(&self, name: &str) -> Result<T, EventError> {
         place(name).required(read(self.0.0.find(name), place(name))?)
     }
@@ -110,7 +110,7 @@ macro_rules! property_getters {
                 #[doc = $summary]
                 ///
                 /// # Errors
-                /// `Misfit`, with the path.
+                /// `TypeMismatch`, with the path.
                 pub fn $name<'a>(&'a self, name: &str) -> Result<Field<$out>, EventError> {
                     Ok(read::<$wire>(self.0.find(name), place(name))?.map($convert))
                 }
@@ -122,7 +122,7 @@ macro_rules! property_getters {
                 #[doc = $summary]
                 ///
                 /// # Errors
-                /// `Missing` for an absent value, `Misfit` for `null` and for a value of another kind.
+                /// `Missing` for an absent value, `TypeMismatch` for `null` and for a value of another kind.
                 pub fn $name(&self, name: &str) -> Result<$out, EventError> {
                     place(name).required(self.0.$name(name)?)
                 }

@@ -97,7 +97,7 @@ pub(super) use for_each_format;
 
 /// A value of an event with its path, not yet read as any type.
 ///
-/// Each getter returns a [`Field`], or the error `Misfit` with the path of a value of another kind.
+/// Each getter returns a [`Field`], or the error `TypeMismatch` with the path of a value of another kind.
 ///
 /// ```
 /// use hookgate::{Changes, EventErrorKind};
@@ -106,7 +106,7 @@ pub(super) use for_each_format;
 /// assert_eq!(changes.before("Total").number()?.into_option().unwrap().as_str(), "1.50");
 ///
 /// let error = changes.after("Total").number().unwrap_err();
-/// assert_eq!(error.kind(), EventErrorKind::Misfit);
+/// assert_eq!(error.kind(), EventErrorKind::TypeMismatch);
 /// assert_eq!(error.path(), Some("data.changes.Total.after"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -138,7 +138,7 @@ impl ValuePath<'_> {
         match field {
             Field::Present(value) => Ok(value),
             Field::Absent => Err(EventError::new(EventErrorKind::Missing).at_path(self.path())),
-            Field::Null => Err(EventError::new(EventErrorKind::Misfit)
+            Field::Null => Err(EventError::new(EventErrorKind::TypeMismatch)
                 .at_path(self.path())
                 .because(Some("found null, expected a value".into()))),
         }
@@ -177,7 +177,7 @@ impl<'a> Value<'a> {
     /// Reads the value as a type of your own, which may borrow from the event.
     ///
     /// # Errors
-    /// `Misfit`, `Missing` or `Doubled`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
     pub fn to<T: Deserialize<'a>>(&self) -> Result<Field<T>, EventError> {
         read(self.json, self.place)
     }
@@ -190,7 +190,7 @@ macro_rules! value_getters {
                 #[doc = $summary]
                 ///
                 /// # Errors
-                /// `Misfit`.
+                /// `TypeMismatch`.
                 pub fn $name(&self) -> Result<Field<$out>, EventError> {
                     Ok(self.to::<$wire>()?.map($convert))
                 }

@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::event::EventError;
-use crate::layer::{FailureReason, MISFIT, envelope};
+use crate::layer::{FailureReason, TYPE_MISMATCH, envelope};
 
 /// The reasons why a handler got no [`Event`](crate::Event).
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum EventRejection {
     LayerMissing(#[from] LayerMissing),
     /// The body does not fit.
     #[error(transparent)]
-    Misfit(#[from] TypeMismatch),
+    TypeMismatch(#[from] TypeMismatch),
 }
 
 /// The route is not guarded: 500. A fault of the program, not of the request.
@@ -88,7 +88,11 @@ impl IntoResponse for LayerMissing {
 
 impl IntoResponse for TypeMismatch {
     fn into_response(self) -> Response {
-        let response = answer(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", MISFIT);
+        let response = answer(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "VALIDATION_ERROR",
+            TYPE_MISMATCH,
+        );
         FailureReason::new(self.error).mark(response)
     }
 }
@@ -97,7 +101,7 @@ impl IntoResponse for EventRejection {
     fn into_response(self) -> Response {
         match self {
             Self::LayerMissing(rejection) => rejection.into_response(),
-            Self::Misfit(rejection) => rejection.into_response(),
+            Self::TypeMismatch(rejection) => rejection.into_response(),
         }
     }
 }

@@ -47,7 +47,7 @@ fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
     let outcome = match &reason {
         Some(reason) if status.is_success() && reason.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.is::<EventError>() => Outcome::Failed(Failure::Misfit),
+        Some(reason) if reason.is::<EventError>() => Outcome::Failed(Failure::TypeMismatch),
         Some(reason) if reason.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };

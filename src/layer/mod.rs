@@ -161,7 +161,7 @@ pub use unhandled::Unhandled;
 #[cfg(feature = "record")]
 pub(crate) use record::Recording;
 #[cfg(feature = "axum")]
-pub(crate) use response::{MISFIT, envelope};
+pub(crate) use response::{TYPE_MISMATCH, envelope};
 pub(crate) use {
     budget::BodyBudget,
     catch::CatchUnwind,

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use crate::outcome::{Refusal, RefusalKind};
 
 /// The message to the sender for a delivery that does not fit.
-pub(crate) const MISFIT: &str = "the delivery is no event that is handled here";
+pub(crate) const TYPE_MISMATCH: &str = "the delivery is no event that is handled here";
 
 /// Marks the answer to an event that was already done.
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -35,7 +35,7 @@ pub(crate) enum Own {
     /// The run failed without an answer.
     Failed,
     /// The delivery did not fit the type that the handler asked for, or there is no handler for such an event.
-    Misfit,
+    TypeMismatch,
     /// The run was aborted; a retry can claim its event.
     Aborted,
     /// The run goes on beyond the budget.
@@ -131,9 +131,9 @@ impl From<&Own> for OwnAnswer {
             Own::Refused(refusal) => refused(refusal),
             Own::Replayed => done(true),
             Own::Accepted | Own::DeadLettered => done(false),
-            Own::Misfit => Self {
+            Own::TypeMismatch => Self {
                 status: StatusCode::UNPROCESSABLE_ENTITY,
-                error: Some(("VALIDATION_ERROR", MISFIT)),
+                error: Some(("VALIDATION_ERROR", TYPE_MISMATCH)),
                 retry_after: None,
                 replayed: false,
             },

@@ -67,12 +67,12 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
     // The 422 of an extractor or of the router is an answer of this crate, with the shape of its other answers. A handler's own
     // body stays unchanged.
     match outcome {
-        Outcome::Failed(Failure::Misfit | Failure::Unhandled)
+        Outcome::Failed(Failure::TypeMismatch | Failure::Unhandled)
             if response.status() == StatusCode::UNPROCESSABLE_ENTITY =>
         {
             // A panic of its destructor is caught, as with the body of a dead letter.
             let _ = caught(|| drop(response));
-            End::Own(Own::Misfit)
+            End::Own(Own::TypeMismatch)
         }
         // A duplicate does not get the handler's own body.
         Outcome::Replayed { .. } => {

@@ -44,7 +44,7 @@ pub enum Failure {
     /// The handler answered with this status, which is not 2xx.
     Status(u16),
     /// The body is not a well-formed event, or its data does not fit the type that the handler asks for: 422.
-    Misfit,
+    TypeMismatch,
     /// There is no handler for such an event, and it is refused: 422.
     Unhandled,
     /// The handler panicked: 500.
@@ -100,7 +100,7 @@ impl Failure {
     pub fn name(self) -> &'static str {
         match self {
             Self::Status(_) => "handler_status",
-            Self::Misfit => "mismatch",
+            Self::TypeMismatch => "type_mismatch",
             Self::Unhandled => "unhandled_refused",
             Self::Panicked => "panicked",
             Self::ServiceError => "service_error",

@@ -187,7 +187,10 @@ mod tests {
             assert_eq!(reason_left(outcome, &Redaction::new().reasons()), REDACTED);
             assert_ne!(reason_left(outcome, &Redaction::people()), REDACTED);
         }
-        for outcome in [Outcome::Failed(Failure::Misfit).name(), "store_failed"] {
+        for outcome in [
+            Outcome::Failed(Failure::TypeMismatch).name(),
+            "store_failed",
+        ] {
             assert_ne!(reason_left(outcome, &Redaction::everything()), REDACTED);
         }
     }

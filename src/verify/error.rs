@@ -25,7 +25,7 @@ pub enum HeaderErrorKind {
     /// A required header is missing.
     Missing,
     /// The header appears more than once.
-    Doubled,
+    Duplicate,
     /// The header is not in the form that the service writes.
     Malformed,
 }
@@ -52,7 +52,7 @@ impl HeaderErrorKind {
     fn message(self) -> &'static str {
         match self {
             Self::Missing => "is missing",
-            Self::Doubled => "appears more than once",
+            Self::Duplicate => "appears more than once",
             Self::Malformed => "is not written as the service writes it",
         }
     }

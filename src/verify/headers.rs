@@ -107,7 +107,7 @@ enum Slot<'h> {
     #[default]
     Absent,
     Once(&'h [u8]),
-    Doubled,
+    Duplicate,
 }
 
 impl<'h> HeaderSlots<'h> {
@@ -157,7 +157,7 @@ impl<'h> HeaderSlots<'h> {
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
         let once = |slot| match slot {
             Slot::Once(value) => Some(value),
-            Slot::Absent | Slot::Doubled => None,
+            Slot::Absent | Slot::Duplicate => None,
         };
         (once(self.event_id), once(self.event_type))
     }
@@ -179,7 +179,7 @@ impl<'h> Slot<'h> {
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {
             Self::Absent => Self::Once(value),
-            Self::Once(_) | Self::Doubled => Self::Doubled,
+            Self::Once(_) | Self::Duplicate => Self::Duplicate,
         };
     }
 
@@ -188,7 +188,7 @@ impl<'h> Slot<'h> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(value)),
-            Self::Doubled => Err(HeaderError::new(Kind::Doubled, name)),
+            Self::Duplicate => Err(HeaderError::new(Kind::Duplicate, name)),
         }
     }
 

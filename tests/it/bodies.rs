@@ -287,7 +287,7 @@ async fn a_misfit_is_told_to_the_operator_with_its_path_and_not_to_the_sender() 
         "{answered}"
     );
     let (outcome, reason) = told.lock().unwrap()[0].clone();
-    assert_eq!(outcome, Outcome::Failed(Failure::Misfit));
+    assert_eq!(outcome, Outcome::Failed(Failure::TypeMismatch));
     assert!(
         reason.contains("data.properties.Total") && !reason.contains("private"),
         "{reason}"

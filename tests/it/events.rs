@@ -148,7 +148,7 @@ fn an_actor_may_be_null_or_absent() {
         // A doubled field is refused, also with null.
         let doubled = null.replace("\"rowId\"", &format!("\"{key}\":null,\"rowId\""));
         let path = format!("data.{key}");
-        assert_eq!(fails::<Order>(doubled), at(Kind::Doubled, &path));
+        assert_eq!(fails::<Order>(doubled), at(Kind::Duplicate, &path));
     }
 }
 
@@ -181,7 +181,7 @@ fn data_may_be_missing_where_the_specification_shows_no_payload() {
         let absent = bare(event_type);
         assert_eq!(fails::<Order>(&absent), at(Kind::Missing, "data"));
         let null = absent.replace("\"createdAt\"", "\"data\":null,\"createdAt\"");
-        assert_eq!(fails::<Order>(null), at(Kind::Misfit, "data"));
+        assert_eq!(fails::<Order>(null), at(Kind::TypeMismatch, "data"));
     }
 }
 
@@ -260,15 +260,15 @@ fn every_value_format_has_its_getter() {
     let kind = |error: EventError| (error.kind(), error.path().map(Into::into));
     assert_eq!(
         row.text("Total").map_err(kind),
-        Err(at(Kind::Misfit, "data.properties.Total"))
+        Err(at(Kind::TypeMismatch, "data.properties.Total"))
     );
     assert_eq!(
         row.date("State").map_err(kind),
-        Err(at(Kind::Misfit, "data.properties.State"))
+        Err(at(Kind::TypeMismatch, "data.properties.State"))
     );
     assert_eq!(
         row.multi_select("Files").map_err(kind),
-        Err(at(Kind::Misfit, "data.properties.Files[0]"))
+        Err(at(Kind::TypeMismatch, "data.properties.Files[0]"))
     );
     assert_eq!(
         row.required().text("Nothing").map_err(kind),
@@ -276,7 +276,7 @@ fn every_value_format_has_its_getter() {
     );
     assert_eq!(
         row.required().text("Note").map_err(kind),
-        Err(at(Kind::Misfit, "data.properties.Note"))
+        Err(at(Kind::TypeMismatch, "data.properties.Note"))
     );
 }
 
@@ -330,7 +330,7 @@ fn changes_tell_absent_null_and_values_apart() {
         _note: Option<Change<u8>>,
     }
     let error = changes.to::<Misfits>().unwrap_err();
-    assert_eq!(error.kind(), Kind::Misfit);
+    assert_eq!(error.kind(), Kind::TypeMismatch);
     assert_eq!(error.path(), Some("data.changes.Note.after"));
 }
 
@@ -354,7 +354,7 @@ fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
     );
     assert_eq!(
         fails::<Order>(&body),
-        at(Kind::Doubled, "data.properties.Total")
+        at(Kind::Duplicate, "data.properties.Total")
     );
 }
 
@@ -364,7 +364,7 @@ fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
     for body in [CREATED.to_owned(), data_first(CREATED), spread] {
         let body = body.replace("12.50", r#""much""#);
         let error = event::<Order>(&body).unwrap_err();
-        assert_eq!(error.kind(), Kind::Misfit);
+        assert_eq!(error.kind(), Kind::TypeMismatch);
         assert_eq!(error.path(), Some("data.properties.Total"));
         assert_eq!(error.model().unwrap(), &"dm_1");
         assert_eq!(error.model_name(), Some("Orders"));
@@ -426,15 +426,19 @@ fn fields_that_miss_double_or_misfit_are_named() {
                 1,
             ),
         };
-        assert_eq!(fails::<Order>(&doubled), at(Kind::Doubled, path), "{field}");
+        assert_eq!(
+            fails::<Order>(&doubled),
+            at(Kind::Duplicate, path),
+            "{field}"
+        );
         assert_eq!(
             fails::<Order>(data_first(&doubled)),
-            at(Kind::Doubled, path),
+            at(Kind::Duplicate, path),
             "{field}"
         );
     }
     for (from, to, kind, path) in [
-        (r#""id":"evt_1""#, r#""id":1"#, Kind::Misfit, "id"),
+        (r#""id":"evt_1""#, r#""id":1"#, Kind::TypeMismatch, "id"),
         (r#""id":"evt_1""#, r#""id":"\u0000""#, Kind::Unusable, "id"),
         (
             r#""type":"row.created""#,
@@ -442,23 +446,28 @@ fn fields_that_miss_double_or_misfit_are_named() {
             Kind::Unusable,
             "type",
         ),
-        (r#""data":{"#, r#""data":[],"x":{"#, Kind::Misfit, "data"),
+        (
+            r#""data":{"#,
+            r#""data":[],"x":{"#,
+            Kind::TypeMismatch,
+            "data",
+        ),
         (
             r#""createdBy":{"#,
             r#""createdBy":[],"x":{"#,
-            Kind::Misfit,
+            Kind::TypeMismatch,
             "data.createdBy",
         ),
         (
             r#""email":"bo@example.com""#,
             r#""email":1"#,
-            Kind::Misfit,
+            Kind::TypeMismatch,
             "data.createdBy.email",
         ),
         (
             r#""name":"Bo""#,
             r#""name":null"#,
-            Kind::Misfit,
+            Kind::TypeMismatch,
             "data.createdBy.name",
         ),
     ] {
@@ -472,13 +481,13 @@ fn fields_that_miss_double_or_misfit_are_named() {
         (
             r#"{"before":1.10,"after":2.50}"#,
             "5",
-            Kind::Misfit,
+            Kind::TypeMismatch,
             "data.changes.Total",
         ),
         (
             r#""after":2.50"#,
             r#""before":2.50"#,
-            Kind::Doubled,
+            Kind::Duplicate,
             "data.changes.Total.before",
         ),
     ] {

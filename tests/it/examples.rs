@@ -319,7 +319,7 @@ mod axum {
             r#"{"Customer":"Ada","Total":12.50}"#,
         );
         assert_eq!(deliver(&example, "wh_2", other, &mismatch).status, 422);
-        example.line_with("evt_3: 422 mismatch: data.properties.Number is missing");
+        example.line_with("evt_3: 422 type_mismatch: data.properties.Number is missing");
 
         let page = r#"{"id":"evt_4","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
         assert_eq!(deliver(&example, "wh_1", SECRET, page).status, 204);

@@ -144,9 +144,9 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
 }
 
 /// An argument that never fits.
-struct Misfit;
+struct TypeMismatch;
 
-impl FromDelivery for Misfit {
+impl FromDelivery for TypeMismatch {
     fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
         let json = r#"{"id":"evt_1","type":"row.deleted","data":7}"#;
         delivery
@@ -162,7 +162,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
     let request = || Sent::event("evt_1").request(&harness.clock);
     let answer = harness
         .receiver
-        .handle(request(), async |_: Misfit| OK)
+        .handle(request(), async |_: TypeMismatch| OK)
         .await;
     assert_eq!(answer.status(), 422);
     let text = r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is no event that is handled here"}}"#;
@@ -174,7 +174,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
             return Ok(OK);
         };
         assert_eq!(row.row_id, "row_1");
-        Misfit::from_delivery(&delivery).map(|_| OK)
+        TypeMismatch::from_delivery(&delivery).map(|_| OK)
     };
     let answer = harness.receiver.handle(request(), part).await;
     assert_eq!(
@@ -183,7 +183,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
     );
     assert_eq!(
         harness.told.settled(),
-        [Outcome::Failed(Failure::Misfit); 2]
+        [Outcome::Failed(Failure::TypeMismatch); 2]
     );
     assert!(harness.told.failed.lock().unwrap()[0].reason.is_some());
 }

@@ -5,9 +5,6 @@ use std::path::Path;
 
 const SRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src");
 
-/// Modules that are not compared: the root only names the others, and the workbench becomes a crate of its own.
-const APART: [&str; 3] = ["", "error", "testing"];
-
 /// A module's path, as in `event::ids`. The root is the empty path.
 type Module = String;
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
@@ -262,11 +259,11 @@ fn library() -> Modules {
     Modules::of(files.map(|(name, text)| (&**name, &**text)))
 }
 
+/// The graph without the root, which only names the others.
 fn compared(mut graph: Graph) -> Graph {
-    let apart = |module: &str| APART.contains(&module.split("::").next().unwrap());
-    graph.retain(|module, _| !apart(module));
+    graph.remove("");
     for imports in graph.values_mut() {
-        imports.retain(|module| !apart(module));
+        imports.remove("");
     }
     graph
 }

@@ -1322,7 +1322,10 @@ async fn a_part_that_does_not_fit_is_answered_as_an_argument_would_be() {
         ..Sent::event("evt_1")
     };
     assert_eq!(harness.send(&sent).await.status(), 422);
-    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::Misfit)]);
+    assert_eq!(
+        harness.told.settled(),
+        [Outcome::Failed(Failure::TypeMismatch)]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -1617,7 +1620,10 @@ async fn a_replaced_body_that_panics_when_dropped_does_not_keep_the_claim() {
         }
     });
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 422);
-    assert_eq!(harness.told.settled(), [Outcome::Failed(Failure::Misfit)]);
+    assert_eq!(
+        harness.told.settled(),
+        [Outcome::Failed(Failure::TypeMismatch)]
+    );
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
 }
 

@@ -269,7 +269,7 @@ async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
         &format!(r#""properties":{{{}}}"#, nested_member()),
     );
     accept(&inbox, &hostile).await;
-    let mismatch = Outcome::Failed(Failure::Misfit);
+    let mismatch = Outcome::Failed(Failure::TypeMismatch);
     assert_eq!(told.recv().await, Some(mismatch));
     let next = row("row.created", r#""properties":{"Total":1}"#).replace("evt_1", "evt_2");
     accept(&inbox, &next).await;

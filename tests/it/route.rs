@@ -233,7 +233,7 @@ async fn an_arm_that_refuses_passes_nothing_on() {
     let mismatch = event("evt_1", "row.created", "dm_invoices");
     assert_eq!(guarded.send(&*mismatch).await.status, 422);
     let answer = guarded.last_answer();
-    assert_eq!(answer.outcome, Outcome::Failed(Failure::Misfit));
+    assert_eq!(answer.outcome, Outcome::Failed(Failure::TypeMismatch));
     let error = answer.reason.unwrap();
     let error = error.downcast_ref::<EventError>().unwrap();
     assert_eq!(error.path(), Some("data.properties.Number"));
@@ -509,7 +509,11 @@ async fn a_row_whose_model_cannot_be_told_is_refused_as_an_event_is() {
         let refused = asking.send(&*body).await;
         assert_eq!(refused.status, 422, "{body}");
         let answer = asking.last_answer();
-        assert_eq!(answer.outcome, Outcome::Failed(Failure::Misfit), "{body}");
+        assert_eq!(
+            answer.outcome,
+            Outcome::Failed(Failure::TypeMismatch),
+            "{body}"
+        );
         assert_eq!(typed.send(&*body).await.status, 422, "{body}");
         assert_eq!(
             answer.to_string(),

@@ -674,7 +674,7 @@ async fn nothing_tells_a_secret_a_mac_or_a_body() {
     let apps = [
         ("good", guarded(post(handled.clone()).layer(layer()))),
         (
-            "mismatch",
+            "type_mismatch",
             guarded(post(async |_: Event<Order>| OK).layer(layer())),
         ),
         ("panic", guarded(post(panics).layer(layer()))),

@@ -260,7 +260,7 @@ fn refusal(error: &VerifyError) -> Verdict {
                 .unwrap();
             let kind = match header.kind() {
                 HeaderErrorKind::Missing => "header-missing",
-                HeaderErrorKind::Doubled => "header-doubled",
+                HeaderErrorKind::Duplicate => "header-doubled",
                 HeaderErrorKind::Malformed => "header-malformed",
                 other => panic!("no vector kind for {other:?}"),
             };

@@ -288,7 +288,7 @@ fn fields(value: &Json, path: &str, known: &[(&str, bool, Check<'_>)], faults: &
             faults.push(("Missing", join(path, name)));
         }
         if found.len() > 1 {
-            faults.push(("Doubled", join(path, name)));
+            faults.push(("Duplicate", join(path, name)));
         }
         for value in found {
             check(value, join(path, name), faults);
@@ -306,13 +306,13 @@ fn join(path: &str, name: &str) -> String {
 
 fn object(value: &Json, path: String, faults: &mut Faults) {
     if !matches!(value, Json::Object(_)) {
-        faults.push(("Misfit", path));
+        faults.push(("TypeMismatch", path));
     }
 }
 
 fn string(value: &Json, path: String, faults: &mut Faults) {
     if text(value).is_none() {
-        faults.push(("Misfit", path));
+        faults.push(("TypeMismatch", path));
     }
 }
 
@@ -324,7 +324,7 @@ fn string_or_null(value: &Json, path: String, faults: &mut Faults) {
 
 fn usable(value: &Json, path: String, faults: &mut Faults) {
     match text(value) {
-        None => faults.push(("Misfit", path)),
+        None => faults.push(("TypeMismatch", path)),
         Some(text) if !is_usable(text) => faults.push(("Unusable", path)),
         Some(_) => {}
     }

@@ -146,7 +146,7 @@ fn looks(value: Value<'_>, json: &Json) {
     let text = match json {
         Json::Text(text) => Ok(Field::Present(text.text.as_str())),
         Json::Null => Ok(Field::Null),
-        _ => Err(EventErrorKind::Misfit),
+        _ => Err(EventErrorKind::TypeMismatch),
     };
     let read = value.text();
     assert_eq!(
@@ -163,7 +163,7 @@ fn looks(value: Value<'_>, json: &Json) {
         (Ok(Field::Null), Json::Null) => {}
         (Err(error), _) => {
             assert!(!matches!(json, Json::Number(_) | Json::Null), "{json:?}");
-            assert_eq!(error.kind(), EventErrorKind::Misfit);
+            assert_eq!(error.kind(), EventErrorKind::TypeMismatch);
         }
         (read, json) => panic!("{read:?} of {json:?}"),
     }

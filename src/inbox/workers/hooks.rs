@@ -195,7 +195,10 @@ mod tests {
         }
         impl std::error::Error for Bomb {}
         let reason: Reason = Arc::new(Bomb);
-        let line = error_line(Outcome::Failed(Failure::Misfit), Some(&reason));
-        assert_eq!(line, "mismatch: the reason panicked when it was written");
+        let line = error_line(Outcome::Failed(Failure::TypeMismatch), Some(&reason));
+        assert_eq!(
+            line,
+            "type_mismatch: the reason panicked when it was written"
+        );
     }
 }

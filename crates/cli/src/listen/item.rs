@@ -36,7 +36,7 @@ impl Verdict {
             "replayed" | "replayed_with_other_body" => Self::Again,
             "runs_on" => Self::RunsOn,
             "handler_status"
-            | "mismatch"
+            | "type_mismatch"
             | "unhandled_refused"
             | "panicked"
             | "service_error"

@@ -163,7 +163,7 @@ fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
     let source = std::error::Error::source(error?)?;
     let header: &HeaderError = source.downcast_ref()?;
     let cause = Cause::with(CauseKind::HeaderDoubled, header.header());
-    let is_new = header.kind() == HeaderErrorKind::Doubled && !known.contains(&cause);
+    let is_new = header.kind() == HeaderErrorKind::Duplicate && !known.contains(&cause);
     is_new.then_some(cause)
 }
 

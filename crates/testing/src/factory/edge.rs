@@ -34,7 +34,7 @@ pub struct EdgeEvent {
 const HANDLED: u16 = 204;
 const UNUSABLE: u16 = 400;
 const TOO_LARGE: u16 = 413;
-const MISFIT: u16 = 422;
+const TYPE_MISMATCH: u16 = 422;
 
 impl EdgeValue {
     /// Returns all of them.
@@ -42,7 +42,7 @@ impl EdgeValue {
     pub fn all() -> Vec<Self> {
         let text = |name, text: &str| value(name, JsonText::text(text), HANDLED);
         let raw = |name, json: &str| value(name, JsonText::raw(json), HANDLED);
-        let bad = |name, json: &str| value(name, JsonText::raw(json), MISFIT);
+        let bad = |name, json: &str| value(name, JsonText::raw(json), TYPE_MISMATCH);
         vec![
             raw("an empty text", r#""""#),
             text("emoji, one of them of several code points", "🚀 👩‍👩‍👧‍👦 é"),
@@ -145,7 +145,11 @@ impl EventFactory {
                 self.row_created().without_properties(),
                 HANDLED,
             ),
-            edge("half a surrogate pair in a property's name", half, MISFIT),
+            edge(
+                "half a surrogate pair in a property's name",
+                half,
+                TYPE_MISMATCH,
+            ),
         ]
     }
 
@@ -205,7 +209,7 @@ impl EventFactory {
                     "data.properties",
                     r#"{"$serde_json::private::RawValue":"1"}"#,
                 ),
-                MISFIT,
+                TYPE_MISMATCH,
             ),
             sample(
                 "an id that is too long",
@@ -219,19 +223,19 @@ impl EventFactory {
             sample("no id", without("id"), UNUSABLE),
             sample("no type", without("type"), UNUSABLE),
             sample("a type that is null", set("type", "null"), UNUSABLE),
-            sample("no createdAt", without("createdAt"), MISFIT),
-            sample("no data of a row", without("data"), MISFIT),
-            sample("no row's id", without("data.rowId"), MISFIT),
-            sample("data that is a list", set("data", "[]"), MISFIT),
+            sample("no createdAt", without("createdAt"), TYPE_MISMATCH),
+            sample("no data of a row", without("data"), TYPE_MISMATCH),
+            sample("no row's id", without("data.rowId"), TYPE_MISMATCH),
+            sample("data that is a list", set("data", "[]"), TYPE_MISMATCH),
             sample(
                 "a second workspace",
                 doubled(created(), "workspaceId", r#""ws_2""#),
-                MISFIT,
+                TYPE_MISMATCH,
             ),
             sample(
                 "a second id behind the data",
                 doubled(created(), "id", r#""evt_x""#),
-                MISFIT,
+                TYPE_MISMATCH,
             ),
         ]
     }
@@ -269,9 +273,13 @@ impl EventFactory {
                 UNUSABLE,
             ),
             edge("nothing at all", Bytes::new(), UNUSABLE),
-            edge("broken off before its last byte", cut, MISFIT),
-            edge("a second event behind it", around("", &json()), MISFIT),
-            edge("a byte that is no UTF-8", no_text, MISFIT),
+            edge("broken off before its last byte", cut, TYPE_MISMATCH),
+            edge(
+                "a second event behind it",
+                around("", &json()),
+                TYPE_MISMATCH,
+            ),
+            edge("a byte that is no UTF-8", no_text, TYPE_MISMATCH),
         ]
     }
 

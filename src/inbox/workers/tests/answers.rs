@@ -80,13 +80,13 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     let (tried, listed) = after(|_| mismatch()).await;
     assert_eq!(
         (tried.outcome, tried.disposition),
-        (Outcome::Failed(Failure::Misfit), retry)
+        (Outcome::Failed(Failure::TypeMismatch), retry)
     );
     assert!(
         listed
             .last_error
             .unwrap()
-            .starts_with("mismatch: data.properties.Total does not fit")
+            .starts_with("type_mismatch: data.properties.Total does not fit")
     );
 
     let (tried, listed) = after(|_| FailureReason::new("the database is down")).await;
@@ -104,7 +104,7 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
 }
 
 fn mismatch() -> EventError {
-    EventError::new(EventErrorKind::Misfit).at_path("data.properties.Total")
+    EventError::new(EventErrorKind::TypeMismatch).at_path("data.properties.Total")
 }
 
 /// A service that is ready at every second `poll_ready`, and counts the calls without a ready `poll_ready` before them.

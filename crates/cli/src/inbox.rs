@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use crate::fault::Fault;
 use crate::out::Out;
 
-/// Look into a durable inbox while it is in use, and set right what is stuck: list, show, retry, dead_letter, purge, stats.
+/// Look into a durable inbox while it is in use, and repair stuck entries: list, show, retry, dead-letter, purge, stats.
 ///
 /// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the environment or a file and never from an
-/// argument. Bodies hold names and e-mail addresses: mind who reads what you print.
+/// argument. Bodies hold names and e-mail addresses: take care who can read the output.
 #[derive(clap::Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]

@@ -51,7 +51,7 @@ use server::Server;
 use signals::{Signal, Signals};
 use state::{About, State};
 
-/// What can be said to `hookgate listen`.
+/// The options of `hookgate listen`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listen {
     /// The address to listen on. Port 0 takes a free one
@@ -60,16 +60,16 @@ pub(crate) struct Listen {
     /// The path that deliveries are taken at
     #[arg(long, value_name = "PATH", default_value = "/webhooks", value_parser = path)]
     path: String,
-    /// Pass verified deliveries on to this URL, byte for byte, and answer what it answers; 502 where it can't be reached
+    /// Pass verified deliveries on to this URL, byte for byte, and answer as it answers; 502 if it can't be reached
     #[arg(long, value_name = "URL", conflicts_with = "status")]
     forward: Option<String>,
-    /// How long the server behind --forward may take, such as 10s or 500ms. The sender is answered 503 after 4.5 s; what is answered later still counts
+    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after 4.5 s; a later answer still counts
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
     forward_timeout: Duration,
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
-    /// What verified deliveries are answered
+    /// The status that answers verified deliveries
     #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
     status: StatusCode,
     /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end

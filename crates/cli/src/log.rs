@@ -14,7 +14,7 @@ use crate::out::Out;
 /// Look into a delivery log: list, show, curl, diff, import.
 ///
 /// LOG is a file that a receiver has recorded, or `-` for standard input. Deliveries are named by the number of their line or by their
-/// event's id. Bodies hold names and e-mail addresses: mind who reads what you print.
+/// event's id. Bodies hold names and e-mail addresses: take care who can read the output.
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
     #[command(subcommand)]
@@ -32,8 +32,8 @@ enum LogCommand {
 
 /// Make a log of payloads as the service's list of recent deliveries shows them.
 ///
-/// JSON or JSON Lines with event id, type, request time, response status, retry count and payload, or bare events. What comes of it
-/// has no signature, and can be signed again by `hookgate replay`.
+/// JSON or JSON Lines with event id, type, request time, response status, retry count and payload, or bare events. The result
+/// has no signatures; `hookgate replay` can sign it again.
 #[derive(clap::Args)]
 struct ImportArgs {
     /// The file, or `-` for standard input

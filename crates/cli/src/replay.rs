@@ -28,13 +28,13 @@ use crate::interrupt::or_interrupted;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 
-/// Send a delivery log to a URL again, and say what is answered
+/// Send a delivery log to a URL again, and print the answers
 ///
 /// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as not
-/// authentic go out as they came. An answer is no commit: what a receiver did with it can only be seen in a test, with
+/// authentic go out as they came. An answer is no commit: the effect in a receiver can only be seen in a test, with
 /// `hookgate_testing::Replay`.
 ///
-/// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with what was answered so far, and 130.
+/// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with the answers so far, and 130.
 #[derive(clap::Args)]
 pub(crate) struct ReplayArgs {
     /// The log: one delivery a line, as JSON. `-` reads standard input
@@ -45,7 +45,7 @@ pub(crate) struct ReplayArgs {
     /// Sign the deliveries again, for the second in which each goes out. The default
     #[arg(long, conflicts_with = "raw")]
     resign: bool,
-    /// Send them with their recorded signatures, and no secret. What is older than the receiver's window is refused
+    /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
     #[arg(long)]
     raw: bool,
     /// Send so many copies of each delivery behind it, 1000 at most
@@ -54,7 +54,7 @@ pub(crate) struct ReplayArgs {
     /// Send them in another order
     #[arg(long)]
     reorder: bool,
-    /// What --reorder's order follows from. Without it there is a new one each time, and it is printed
+    /// The seed of --reorder's order. Without it a new one is drawn each time, and printed
     #[arg(long, value_name = "NUMBER", requires = "reorder")]
     seed: Option<u64>,
     /// How many deliveries wait for their answers at a time

@@ -18,7 +18,7 @@ use crate::send::named;
 
 /// Print the headers for a body, signed as the service signs.
 ///
-/// Whoever has them can deliver: keep them out of logs. They are fresh for 300 seconds from the time that they are signed as of.
+/// A reader of these headers can deliver: keep them out of logs. They are fresh for 300 seconds after the time in their timestamp.
 #[derive(clap::Args)]
 pub(crate) struct SignArgs {
     /// The body, byte for byte, a line break at its end included. `-` is standard input

@@ -22,10 +22,10 @@ use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
 use lines::{Lines, Told};
 
-/// Deliver a stream of events as the service does: rows are created, changed and deleted, and what fails is followed through its retries.
+/// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed through its retries.
 ///
-/// It ends when every event is delivered or discarded, and its exit code is 1 where one was discarded. On Ctrl-C it says what has
-/// become of each so far.
+/// It ends when every event is delivered or discarded, and its exit code is 1 where one was discarded. On Ctrl-C it prints the
+/// state of each so far.
 #[derive(clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
@@ -65,7 +65,7 @@ pub(crate) struct SimulateArgs {
     /// Append the service's log of recent deliveries to this file, a line of JSON an attempt
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// So many percent of attempts find nobody who takes the connection
+    /// The percentage of attempts whose connection is refused
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
     refused: f64,
     /// So many percent of answers get lost

@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::interrupt;
 use crate::out::Out;
 
-/// Make entries that wait dead letters: nobody tries them again, unless told to by retry.
+/// Make entries that wait dead letters: they are not tried again until `retry` makes them due.
 ///
 /// Those that run, are done or dead are left alone.
 #[derive(clap::Args)]

@@ -14,7 +14,7 @@ use crate::out::Out;
 
 /// Delete dead letters, with their ids: where the sender delivers such an event again, it is handled again.
 ///
-/// Asks before it deletes, unless told not to. What waits or runs is never deleted.
+/// Asks before it deletes, unless told not to. Entries that wait or run are never deleted.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "all"])))]
 pub(crate) struct PurgeArgs {

@@ -12,7 +12,7 @@ use crate::out::Out;
 
 /// Make entries that wait, and dead letters, due now and with all their tries before them.
 ///
-/// Those that run or are done are left alone. Mend first what has made them fail.
+/// Those that run or are done are left alone. Repair the cause of the failure first.
 ///
 /// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h unless set): its effect may be there, and
 /// nothing would show it any more. It becomes a dead letter again, unless --even-if-older-than-claims is given.

@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::listen::pretty;
 use crate::out::Out;
 
-/// Show one entry: how it stands, what proved it, and its body.
+/// Show one entry: its state, its proof, and its body.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::fault::{Class, Fault, answer};
 use crate::harmless::harmless;
 use crate::out::Out;
 
-/// Say in what two deliveries differ, or which events two logs have answered differently.
+/// Show the differences of two deliveries, or the events that two logs have answered differently.
 ///
 /// Two of one log: `hookgate log diff LOG 3 7`. The same event in two logs: `hookgate log diff LOG evt_1 --with OTHER`. Two logs as a whole,
 /// event by event, as before and after a change: `hookgate log diff LOG --with OTHER`. Bodies are compared as JSON.

@@ -26,16 +26,16 @@ pub(crate) struct ListArgs {
     /// Only events of this type: `row.created`, or `row.*` for all that begin so
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only what was answered with this outcome: handled, not_authentic, replayed; hung_up where nobody was
+    /// Only deliveries with this outcome: handled, not_authentic, replayed; hung_up if there was no answer
     #[arg(long, value_name = "OUTCOME")]
     outcome: Vec<String>,
-    /// Only what was answered with this status: `204`, or `5xx` for all that begin so
+    /// Only deliveries that were answered with this status: `204`, or `5xx` for all of that class
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Vec<String>,
     /// Only deliveries of this event
     #[arg(long, value_name = "ID")]
     id: Vec<String>,
-    /// Only what came at this time or later: Unix seconds, ISO 8601, or so long ago (`2h`, `1d`)
+    /// Only deliveries that arrived at this time or later: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixSeconds>,
 }

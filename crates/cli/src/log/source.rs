@@ -16,7 +16,7 @@ pub(super) struct Source {
     /// The log: a file, or `-` for standard input
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// Read what was moved aside as well, the oldest first: LOG.2, LOG.1, LOG. Lines are counted through
+    /// Read the rotated files as well, the oldest first: LOG.2, LOG.1, LOG. Lines are numbered across all of them
     #[arg(long)]
     rotated: bool,
 }

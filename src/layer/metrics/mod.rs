@@ -34,7 +34,7 @@ mod off {
     use crate::walk::Delivery;
 
     #[derive(Default)]
-    pub(crate) struct Meter;
+    pub(crate) struct Meter {}
 
     #[allow(clippy::unused_self)] // takes the place of the type that counts
     impl Meter {

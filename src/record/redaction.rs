@@ -12,7 +12,7 @@ pub const REDACTED: &str = "[redacted]";
 /// still fits the types that it fitted before, and can be signed again and replayed. The length of a removed value is not
 /// visible either.
 ///
-/// A delivery with a removed value is marked as [unverifiable](LoggedDelivery::unverifiable): its signature is for other
+/// A delivery with a removed value is marked as [unverifiable](super::LoggedDelivery::unverifiable): its signature is for other
 /// bytes. A delivery without a removed value stays unchanged. A body that is no JSON can't be searched, so the whole body is
 /// left out.
 ///

@@ -15,7 +15,7 @@
 //!     StatusCode::NO_CONTENT
 //! }
 //!
-//! /// The app: as in production, but for `harness.layer(…)` in the place of `receiver.layer()`.
+//! /// The app: as in production, with `harness.layer(…)` in place of `receiver.layer()`.
 //! fn app(harness: &Harness) -> Result<Router, ReplayError> {
 //!     let store = MemoryStore::default().with_clock(harness.clock());
 //!     let guard = harness.layer(Receiver::builder().store(store))?;

@@ -1,7 +1,17 @@
 //! Receives the signed webhooks of the Workspace Data Service. Proves that each delivery is **authentic** and fresh, recognises
 //! events that were handled before, and gives the handler a **typed** event, **once**. No event is lost.
 //!
-//! # Three ways in
+//! # Start here
+//!
+//! | you have | go to |
+//! |---|---|
+//! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
+//! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, the [steps](receiver) |
+//! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
+//! | many subscriptions | [`Keys::by_subscription`]; if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
+//! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](guide::inbox) |
+//! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
+//! | an alert at 3 a.m. | the [runbook](guide::operations#runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
 //!
 //! An axum app guards a route with one line and gets a typed event with one argument (feature `axum`, the default):
 //!
@@ -30,9 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same `layer` guards a tower service. A server without tower passes its requests to `Receiver::handle`, which does all of the
-//! same in one call. A server of your own can take the [steps](receiver) one by one. Or it can use only the [`Verifier`] to check
-//! that bytes are authentic: no HTTP crate, no runtime, no heap.
+//! The same `layer` guards any tower service. A server without tower passes its requests to `Receiver::handle`, which does the same
+//! in one call. A server of your own can also take the [steps](receiver) one by one.
 //!
 //! # The steps of a delivery
 //!
@@ -52,18 +61,18 @@
 //! |---|---|
 //! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
-//! | `axum` (default) | `extract`, `route`: the layer, extractors and the event router for axum 0.8 |
+//! | `axum` (default) | `extract`, `route`: the extractors and the event router for axum 0.8; brings `tower` |
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span a delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
-//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also there |
+//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. The tools for tests are a separate package, `hookgate-testing`, and so is the command
-//! `hookgate`, `hookgate-cli`.
+//! A feature adds API and changes no behaviour. Two tools are packages of their own: `hookgate-testing`, for tests, and
+//! `hookgate-cli`, the command `hookgate`.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -36,7 +36,7 @@
 //! | [`MemoryStore`] | one process; the reference | all forgotten |
 //! | `MokaStore`, feature `moka` | one process that wants that cache; [`MemoryStore`] is faster and smaller | all forgotten |
 //! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
-//! | `PostgresStore`, feature `postgres` | replicas, restarts; [`claim_in`](https://docs.rs/hookgate/latest/hookgate/postgres/fn.claim_in.html) beside it: effects exactly once | all known |
+//! | `PostgresStore`, feature `postgres` | replicas, restarts; `postgres::claim_in` beside it: effects exactly once | all known |
 //! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:

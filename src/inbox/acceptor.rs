@@ -22,7 +22,7 @@ use crate::receiver::Receiver;
 use crate::receiver::ReceiverBuilder;
 use crate::walk::Health;
 
-/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink says that it is **durable**.
+/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink reports that it is **durable**.
 ///
 /// [`ReceiverBuilder::accept_into`] makes it. It is a tower service, in axum `post_service(acceptor)`; for any other server there
 /// is [`handle`](Self::handle). Clones share all state.
@@ -53,7 +53,7 @@ use crate::walk::Health;
 /// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
 /// # use http::Request;
 ///
-/// /// Shows the shape; what is durable writes to a disk first.
+/// /// Shows the shape only; a durable sink writes to a disk.
 /// #[derive(Debug, Default)]
 /// struct Kept(Mutex<HashSet<EventKey>>);
 ///

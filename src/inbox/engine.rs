@@ -329,7 +329,7 @@ pub(crate) fn readable<T>(
     parse(name).or_else(|_| parse("unreadable"))
 }
 
-/// Numbers of an inbox.
+/// The number of entries of an inbox in each state, and the age of the oldest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InboxStats {

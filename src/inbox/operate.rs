@@ -76,9 +76,11 @@ impl Inbox {
         self.engine.purge(which).await
     }
 
-    /// Returns the numbers of the inbox. On SQLite the call is cheap enough for every second: it reads stored counts. On
-    /// PostgreSQL it counts entries that are queued, running or dead in an index. This takes longer the more entries there are,
-    /// and fails after 4 s: call it every 10 s or less often.
+    /// Returns the number of entries in each state, and the age of the oldest.
+    ///
+    /// On SQLite the call is cheap enough for every second: it reads stored counts. On PostgreSQL it counts entries that are
+    /// queued, running or dead in an index. This takes longer the more entries there are, and fails after 4 s: call it every
+    /// 10 s or less often.
     ///
     /// # Errors
     /// The inbox could not be read.

@@ -1,4 +1,4 @@
-//! `hookgate`: a workbench for the webhooks of the Workspace Data Service.
+//! `hookgate`: tools for the webhooks of the Workspace Data Service.
 //!
 //! One file for each command; the rules themselves are in the library.
 #![allow(missing_docs)] // a program has no API

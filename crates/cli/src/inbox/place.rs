@@ -180,7 +180,7 @@ fn table_fault(error: &StoreError) -> Fault {
 async fn open_table(_: &str, _: Option<&str>) -> Result<Inbox, Fault> {
     let message = "this hookgate was built without the feature `postgres`";
     Err(Fault::new(Class::Usage, message)
-        .advise("install it with it: cargo install hookgate --features cli,postgres"))
+        .advise("install it with it: cargo install --path crates/cli --features postgres"))
 }
 
 #[cfg(not(feature = "postgres"))]

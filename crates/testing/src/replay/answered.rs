@@ -49,7 +49,7 @@ pub struct Answered {
     pub logged_status: Option<u16>,
 }
 
-/// The numbers of answers.
+/// Counts of the answers, and their latencies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -103,7 +103,7 @@ impl AnsweredReport {
         self.answers.len() == self.planned && self.answers.iter().all(Answered::is_accepted)
     }
 
-    /// Returns the numbers of answers.
+    /// Counts the answers.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let count =

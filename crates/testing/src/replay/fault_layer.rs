@@ -20,8 +20,8 @@ use super::ledger::{Label, Run};
 use super::plan::{Does, Then};
 use super::report::RunEnd;
 
-/// Stands directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the receiver before it, and by
-/// [`Harness::faults`](super::Harness::faults).
+/// Applies the plan's faults, directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the
+/// receiver before it, and by [`Harness::faults`](super::Harness::faults).
 ///
 /// In the handler's place it answers with an empty body, so the response body needs a `Default`, which axum's body has.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use super::life::Life;
 use super::probe::ProbedStore;
 use super::{ReplayError, ReplayErrorKind as Kind};
 
-/// Brings the replay into your app: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
+/// Connects your app to the replay: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
 /// each call of the closure, gets its own harness.
 #[derive(Clone)]
 pub struct Harness(pub(super) Arc<Process>);
@@ -46,7 +46,7 @@ impl Harness {
         }))
     }
 
-    /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in the place of
+    /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in place of
     /// `receiver.layer()`.
     ///
     /// Clock and keys are those of the replay, even if the settings have others. The store is yours, behind the probe. All other

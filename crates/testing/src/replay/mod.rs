@@ -15,7 +15,7 @@
 //!     StatusCode::NO_CONTENT
 //! }
 //!
-//! /// The app: as in production, but for `harness.layer(…)` in the place of `receiver.layer()`.
+//! /// The app: as in production, with `harness.layer(…)` in place of `receiver.layer()`.
 //! fn app(harness: &Harness) -> Result<Router, ReplayError> {
 //!     let store = MemoryStore::default().with_clock(harness.clock());
 //!     let guard = harness.layer(Receiver::builder().store(store))?;
@@ -112,7 +112,7 @@
 //! handlers are dropped where they wait, no call reaches a store or a hook any more, requests get no answer. A task that your
 //! handler has spawned by itself can't be reached, and continues.
 //!
-//! A [`LocalStore`](hookgate::LocalStore) made in the closure loses its records with its process. The report then says *twice*,
+//! A [`MemoryStore`](hookgate::MemoryStore) made in the closure loses its records with its process. The report then says *twice*,
 //! because the event is really handled twice. Make a store that outlives processes outside the closure, on [`Replay::clock`]:
 //!
 //! ```

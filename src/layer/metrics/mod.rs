@@ -17,9 +17,14 @@ pub(crate) mod names;
 pub use names::DURATION_BUCKETS;
 #[cfg(feature = "metrics")]
 pub(crate) use {
-    count::{Labels, METADATA, Meter, failed, settled},
+    count::{Meter, failed, settled},
     gauges::record,
-    labels::{Metrics, NamedKeys, OTHER, OutcomeLabels},
+    labels::{Metrics, NamedKeys},
+};
+#[cfg(all(feature = "inbox", feature = "metrics"))]
+pub(crate) use {
+    count::{Labels, METADATA},
+    labels::{OTHER, OutcomeLabels},
 };
 
 #[cfg(not(feature = "metrics"))]

@@ -33,7 +33,7 @@ pub fn faults(pairs: &Pairs) -> Vec<(&'static str, &'static str)> {
         [] => faults.push((name, "missing")),
         [only] if is_good(only) => {}
         [_] => faults.push((name, "malformed")),
-        _ => faults.push((name, "doubled")),
+        _ => faults.push((name, "duplicate")),
     };
     require("x-service-signature", is_signature);
     require("x-service-timestamp", is_timestamp);
@@ -43,7 +43,7 @@ pub fn faults(pairs: &Pairs) -> Vec<(&'static str, &'static str)> {
         "x-service-event-type",
     ] {
         if values(pairs, name).len() > 1 {
-            faults.push((name, "doubled"));
+            faults.push((name, "duplicate"));
         }
     }
     faults

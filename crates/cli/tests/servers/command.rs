@@ -225,7 +225,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
     let dead_lettered = place.changes(
         "dead-letter",
         &[&one[..], &["--reason", "sent twice"]].concat(),
-        "dead_lettered",
+        "deadLettered",
     );
     assert_eq!(dead_lettered, (Some(0), 1));
     let entry = place.entry("evt_late_2").unwrap();

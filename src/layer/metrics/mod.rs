@@ -15,16 +15,16 @@ pub(crate) mod names;
 
 #[cfg(feature = "metrics")]
 pub use names::DURATION_BUCKETS;
+#[cfg(all(feature = "inbox", feature = "metrics"))]
+pub(crate) use {
+    count::{Labels, METADATA},
+    labels::{OTHER, OutcomeLabels},
+};
 #[cfg(feature = "metrics")]
 pub(crate) use {
     count::{Meter, failed, settled},
     gauges::record,
     labels::{Metrics, NamedKeys},
-};
-#[cfg(all(feature = "inbox", feature = "metrics"))]
-pub(crate) use {
-    count::{Labels, METADATA},
-    labels::{OTHER, OutcomeLabels},
 };
 
 #[cfg(not(feature = "metrics"))]

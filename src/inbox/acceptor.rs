@@ -89,6 +89,14 @@ use crate::walk::Health;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// An acceptor claims nothing, so no handler can stand behind it: it has no `layer`.
+///
+/// ```compile_fail,E0599
+/// fn guard(acceptor: &hookgate::Acceptor) {
+///     let _ = acceptor.layer();
+/// }
+/// ```
+///
 /// # Security
 /// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
 #[derive(Clone)]

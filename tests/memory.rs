@@ -43,7 +43,7 @@ const A_WHILE: usize = 2 * WORKERS;
 const SCENARIO: &str = "HOOKGATE_MEMORY_SCENARIO";
 
 /// The number of deliveries before the last reading.
-fn late() -> usize {
+fn deliveries() -> usize {
     let number = std::env::var("HOOKGATE_DELIVERIES");
     number.map_or(400_000, |number| number.parse().unwrap())
 }
@@ -150,14 +150,14 @@ mod scenarios {
     pub(super) async fn fresh_events_and_their_duplicates_in_the_moka_store() -> (usize, usize) {
         let store = hookgate::MokaStore::new(CAPACITY);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
-        assert!(store.stats().evicted > (late() / 2) as u64);
+        assert!(store.stats().evicted > (deliveries() / 2) as u64);
         readings
     }
 
     pub(super) async fn fresh_events_and_their_duplicates_in_the_memory_store() -> (usize, usize) {
         let store = MemoryStore::new(SMALL);
         let readings = fresh_and_twice(builder().store(store.clone())).await;
-        assert!(store.stats().evicted > (late() / 2) as u64);
+        assert!(store.stats().evicted > (deliveries() / 2) as u64);
         readings
     }
 
@@ -179,7 +179,7 @@ mod scenarios {
         })
         .await;
         // A worker that slept while the others filled the store finds its event forgotten, and that is correct.
-        assert!(replays.load(Ordering::Relaxed) > late() * 9 / 30);
+        assert!(replays.load(Ordering::Relaxed) > deliveries() * 9 / 30);
         readings
     }
 
@@ -351,7 +351,7 @@ mod scenarios {
         }
         assert_eq!(
             handled.load(Ordering::Relaxed),
-            late() / 2,
+            deliveries() / 2,
             "a run was lost"
         );
         readings
@@ -413,9 +413,9 @@ mod scenarios {
         };
         accept_all(0..EARLY).await;
         let early = resident();
-        accept_all(EARLY..late()).await;
+        accept_all(EARLY..deliveries()).await;
         let late = resident();
-        assert_eq!(handled.load(Ordering::Relaxed), late(), "each once");
+        assert_eq!(handled.load(Ordering::Relaxed), deliveries(), "each once");
         assert_eq!(running.shutdown(Duration::from_secs(10)).await.aborted(), 0);
         std::fs::remove_dir_all(folder).unwrap();
         (early, late)
@@ -473,7 +473,7 @@ where
 {
     deliver_all(0..EARLY, deliver.clone()).await;
     let early = resident();
-    deliver_all(EARLY..late(), deliver).await;
+    deliver_all(EARLY..deliveries(), deliver).await;
     (early, resident())
 }
 

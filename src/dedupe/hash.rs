@@ -28,7 +28,7 @@ impl Default for KeyState {
 pub(super) const SHARDS: usize = 64;
 
 impl KeyState {
-    /// Returns the shard of this key, from bits of its hash that the shard's own maps don't use.
+    /// Returns the shard of this key, by a hash of its own: the maps of the shard have other seeds.
     pub(super) fn shard(&self, key: &EventKey) -> usize {
         usize::from(self.hash_one(key).to_le_bytes()[5]) % SHARDS
     }

@@ -47,7 +47,6 @@ impl fmt::Debug for VerifiedBody {
 
 pin_project_lite::pin_project! {
     /// The body of an answer: the inner service's own, or a short one of the receiver's.
-    /// The body of an answer: the inner service's own, or a short one of the receiver's.
     ///
     /// Its data are [`Bytes`], which axum and others ask for. If the inner service's data are `Bytes` too, they are passed on
     /// unchanged. Data of any other kind become one piece, frame by frame, by their

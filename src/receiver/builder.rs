@@ -194,7 +194,8 @@ impl ReceiverBuilder {
     }
 
     /// Puts a store in front of the one that is set, for example one that counts calls or makes some of them fail. Call it
-    /// after [`store`](Self::store); without a store the function is not called.
+    /// after [`store`](Self::store); without a store the function is not called. The new store should return the
+    /// [`scopes_in_use`](DedupeStore::scopes_in_use) of the one behind it; otherwise the scopes of receivers are not compared.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -122,9 +122,9 @@ impl Authenticator {
         Ok(Delivery::new(verified, event, now, self.id()))
     }
 
-    /// Identifies the receiver or acceptor among those that live.
+    /// Identifies the receiver or acceptor.
     pub(crate) fn id(&self) -> RecognisedBy {
-        RecognisedBy(Arc::as_ptr(&self.gate).addr())
+        self.gate.id
     }
 
     pub(crate) fn keys(&self) -> &Keys {

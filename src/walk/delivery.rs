@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -28,9 +29,17 @@ struct Recognised {
     by: RecognisedBy,
 }
 
-/// Identifies a receiver among the receivers that live.
+/// Identifies a receiver or acceptor among all of this process, also among those that were dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RecognisedBy(pub(crate) usize);
+pub(crate) struct RecognisedBy(u64);
+
+impl RecognisedBy {
+    /// Returns an identity that no other receiver has.
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
 
 impl Delivery {
     pub(crate) fn new(

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::delivery::RecognisedBy;
 use super::health::Health;
 use super::vitals::Vitals;
 use crate::clock::Clock;
@@ -13,6 +14,7 @@ use crate::sync::{AtomicBool, AtomicUsize};
 
 /// Counts the runs under way and enforces their limit.
 pub(crate) struct Gate {
+    pub(super) id: RecognisedBy,
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,
@@ -34,6 +36,7 @@ impl Gate {
         on_idle: Option<OnIdle>,
     ) -> Self {
         Self {
+            id: RecognisedBy::new(),
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),

@@ -37,6 +37,7 @@ impl Verdict {
             "runs_on" => Self::RunsOn,
             "handler_status"
             | "type_mismatch"
+            | "misfit" // the name of `type_mismatch` in logs of an earlier commit
             | "unhandled_refused"
             | "panicked"
             | "service_error"

@@ -6,7 +6,7 @@ use super::key::EventKey;
 
 /// Builds the hasher of the maps that are keyed by an [`EventKey`].
 ///
-/// The bits of a key are already spread evenly. So one multiplication, keyed for each store, is enough; SipHash takes about forty
+/// The bits of a key are already spread evenly. So one multiplication, keyed for each map, is enough; SipHash takes about forty
 /// instructions a word for the same, several times in each delivery. A sender could search for ids whose digests begin alike, to
 /// fill one bucket. The hash key prevents this: it comes from the operating system's randomness and is never shown.
 #[derive(Clone, Debug)]

@@ -291,7 +291,7 @@ pub enum EntryState {
 /// The states from which entries can be made due.
 pub(crate) const RETRIED: &[EntryState] = &[EntryState::Queued, EntryState::Dead];
 /// The states from which entries can be made dead letters.
-pub(crate) const BURIED: &[EntryState] = &[EntryState::Queued];
+pub(crate) const DEAD_LETTERED: &[EntryState] = &[EntryState::Queued];
 /// The states from which entries can be deleted.
 pub(crate) const PURGED: &[EntryState] = &[EntryState::Dead, EntryState::Done];
 

@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::engine::{
-    Age, Ask, BURIED, Batch, CLOCK_LEAP, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
-    PURGED, Page, RETRIED, Selection, TOO_OLD,
+    Age, Ask, Batch, CLOCK_LEAP, DEAD_LETTERED, End, Engine, EntryId, EntryState, InboxStats, Job,
+    Listed, PURGED, Page, RETRIED, Selection, TOO_OLD,
 };
 use super::entry::Entry;
 use super::sink::Accepted;
@@ -295,7 +295,7 @@ impl Engine for MemoryEngine {
         self.call("dead_letter", move |rows, now| {
             let mut count = 0;
             for (id, row) in rows {
-                if BURIED.contains(&row.state) && row.is(*id, &which, now) {
+                if DEAD_LETTERED.contains(&row.state) && row.is(*id, &which, now) {
                     row.dead_letter(&reason);
                     count += 1;
                 }

@@ -17,7 +17,7 @@ use super::hooks::{Answer, Reason};
 use super::looking;
 use super::metrics::Meter;
 use super::read::{awaits_leave, discard, is_read_on, read};
-use super::record::Tape;
+use super::record::PendingEntry;
 use super::response::Own;
 use super::run::{Attached, Work};
 use super::run_state::{End, Ended};
@@ -34,7 +34,7 @@ pub(crate) struct Delivering<N> {
     started: Instant,
     pub(crate) trace: Trace,
     meter: Meter,
-    tape: Tape,
+    pending_entry: PendingEntry,
 }
 
 impl Delivering<Claims> {
@@ -60,7 +60,7 @@ impl Delivering<Claims> {
                 // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
                 // claim. If this layer waited for that claim, the request would wait for itself.
                 self.meter.passed_on();
-                self.tape.passed_on();
+                self.pending_entry.passed_on();
                 let body = VerifiedBody::new(delivery.body().clone());
                 let answer = inner.call(Request::from_parts(parts, body)).await;
                 return answer.map(|response| response.map(ResponseBody::inner));
@@ -98,7 +98,7 @@ impl<N> Delivering<N> {
             started,
             trace: Trace::begin(method),
             meter: Meter::default(),
-            tape: Tape::begin(&guarded.guard.settings.recording, started),
+            pending_entry: PendingEntry::begin(&guarded.guard.settings.recording, started),
             guarded,
         }
     }
@@ -113,7 +113,7 @@ impl<N> Delivering<N> {
 
     /// Records the head for the log.
     pub(crate) fn head(&self, parts: &Parts) {
-        self.tape.head(&*self.guard().auth.clock, parts);
+        self.pending_entry.head(&*self.guard().auth.clock, parts);
     }
 
     /// Records the delivery. Returns the end of its budget, or a refusal if too little time is left to begin.
@@ -143,7 +143,7 @@ impl<N> Delivering<N> {
         let mut intake = match self
             .guard()
             .auth
-            .opening(&head, |now| self.tape.judged_at(now))
+            .opening(&head, |now| self.pending_entry.judged_at(now))
         {
             Ok(Opening::Open(intake)) => intake,
             Ok(Opening::LooksUp(looking_up, waiting)) => {
@@ -165,7 +165,7 @@ impl<N> Delivering<N> {
         };
         let deadline = budget_ends.min(opened + layer.body_deadline);
         if let Err(refusal) = read(body.as_mut(), &mut intake, &layer.bodies, deadline).await {
-            self.tape.broke_off(&intake);
+            self.pending_entry.broke_off(&intake);
             // Some stale deliveries are read to check their signature. Their answer is the same.
             let stale = intake.stale().map(Refusal::from);
             drop(intake); // the kept part of the body is freed before the rest arrives
@@ -174,7 +174,7 @@ impl<N> Delivering<N> {
             }
             return Err(stale.unwrap_or(refusal));
         }
-        self.tape.whole(&mut intake);
+        self.pending_entry.whole(&mut intake);
         self.guard().auth.recognise(intake, &head)
     }
 
@@ -253,7 +253,7 @@ impl<N> Delivering<N> {
         self.trace.answered(self.guard(), answer);
         self.meter.answered(self.guard(), answer);
         self.guard().settings.hooks.answered(answer);
-        self.tape
+        self.pending_entry
             .answered(answer, |verified| self.guard().attempt(verified));
     }
 }

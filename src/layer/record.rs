@@ -1,10 +1,10 @@
 //! Gives each delivery to a recorder, if the feature `record` is on and a recorder is set.
 
 #[cfg(feature = "record")]
-pub(crate) use on::{Recording, Tape};
+pub(crate) use on::{PendingEntry, Recording};
 
 #[cfg(not(feature = "record"))]
-pub(crate) use off::{Recording, Tape};
+pub(crate) use off::{PendingEntry, Recording};
 
 #[cfg(feature = "record")]
 mod on {
@@ -27,7 +27,7 @@ mod on {
     pub(crate) struct Recording(pub(crate) Option<Arc<dyn Record>>);
 
     /// The data of one request so far. Without a recorder it is empty and costs nothing.
-    pub(crate) struct Tape(Option<Box<Running>>);
+    pub(crate) struct PendingEntry(Option<Box<Running>>);
 
     struct Running {
         recorder: Arc<dyn Record>,
@@ -35,7 +35,7 @@ mod on {
         delivery: Mutex<Option<LoggedDelivery>>,
     }
 
-    impl Tape {
+    impl PendingEntry {
         pub(crate) fn begin(recording: &Recording, started: Instant) -> Self {
             let recorder = recording.0.as_ref();
             Self(recorder.map(|recorder| {
@@ -157,10 +157,10 @@ mod off {
     #[derive(Default)]
     pub(crate) struct Recording {}
 
-    pub(crate) struct Tape;
+    pub(crate) struct PendingEntry;
 
     #[allow(clippy::unused_self)] // takes the place of the type that records
-    impl Tape {
+    impl PendingEntry {
         pub(crate) fn begin(_: &Recording, _: Instant) -> Self {
             Self
         }

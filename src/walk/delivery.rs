@@ -135,3 +135,14 @@ impl fmt::Debug for Delivery {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_receiver_has_the_identity_of_another_one_or_of_none() {
+        let (first, second) = (RecognisedBy::new(), RecognisedBy::new());
+        assert!(first != second && first != RecognisedBy(0) && second != RecognisedBy(0));
+    }
+}

@@ -12,7 +12,7 @@ use super::table::Table;
 use super::units::{at_most, seconds};
 use crate::dedupe::StoreError;
 use crate::inbox::engine::{
-    Age, BURIED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
+    Age, DEAD_LETTERED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
 };
 use crate::inbox::entry::Entry;
 use crate::postgres::Postgres;
@@ -144,9 +144,9 @@ pub(super) async fn dead_letter(
     which: Selection,
     why: String,
 ) -> Result<u64, StoreError> {
-    const BURY: &str = "UPDATE hookgate_inbox i
+    const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(table, &which, BURIED, BURY, Some(&why)).await
+    in_chunks(table, &which, DEAD_LETTERED, DEAD_LETTER, Some(&why)).await
 }
 
 pub(super) async fn purge(table: &Table, which: Selection) -> Result<u64, StoreError> {

@@ -9,7 +9,9 @@ use tokio::sync::oneshot;
 use super::fault::Fault;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::inbox::engine::{Age, Ask, BURIED, Batch, End, EntryId, EntryState, PURGED, RETRIED};
+use crate::inbox::engine::{
+    Age, Ask, Batch, DEAD_LETTERED, End, EntryId, EntryState, PURGED, RETRIED,
+};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 
@@ -52,7 +54,7 @@ pub(super) enum Command {
 /// The change that an operator makes to entries.
 pub(super) enum Deed {
     Retry { age: Age },
-    Bury { reason: String },
+    DeadLetter { reason: String },
     Purge,
 }
 
@@ -61,7 +63,7 @@ impl Deed {
     pub(super) fn states(&self) -> &'static [EntryState] {
         match self {
             Self::Retry { .. } => RETRIED,
-            Self::Bury { .. } => BURIED,
+            Self::DeadLetter { .. } => DEAD_LETTERED,
             Self::Purge => PURGED,
         }
     }

@@ -255,7 +255,7 @@ impl Engine for SqliteEngine {
     }
 
     fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Bury { reason }))
+        StoreFuture::boxed(self.operate(which, Deed::DeadLetter { reason }))
     }
 
     fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {

@@ -46,7 +46,7 @@ impl<'c> Operating<'c> {
                     let is_forgotten = *age == Age::Forgotten;
                     self.retry.execute(params![id.0, now, state, is_forgotten])
                 }
-                Deed::Bury { reason } => {
+                Deed::DeadLetter { reason } => {
                     self.dead_letter.execute(params![id.0, now, state, reason])
                 }
                 Deed::Purge => self.purge.execute(params![id.0, state]),

@@ -28,7 +28,7 @@ pub(super) enum Call {
     Retry {
         state: Option<EntryState>,
     },
-    Bury,
+    DeadLetter,
     Purge {
         state: Option<EntryState>,
     },
@@ -72,7 +72,7 @@ fn call(case: &mut Rng) -> Call {
             end: [Ending::Done, Ending::Retry, Ending::Dead, Ending::Return][case.usize(..4)],
         },
         20 => Call::Retry { state: state(case) },
-        21 => Call::Bury,
+        21 => Call::DeadLetter,
         22 => Call::Purge { state: state(case) },
         _ => Call::Pass {
             seconds: [1, 10, 31, 3_600][case.usize(..4)],

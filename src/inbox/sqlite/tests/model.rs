@@ -231,7 +231,7 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                 count
             );
         }
-        Call::Bury => {
+        Call::DeadLetter => {
             let mut count = 0;
             let queued = |kept: &&mut Kept| kept.state == EntryState::Queued;
             for kept in model.entries.values_mut().filter(queued) {

@@ -1,4 +1,4 @@
-//! `Debug` of the errors that end a program at its start.
+//! Errors with their sources in one line, for a log and for the end of a program.
 
 use std::error::Error;
 use std::fmt;
@@ -11,13 +11,22 @@ pub(crate) fn write_readably(
     kind: &dyn fmt::Debug,
     error: &dyn Error,
 ) -> fmt::Result {
-    write!(f, "{name}({kind:?}): {error}")?;
-    let mut below = error.source();
-    while let Some(source) = below {
-        write!(f, ": {source}")?;
-        below = source.source();
+    write!(f, "{name}({kind:?}): {}", Chain(error))
+}
+
+/// An error and its chain of sources, in one line.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut below = self.0.source();
+        while let Some(error) = below {
+            write!(f, ": {error}")?;
+            below = error.source();
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::catch::caught;
 use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::outcome::{Outcome, Refusal};
+use crate::readable::Chain;
 use crate::verify::Verified;
 use crate::verify::{VerifyError, VerifyErrorKind};
 use crate::walk::Delivery;
@@ -131,21 +132,6 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Res
     match reason {
         Some(reason) => write!(f, ": {}", Chain(reason)),
         None => Ok(()),
-    }
-}
-
-/// An error and its chain of sources, in one line.
-pub(crate) struct Chain<'a>(pub(crate) &'a Reason);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut below = self.0.source();
-        while let Some(error) = below {
-            write!(f, ": {error}")?;
-            below = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -180,6 +180,5 @@ pub(crate) use {
 pub(crate) use {
     drain::TO_RELEASE,
     handle::Each,
-    hooks::Chain,
     judge::{HandlerEnd, judge},
 };

@@ -16,8 +16,9 @@ mod on {
     use crate::clock::{Clock, UnixSeconds};
     use crate::dedupe::Attempt;
     use crate::layer::catch::caught;
-    use crate::layer::hooks::{Answer, Chain};
+    use crate::layer::hooks::Answer;
     use crate::outcome::Refusal;
+    use crate::readable::Chain;
     use crate::record::{LoggedAnswer, LoggedDelivery, Record, header_as_logged, target_as_logged};
     use crate::verify::{Intake, Verified};
     use crate::walk::Delivery;

@@ -21,9 +21,10 @@ mod on {
 
     use crate::caught::caught;
     use crate::layer::guard::Guard;
-    use crate::layer::hooks::{Answer, Chain, Reason, Settled};
+    use crate::layer::hooks::{Answer, Reason, Settled};
     use crate::layer::warnings::LogLevel;
     use crate::outcome::{Outcome, Refusal};
+    use crate::readable::Chain;
     use crate::walk::Delivery;
 
     /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.

@@ -9,8 +9,9 @@ use crate::caught::caught;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, Listed};
 use crate::inbox::line::one_line;
-use crate::layer::{Chain, Reason};
+use crate::layer::Reason;
 use crate::outcome::Outcome;
+use crate::readable::Chain;
 use crate::walk::Delivery;
 
 type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;

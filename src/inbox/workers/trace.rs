@@ -19,7 +19,7 @@ mod on {
     use crate::dedupe::StoreError;
     use crate::inbox::engine::Listed;
     use crate::inbox::workers::hooks::{AttemptReport, Disposition, LostLease};
-    use crate::layer::Chain;
+    use crate::readable::Chain;
     use crate::walk::Delivery;
 
     pub(crate) struct Trace(Span);

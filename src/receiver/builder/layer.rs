@@ -177,7 +177,7 @@ impl ReceiverBuilder {
     /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
     /// let delivery = log.recv()?;
     /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
-    /// let answer = delivery.answer.expect("nobody hung up");
+    /// let answer = delivery.answer.expect("the delivery was answered");
     /// assert_eq!((answer.status, &*answer.outcome), (204, "handled"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;

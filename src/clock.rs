@@ -15,6 +15,8 @@
 //! assert_eq!(clock.monotonic().since_start(), Duration::from_secs(300));
 //! ```
 
+#![expect(clippy::disallowed_methods, reason = "this file reads the clock")]
+
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

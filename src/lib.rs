@@ -74,6 +74,8 @@
 //! A feature adds API and changes no behaviour. Two tools are packages of their own: `hookgate-testing`, for tests, and
 //! `hookgate-cli`, the command `hookgate`.
 #![forbid(unsafe_code)]
+// The items of clippy.toml. Unit tests may use them.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod block_on;
@@ -93,6 +95,8 @@ pub mod inbox;
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
 pub mod lookup;
+#[cfg(feature = "tower")]
+mod observe;
 pub mod outcome;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]

@@ -90,6 +90,11 @@
 //! [`Number`] or [`Date`] that you have read does print it. Look-ups by name stay cheap for rows with many properties:
 //! reading all of them by name costs no more than an index of the names.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "JSON is parsed here, after verification"
+)]
+
 mod changes;
 mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]

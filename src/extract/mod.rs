@@ -105,6 +105,10 @@ pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) 
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a `Delivery` is a proof, which only this crate makes"
+)]
 fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
     parts.extensions.get().ok_or(LayerMissing)
 }

@@ -18,9 +18,9 @@ use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
     Attached, CatchUnwind, Delivering, End, Ended, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
-    Phase, Reason, ResponseBody, ResponseFuture, RunState, Settled, VerifiedBody, bounded, metrics,
-    trace,
+    Phase, ResponseBody, ResponseFuture, RunState, VerifiedBody, bounded,
 };
+use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::walk::Delivery;
 
@@ -41,9 +41,9 @@ where
     B::Data: Send,
 {
     let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
-    let trace = delivering.trace.clone();
+    let span = delivering.span();
     let answer = accepted(delivering, request);
-    ResponseFuture(Box::pin(trace.within(async { Ok(answer.await) })))
+    ResponseFuture(Box::pin(span.around(async { Ok(answer.await) })))
 }
 
 /// Does the same, with the answer's body in one piece, and for a request body that need not be `Send`.
@@ -52,8 +52,8 @@ pub(super) fn accept<B: Body>(
     request: Request<B>,
 ) -> impl Future<Output = Response<Bytes>> + use<B> {
     let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
-    let trace = delivering.trace.clone();
-    let answer = trace.within(accepted(delivering, request));
+    let span = delivering.span();
+    let answer = span.around(accepted(delivering, request));
     async move { answer.await.map(ResponseBody::into_bytes) }
 }
 
@@ -67,7 +67,7 @@ where
     R: Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    delivering.head(&parts);
+    delivering.begun(&parts);
     async move {
         let delivery = match delivering.take_in(&parts, body).await {
             Ok(delivery) => delivery,
@@ -124,9 +124,7 @@ async fn run<R>(
         elapsed: started.elapsed(),
         late,
     };
-    trace::ended(&settled);
-    metrics::settled(guard, &settled);
-    guard.settings.hooks.settled(&settled);
+    guard.tell(Step::Settled(&settled));
     // A refusal that is sent as an answer is reported together with that answer.
     let unheard = late && matches!(outcome, Outcome::Refused(_));
     if unheard || matches!(outcome, Outcome::Failed(_)) {

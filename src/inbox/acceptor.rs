@@ -191,7 +191,7 @@ impl Acceptor {
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
         let retention = Some(self.shared.next.retention);
-        layer::metrics::record(&self.shared.guard, retention, || None);
+        layer::record_gauges(&self.shared.guard, retention, || None);
     }
 }
 

@@ -27,7 +27,6 @@ mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
 #[cfg(feature = "inbox")]
-mod metrics;
 #[cfg(feature = "inbox")]
 mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]

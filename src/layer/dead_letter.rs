@@ -1,6 +1,19 @@
-//! The answer for a delivery that can never succeed.
+//! The answer for a delivery that can never succeed, and the hook that stores it.
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
 
 use http::Response;
+
+use crate::walk::Delivery;
+
+/// The error of a dead-letter hook.
+pub type HookError = Box<dyn Error + Send + Sync>;
+
+pub(crate) type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
+    + Send
+    + Sync;
 
 /// A handler's answer: this delivery can never succeed, so retries do not help.
 ///
@@ -42,4 +55,14 @@ impl DeadLetter {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// A delivery that can never succeed, for the dead-letter hook to store.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeadLettered {
+    /// The raw delivery.
+    pub delivery: Delivery,
+    /// The reason that the handler gave.
+    pub reason: String,
 }

@@ -1,5 +1,6 @@
 //! One request under way: the steps between a request and its answer.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
@@ -13,16 +14,13 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, Guarded};
-use super::hooks::{Answer, Reason};
 use super::looking;
-use super::metrics::Meter;
 use super::read::{awaits_leave, discard, is_read_on, read};
-use super::record::PendingEntry;
 use super::response::Own;
 use super::run::{Attached, Work};
 use super::run_state::{End, Ended};
 use super::settings::LEAST_TO_BEGIN;
-use super::trace::Trace;
+use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Claims, Delivery, Opening, RequestHead};
 
@@ -31,14 +29,15 @@ pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 /// One request under way.
 pub(crate) struct Delivering<N> {
     guarded: Arc<Guarded<N>>,
-    started: Instant,
-    pub(crate) trace: Trace,
-    meter: Meter,
-    pending_entry: PendingEntry,
+    observation: Observation,
 }
 
 impl Delivering<Claims> {
     /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a `Delivery` is a proof, which only this crate makes"
+    )]
     pub(super) fn answer<S, B, R>(
         self,
         mut inner: S,
@@ -52,15 +51,14 @@ impl Delivering<Claims> {
         B: Body,
     {
         let (parts, body) = request.into_parts();
-        self.head(&parts);
+        self.begun(&parts);
         async move {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
                 && delivery.by() == self.guard().auth.id()
             {
                 // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
                 // claim. If this layer waited for that claim, the request would wait for itself.
-                self.meter.passed_on();
-                self.pending_entry.passed_on();
+                self.observation.passed_on();
                 let body = VerifiedBody::new(delivery.body().clone());
                 let answer = inner.call(Request::from_parts(parts, body)).await;
                 return answer.map(|response| response.map(ResponseBody::inner));
@@ -93,14 +91,15 @@ impl Delivering<Claims> {
 
 impl<N> Delivering<N> {
     pub(crate) fn begin(guarded: Arc<Guarded<N>>, method: &http::Method) -> Self {
-        let started = Instant::now();
         Self {
-            started,
-            trace: Trace::begin(method),
-            meter: Meter::default(),
-            pending_entry: PendingEntry::begin(&guarded.guard.settings.recording, started),
             guarded,
+            observation: Observation::begin(method),
         }
+    }
+
+    /// The span of this request.
+    pub(crate) fn span(&self) -> Span {
+        self.observation.span.clone()
     }
 
     pub(crate) fn guarded(&self) -> &Arc<Guarded<N>> {
@@ -111,16 +110,26 @@ impl<N> Delivering<N> {
         &self.guarded.guard
     }
 
-    /// Records the head for the log.
-    pub(crate) fn head(&self, parts: &Parts) {
-        self.pending_entry.head(&*self.guard().auth.clock, parts);
+    fn observed(&self) -> Observed<'_> {
+        Observed {
+            auth: &self.guard().auth,
+            of: &self.observation,
+        }
     }
 
-    /// Records the delivery. Returns the end of its budget, or a refusal if too little time is left to begin.
+    pub(crate) fn begun(&self, parts: &Parts) {
+        self.guard().tell(Step::Begun(self.observed(), parts));
+    }
+
+    fn budget_ends(&self) -> Instant {
+        self.observation.started + self.guard().settings.budget
+    }
+
+    /// Returns the end of the delivery's budget, or a refusal if too little time is left to begin.
     pub(crate) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
-        self.trace.recognised(delivery);
-        self.meter.recognised(delivery);
-        let budget_ends = self.started + self.guard().settings.budget;
+        self.guard()
+            .tell(Step::Recognised(self.observed(), delivery));
+        let budget_ends = self.budget_ends();
         if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             return Err(Refusal::new(RefusalKind::OutOfTime));
         }
@@ -137,14 +146,12 @@ impl<N> Delivering<N> {
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
         let layer = &self.guard().settings;
-        let budget_ends = self.started + layer.budget;
-        let mut opened = self.started;
+        let budget_ends = self.budget_ends();
+        let mut opened = self.observation.started;
         // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let mut intake = match self
-            .guard()
-            .auth
-            .opening(&head, |now| self.pending_entry.judged_at(now))
-        {
+        let mut intake = match self.guard().auth.opening(&head, |now| {
+            self.guard().tell(Step::AgeChecked(self.observed(), now));
+        }) {
             Ok(Opening::Open(intake)) => intake,
             Ok(Opening::LooksUp(looking_up, waiting)) => {
                 // The budget starts at `call`, so it may be nearly over when the future is first polled.
@@ -165,7 +172,8 @@ impl<N> Delivering<N> {
         };
         let deadline = budget_ends.min(opened + layer.body_deadline);
         if let Err(refusal) = read(body.as_mut(), &mut intake, &layer.bodies, deadline).await {
-            self.pending_entry.broke_off(&intake);
+            self.guard()
+                .tell(Step::BodyBrokeOff(self.observed(), intake.taken()));
             // Some stale deliveries are read to check their signature. Their answer is the same.
             let stale = intake.stale().map(Refusal::from);
             drop(intake); // the kept part of the body is freed before the rest arrives
@@ -174,7 +182,9 @@ impl<N> Delivering<N> {
             }
             return Err(stale.unwrap_or(refusal));
         }
-        self.pending_entry.whole(&mut intake);
+        let body = RefCell::new(&mut intake);
+        let bytes = || body.borrow_mut().bytes();
+        self.guard().tell(Step::BodyRead(self.observed(), &bytes));
         self.guard().auth.recognise(intake, &head)
     }
 
@@ -235,7 +245,7 @@ impl<N> Delivering<N> {
             status,
             delivery,
             reason,
-            elapsed: self.started.elapsed(),
+            elapsed: self.observation.started.elapsed(),
         }
     }
 
@@ -250,16 +260,12 @@ impl<N> Delivering<N> {
     }
 
     fn tell(&self, answer: &Answer) {
-        self.trace.answered(self.guard(), answer);
-        self.meter.answered(self.guard(), answer);
-        self.guard().settings.hooks.answered(answer);
-        self.pending_entry
-            .answered(answer, |verified| self.guard().attempt(verified));
+        self.guard().tell(Step::Answered(self.observed(), answer));
     }
 }
 
 impl<N> Drop for Delivering<N> {
     fn drop(&mut self) {
-        self.meter.end(&self.guarded.guard, self.started);
+        self.guard().settings.observers.end(self.observed());
     }
 }

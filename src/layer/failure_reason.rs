@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::Response;
 
-use super::hooks::Reason;
+use crate::observe::Reason;
 
 /// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::Answer), and never to
 /// the sender.

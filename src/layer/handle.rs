@@ -31,12 +31,12 @@ where
     F: Future<Output: IntoAnswer> + Send + 'static,
 {
     let delivering = Delivering::begin(receiver, request.method());
-    let trace = delivering.trace.clone();
+    let span = delivering.span();
     let inner = Once {
         handler: Some(handler),
         argument: PhantomData::<fn(D)>,
     };
-    let answer = trace.within(delivering.answer(inner, request));
+    let answer = span.around(delivering.answer(inner, request));
     async move {
         match answer.await {
             Ok(response) => response.map(ResponseBody::into_bytes),
@@ -65,6 +65,10 @@ where
         Poll::Ready(Ok(()))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a `Delivery` is a proof, which only this crate makes"
+    )]
     fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
         // Both are present: the layer code puts the delivery in and calls once.
         let (Some(delivery), Some(handler)) =

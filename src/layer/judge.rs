@@ -6,10 +6,10 @@ use http::Response;
 use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
-use super::hooks::Reason;
 use super::supervise::Handled;
 use super::unhandled::Unhandled;
 use crate::event::EventError;
+use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome};
 
 /// The verdict on a handler's end.
@@ -31,6 +31,10 @@ pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> Hand
     HandlerEnd::Is(Outcome::Failed(failure), None)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the handler's own marks on its answer"
+)]
 fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
     if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
         return HandlerEnd::Dead(letter);

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::trace::in_this_span;
 use crate::lookup::{LONGEST, Waiting};
 use crate::lookup::{LookupError, LookupErrorKind};
+use crate::observe::in_this_span;
 use crate::outcome::Refusal;
 use crate::verify::{Intake, Ring};
 use crate::walk::{Authenticator, LookingUp};

@@ -121,15 +121,14 @@ mod dead_letter;
 mod delivering;
 mod drain;
 mod failure_reason;
+#[cfg(feature = "metrics")]
+mod gauges;
 mod guard;
 mod handle;
 mod handler;
-mod hooks;
 mod judge;
 mod looking;
-pub(crate) mod metrics;
 mod read;
-mod record;
 mod report;
 mod response;
 mod run;
@@ -138,28 +137,26 @@ mod service;
 mod settings;
 mod settle;
 mod supervise;
-pub(crate) mod trace;
 mod unhandled;
 mod waiting;
-#[cfg(feature = "tracing")]
-mod warnings;
 
 pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};
-pub use dead_letter::DeadLetter;
+pub use dead_letter::{DeadLetter, DeadLettered, HookError};
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handler::{FromDelivery, IntoAnswer};
-pub use hooks::{Answer, DeadLettered, Failed, HookError, Reason, Settled};
-#[cfg(feature = "metrics")]
-#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-pub use metrics::DURATION_BUCKETS;
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;
 
-#[cfg(feature = "record")]
-pub(crate) use record::Recording;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use crate::observe::metrics::DURATION_BUCKETS;
+pub use crate::observe::{Answer, Failed, Reason, Settled};
+
+#[cfg(feature = "metrics")]
+pub(crate) use gauges::record as record_gauges;
 #[cfg(feature = "axum")]
 pub(crate) use response::{TYPE_MISMATCH, envelope};
 pub(crate) use {

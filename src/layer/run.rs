@@ -19,12 +19,11 @@ use tower_service::Service;
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::{Guard, Guarded};
-use super::hooks::Reason;
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
 use super::settle::{Settling, settle};
 use super::supervise::{Watch, supervise};
-use super::trace::in_this_span;
+use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Admission, Claim, Claims, Delivery};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use http::Response;
 use tokio::time::Instant;
 
-use super::hooks::Reason;
 use super::response::Own;
 use super::waiting::{WaitingPlace, WaitingRoom};
 use crate::dedupe::EventKey;
+use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
 /// The time limit of a store call when no request waits for its answer any more.

@@ -77,8 +77,8 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let delivering = Delivering::begin(Arc::clone(&self.receiver), request.method());
-        let trace = delivering.trace.clone();
-        ResponseFuture(Box::pin(trace.within(delivering.answer(inner, request))))
+        let span = delivering.span();
+        ResponseFuture(Box::pin(span.around(delivering.answer(inner, request))))
     }
 }
 

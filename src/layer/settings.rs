@@ -7,16 +7,13 @@ use http::Request;
 
 use super::body::VerifiedBody;
 use super::budget::BodyBudget;
+use super::dead_letter::DeadLetterHook;
 use super::drain::ShutdownSignal;
-use super::hooks::Hooks;
-#[cfg(feature = "metrics")]
-use super::metrics::Metrics;
-use super::record::Recording;
+use super::response::Shape;
 use super::waiting::WaitingRoom;
-#[cfg(feature = "tracing")]
-use super::warnings::Warnings;
 use crate::config::ConfigError;
 use crate::dedupe::RetrySchedule;
+use crate::observe::Observers;
 use crate::walk::Delivery;
 use crate::walk::in_range;
 
@@ -34,13 +31,9 @@ pub(crate) struct LayerSettings {
     pub(crate) prepare: Option<fn(&mut Request<VerifiedBody>, &Delivery)>,
     /// Shared with the gate, which tells it the end of the last run.
     pub(crate) shutdown: Arc<ShutdownSignal>,
-    pub(crate) hooks: Hooks,
-    #[cfg(feature = "metrics")]
-    pub(crate) metrics: Metrics,
-    #[cfg_attr(not(feature = "record"), allow(dead_code))] // empty without it
-    pub(crate) recording: Recording,
-    #[cfg(feature = "tracing")]
-    pub(crate) warnings: Warnings,
+    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
+    pub(crate) shape: Option<Arc<Shape>>,
+    pub(crate) observers: Observers,
 }
 
 impl Default for LayerSettings {
@@ -53,12 +46,9 @@ impl Default for LayerSettings {
             waiting: Arc::new(WaitingRoom::new(64, 4)),
             prepare: None,
             shutdown: Arc::default(),
-            hooks: Hooks::default(),
-            #[cfg(feature = "metrics")]
-            metrics: Metrics::default(),
-            recording: Recording::default(),
-            #[cfg(feature = "tracing")]
-            warnings: Warnings::default(),
+            dead_letter: None,
+            shape: None,
+            observers: Observers::default(),
         }
     }
 }

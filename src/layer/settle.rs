@@ -9,16 +9,14 @@ use http::{Response, StatusCode};
 use tokio::time::timeout;
 
 use super::catch::{CatchUnwind, caught};
-use super::dead_letter::DeadLetter;
+use super::dead_letter::{DeadLetter, DeadLettered};
 use super::guard::Guard;
-use super::hooks::{DeadLettered, Reason, Settled};
 use super::judge::{HandlerEnd, judge};
-use super::metrics;
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
-use super::trace;
 use crate::dedupe::Ownership;
+use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::walk::Claim;
 use crate::walk::Delivery;
@@ -94,7 +92,7 @@ async fn dead_letter<R, E>(
         outcome: Outcome::Failed(failure),
         reason: Some(reason),
     };
-    let Some(hook) = &watch.guarded.guard.settings.hooks.dead_letter else {
+    let Some(hook) = &watch.guarded.guard.settings.dead_letter else {
         let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
         return failed(Failure::DeadLetterHookMissing, error(advice.into()));
     };
@@ -159,17 +157,14 @@ pub(super) fn settle<'a, R, E>(
             outcome
         };
         state.settled(outcome);
-        let settled = Settled {
+        guard.tell(Step::Settled(&Settled {
             outcome,
             delivery: delivery.clone(),
             reason: reason.clone(),
             elapsed,
             // Read now and not earlier: a slow commit can make the run late.
             late: state.is_detached(),
-        };
-        trace::ended(&settled);
-        metrics::settled(guard, &settled);
-        guard.settings.hooks.settled(&settled);
+        }));
         if let Outcome::Failed(_) = outcome {
             guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
         }

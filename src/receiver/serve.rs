@@ -147,6 +147,6 @@ impl Receiver {
     pub fn record_metrics(&self) {
         let claims = &self.shared.next;
         let retention = claims.store.is_some().then_some(claims.retention);
-        layer::metrics::record(&self.shared.guard, retention, || claims.observe_store());
+        layer::record_gauges(&self.shared.guard, retention, || claims.observe_store());
     }
 }

@@ -54,6 +54,10 @@ impl<S: Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
 
 impl<S> Routing<S> {
     /// Returns the arm for a request, or the answer if there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a `Delivery` is a proof, which only this crate makes"
+    )]
     fn arm(&self, request: &Request) -> Result<&SharedArm<S>, BoxFuture> {
         // The layer has put it there. An event type in a header is not signed and does not decide.
         let delivery = request.extensions().get::<Delivery>();

@@ -117,7 +117,7 @@ impl Intake {
     }
 
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
-    #[cfg(feature = "record")]
+    #[cfg(feature = "tower")]
     pub(crate) fn bytes(&mut self) -> Bytes {
         if let Kept::Many(gathered) = &self.kept
             && let Some(bytes) = gathered.take()

@@ -5,6 +5,8 @@
 //! Comparison is `hmac`'s own, over all 32 bytes in constant time: hand-written comparisons have let a shorter
 //! signature pass in a well-known crate (RUSTSEC-2024-0010).
 
+#![expect(clippy::disallowed_types, reason = "this file uses the crypto crates")]
+
 use std::fmt;
 use std::mem::ManuallyDrop;
 

@@ -77,6 +77,10 @@ impl Timestamp {
 
     /// Returns the point in time, as a number.
     #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the time that the sender has signed"
+    )]
     pub fn seconds(&self) -> UnixSeconds {
         UnixSeconds::new(self.seconds)
     }

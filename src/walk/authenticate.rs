@@ -8,10 +8,16 @@ use super::gate::Gate;
 use super::head::RequestHead;
 use super::stale::StaleSample;
 use crate::clock::{Clock, UnixSeconds};
+#[cfg(feature = "tower")]
+use crate::dedupe::Attempt;
 use crate::dedupe::RetrySchedule;
 use crate::event::EventHead;
+#[cfg(feature = "tower")]
+use crate::event::created_at;
 use crate::lookup::{Keys, LookupError, RingSearch, Verifier, Waiting};
 use crate::outcome::Refusal;
+#[cfg(feature = "tower")]
+use crate::verify::Verified;
 use crate::verify::{Check, DeliveryHeaders, Intake, Ring, VerifyError, VerifyErrorKind};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.
@@ -120,6 +126,15 @@ impl Authenticator {
         let now = self.clock.now();
         self.gate.vitals.authentic(now);
         Ok(Delivery::new(verified, event, now, self.id()))
+    }
+
+    /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
+    #[cfg(feature = "tower")]
+    pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
+        // The time is part of the signed body. An event from the future counts as new.
+        let created = created_at(verified)?;
+        let age = self.clock.now().since(created).unwrap_or_default();
+        Some(self.schedule.probable_attempt(age))
     }
 
     /// Identifies the receiver or acceptor.

@@ -126,6 +126,7 @@ impl Stamp {
         self.0.store(second.as_i64(), Ordering::Relaxed);
     }
 
+    #[expect(clippy::disallowed_methods, reason = "an earlier reading of the clock")]
     fn get(&self) -> Option<UnixSeconds> {
         let second = self.0.load(Ordering::Relaxed);
         (second != NEVER).then(|| UnixSeconds::new(second))

@@ -51,6 +51,7 @@ pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
 }
 
 /// Reads the columns of `LISTED` and `ENTRY`.
+#[expect(clippy::disallowed_methods, reason = "a stored entry was authentic")]
 pub(super) fn entry(row: &Row) -> Result<Entry, StoreError> {
     let row_key: Option<&[u8]> = column(row, "row_key")?;
     Ok(Entry {

@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::ask::ask;
 use super::backoff::Backoff;
+use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
 use super::shared::{Phase, WorkersState};
 use crate::caught::caught;
@@ -93,7 +94,7 @@ where
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
-                    self.shared.store_failed("lease", &error);
+                    self.shared.tell(Step::StoreFailed("lease", &error));
                     let until = Instant::now() + pause.draw(failures);
                     while self.shared.is_working() && Instant::now() < until {
                         self.next(Some(until), None).await;
@@ -127,7 +128,8 @@ where
         mut changed: Pin<&mut Notified<'_>>,
     ) {
         for listed in &batch.dead_lettered {
-            self.shared.dead_lettered(listed);
+            let entry = DeadEntry::from(listed);
+            self.shared.tell(Step::DeadLettered(Some(&entry)));
         }
         let leased = batch.jobs.len();
         for job in batch.jobs {

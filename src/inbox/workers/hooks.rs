@@ -1,20 +1,18 @@
-//! The hooks that report runs, dead letters and lost leases to the operator.
+//! The reports of runs, dead letters and lost leases, and the operator's hooks that get them.
 //!
 //! A hook runs on a worker's thread, so it must not block. A panic in a hook has no effect.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::caught::caught;
+use crate::dedupe::StoreError;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{EntryId, Listed};
 use crate::inbox::line::one_line;
-use crate::layer::Reason;
+use crate::observe::{Hook, Observer, Reason, Span, call};
 use crate::outcome::Outcome;
 use crate::readable::Chain;
 use crate::walk::Delivery;
-
-type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
 /// How one run ended.
 #[derive(Clone, Debug)]
@@ -90,6 +88,22 @@ pub struct LostLease {
     pub tries: u32,
 }
 
+/// A step of the workers.
+#[derive(Clone, Copy)]
+#[allow(dead_code)] // the features decide which observers there are, and so which parts are read
+pub(super) enum Step<'a> {
+    /// The workers have started.
+    Begun,
+    /// A run has ended, and its settlement has succeeded or failed.
+    Ended(&'a Span, &'a AttemptReport),
+    /// An entry became a dead letter. `None` if not even the name of its event can be read.
+    DeadLettered(Option<&'a DeadEntry>),
+    /// A lease was lost while its handler was running.
+    LeaseLost(&'a LostLease),
+    /// This call of the inbox's store failed.
+    StoreFailed(&'static str, &'a StoreError),
+}
+
 /// The hooks that the user has set.
 #[derive(Default)]
 pub(super) struct Hooks {
@@ -99,53 +113,65 @@ pub(super) struct Hooks {
     pub(super) lost: Option<Hook<LostLease>>,
 }
 
-impl Hooks {
-    /// Reports the end of a run, when its settlement has succeeded or failed.
-    pub(super) fn tried(&self, tried: &AttemptReport, error: Option<&str>) {
-        call(self.settled.as_ref(), tried);
-        if matches!(tried.outcome, Outcome::Failed(_)) && tried.disposition != Disposition::Returned
-        {
-            call(self.failed.as_ref(), tried);
+impl Observer<Step<'_>> for Hooks {
+    fn observe(&self, step: Step<'_>) {
+        match step {
+            Step::Ended(_, report) => {
+                // A panic in the first hook does not keep the second from its call.
+                let _ = caught(|| call(self.settled.as_ref(), report));
+                if matches!(report.outcome, Outcome::Failed(_))
+                    && report.disposition != Disposition::Returned
+                {
+                    call(self.failed.as_ref(), report);
+                }
+            }
+            Step::DeadLettered(Some(entry)) => call(self.dead.as_ref(), entry),
+            Step::LeaseLost(lost) => call(self.lost.as_ref(), lost),
+            Step::Begun | Step::DeadLettered(None) | Step::StoreFailed(..) => {}
         }
-        if tried.disposition == Disposition::Dead {
-            let head = tried.delivery.head();
-            call(
-                self.dead.as_ref(),
-                &DeadEntry {
-                    id: tried.id,
-                    event_id: head.id.clone(),
-                    event_type: head.event_type.clone(),
-                    tries: tried.tries,
-                    error: error.unwrap_or_default().to_owned(),
-                    delivery: Some(tried.delivery.clone()),
-                },
-            );
-        }
-    }
-
-    /// Reports an entry that became a dead letter without a handler's result.
-    pub(super) fn dead_lettered(&self, listed: &Listed) {
-        call(
-            self.dead.as_ref(),
-            &DeadEntry {
-                id: listed.id,
-                event_id: listed.event_id.clone(),
-                event_type: listed.event_type.clone(),
-                tries: listed.tries,
-                error: listed.last_error.clone().unwrap_or_default(),
-                delivery: None,
-            },
-        );
-    }
-
-    pub(super) fn lost(&self, lost: &LostLease) {
-        call(self.lost.as_ref(), lost);
     }
 }
 
-fn call<T>(hook: Option<&Hook<T>>, told: &T) {
-    if let Some(hook) = hook {
-        let _ = caught(|| hook(told));
+impl Disposition {
+    /// The name in metrics and logs.
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Retry { .. } => "retry",
+            Self::Dead => "dead",
+            Self::Returned => "returned",
+            Self::Unrecorded => "unrecorded",
+        }
+    }
+}
+
+impl From<&Listed> for DeadEntry {
+    /// A dead letter without a handler's result.
+    fn from(listed: &Listed) -> Self {
+        Self {
+            id: listed.id,
+            event_id: listed.event_id.clone(),
+            event_type: listed.event_type.clone(),
+            tries: listed.tries,
+            error: listed.last_error.clone().unwrap_or_default(),
+            delivery: None,
+        }
+    }
+}
+
+impl DeadEntry {
+    /// The dead letter that a run has left, with the error that is stored with it.
+    pub(super) fn of(report: &AttemptReport, error: Option<&str>) -> Self {
+        let head = report.delivery.head();
+        Self {
+            id: report.id,
+            event_id: head.id.clone(),
+            event_type: head.event_type.clone(),
+            tries: report.tries,
+            error: error.unwrap_or_default().to_owned(),
+            delivery: Some(report.delivery.clone()),
+        }
     }
 }
 
@@ -170,6 +196,7 @@ mod tests {
     use super::*;
     use crate::outcome::Failure;
     use std::fmt;
+    use std::sync::Arc;
 
     #[test]
     fn an_error_is_one_line() {

@@ -12,18 +12,18 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
 use super::ask::ask;
-use super::hooks::{AttemptReport, Disposition, LostLease, error_line};
+use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
 use super::request::request;
 use super::shared::{Phase, WorkersState};
-use super::trace::Trace;
 use crate::caught::caught;
 use crate::dedupe::StoreErrorKind;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, HandlerEnd, Reason, VerifiedBody, bounded, judge};
+use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, judge};
+use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 
 /// The most time for one settlement call of the store.
@@ -67,11 +67,11 @@ where
         tries,
     };
     let lease = Lease::keep(&shared, lost.clone(), token, asked);
-    let trace = Trace::begin(&delivery, tries);
+    let span = Span::of_job(&delivery, tries);
     let began = Instant::now();
     let limit = asked + shared.settings.run_limit;
-    let mut handled = trace
-        .within(run(&shared, service, request(&delivery), limit))
+    let mut handled = span
+        .around(run(&shared, service, request(&delivery), limit))
         .await;
     let elapsed = began.elapsed();
     let (outcome, reason) = match judge(&mut handled) {
@@ -87,7 +87,7 @@ where
     } else {
         let recorded = settle(&shared, id, token, &mut end).await;
         if recorded == Some(Ownership::Lost) {
-            shared.lost(&lost);
+            shared.tell(Step::LeaseLost(&lost));
         }
         recorded
     };
@@ -96,7 +96,7 @@ where
         Some(Ownership::Held) => disposition,
         Some(Ownership::Lost) | None => Disposition::Unrecorded,
     };
-    let tried = AttemptReport {
+    let report = AttemptReport {
         id,
         outcome,
         disposition,
@@ -106,8 +106,11 @@ where
         waited,
         elapsed,
     };
-    trace.ended(&tried);
-    shared.tried(&tried, end.error());
+    shared.tell(Step::Ended(&span, &report));
+    if disposition == Disposition::Dead {
+        let entry = DeadEntry::of(&report, end.error());
+        shared.tell(Step::DeadLettered(Some(&entry)));
+    }
     let due = match disposition {
         Disposition::Retry { after } => Some(Instant::now() + after),
         Disposition::Returned => Some(Instant::now()),
@@ -203,7 +206,7 @@ async fn settle(
         match ask(SETTLE_CALL, call).await {
             Ok(ownership) => return Some(ownership),
             Err(error) => {
-                shared.store_failed("settle", &error);
+                shared.tell(Step::StoreFailed("settle", &error));
                 if error.kind() == StoreErrorKind::Refused {
                     if is_retold || !end.make_plain() {
                         return None;
@@ -229,12 +232,12 @@ async fn dead_letter(shared: &WorkersState, id: EntryId, token: ClaimToken) {
         return;
     }
     match ask(SETTLE_CALL, || shared.engine.show(id)).await {
-        Ok(Some((listed, _))) => shared.dead_lettered(&listed),
+        Ok(Some((listed, _))) => shared.tell(Step::DeadLettered(Some(&DeadEntry::from(&listed)))),
         Ok(None) => {}
         // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.
         Err(error) => {
-            shared.store_failed("show", &error);
-            shared.dead_lettered_unnamed();
+            shared.tell(Step::StoreFailed("show", &error));
+            shared.tell(Step::DeadLettered(None));
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::ask;
-use super::hooks::LostLease;
+use super::hooks::{LostLease, Step};
 use super::shared::WorkersState;
 use crate::dedupe::{ClaimToken, Ownership};
 
@@ -78,13 +78,13 @@ async fn renew(
                 // There is no lease to renew any more. The effects in progress cannot be stopped.
                 if !held.settling.load(Ordering::SeqCst) {
                     held.lost.store(true, Ordering::SeqCst);
-                    shared.lost(&entry);
+                    shared.tell(Step::LeaseLost(&entry));
                 }
                 return;
             }
             // The renewal may have succeeded or not, and the next may succeed: the call is repeated before the lease ends.
             Err(error) => {
-                shared.store_failed("renew", &error);
+                shared.tell(Step::StoreFailed("renew", &error));
                 Instant::now() + pause(every)
             }
         };

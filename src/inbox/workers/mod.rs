@@ -6,12 +6,15 @@ mod dispatch;
 mod hooks;
 mod job;
 mod lease;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod request;
 mod running;
 mod settings;
 mod shared;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tracing")]
 mod trace;
 
 pub use backoff::{Backoff, Jitter};

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::dispatch::Dispatcher;
+use super::hooks::Step;
 use super::settings::Workers;
 use super::shared::{Phase, WorkersState};
-use crate::inbox::metrics;
 use crate::layer::{Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody};
 
 use crate::config::ConfigError;
@@ -47,7 +47,7 @@ impl Workers {
             phase: watch::Sender::new(Phase::Work),
             active: AtomicUsize::new(0),
         });
-        metrics::begin(&shared.settings.name);
+        shared.tell(Step::Begun);
         let task = tokio::spawn(Dispatcher::new(Arc::clone(&shared), service).run());
         Ok(RunningWorkers { shared, task })
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
+#[cfg(feature = "metrics")]
+use super::metrics::WorkersMetrics;
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
 
@@ -40,7 +42,8 @@ pub(super) struct Settings {
     pub(super) serial_by_row: bool,
     pub(super) poll: Duration,
     pub(super) hooks: Hooks,
-    pub(super) name: Arc<str>,
+    #[cfg(feature = "metrics")]
+    pub(super) metrics: WorkersMetrics,
 }
 
 impl Workers {
@@ -58,7 +61,8 @@ impl Workers {
                 serial_by_row: false,
                 poll: Duration::from_secs(1),
                 hooks: Hooks::default(),
-                name: "default".into(),
+                #[cfg(feature = "metrics")]
+                metrics: WorkersMetrics("default".into()),
             },
         }
     }
@@ -146,9 +150,11 @@ impl Workers {
         self
     }
 
-    /// The label `inbox` of these workers' metrics (feature `metrics`). Default: `default`.
+    /// The label `inbox` of these workers' metrics. Default: `default`.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
-        self.settings.name = name.into();
+        self.settings.metrics = WorkersMetrics(name.to_owned().into());
         self
     }
 

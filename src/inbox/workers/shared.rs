@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::watch;
 
-use super::hooks::{AttemptReport, LostLease};
+use super::hooks::Step;
 use super::settings::Settings;
+#[cfg(feature = "tracing")]
 use super::trace;
-use crate::dedupe::StoreError;
-use crate::inbox::engine::{Engine, Listed};
-use crate::inbox::metrics;
+use crate::inbox::engine::Engine;
+use crate::observe::tell;
 
 /// The data that all tasks of these workers share.
 pub(super) struct WorkersState {
@@ -35,30 +35,12 @@ impl WorkersState {
         *self.phase.borrow() == Phase::Work
     }
 
-    pub(super) fn store_failed(&self, call: &'static str, error: &StoreError) {
-        trace::store_failed(call, error);
-        metrics::store_failed(&self.settings.name, call);
-    }
-
-    pub(super) fn tried(&self, tried: &AttemptReport, error: Option<&str>) {
-        metrics::tried(&self.settings.name, tried);
-        self.settings.hooks.tried(tried, error);
-    }
-
-    pub(super) fn dead_lettered(&self, listed: &Listed) {
-        trace::dead_lettered(listed);
-        metrics::dead_lettered(&self.settings.name);
-        self.settings.hooks.dead_lettered(listed);
-    }
-
-    /// A dead letter whose name cannot be read, so that no hook can be called with it.
-    pub(super) fn dead_lettered_unnamed(&self) {
-        metrics::dead_lettered(&self.settings.name);
-    }
-
-    pub(super) fn lost(&self, lost: &LostLease) {
-        trace::lost(lost);
-        metrics::lost(&self.settings.name);
-        self.settings.hooks.lost(lost);
+    /// Tells each observer of a step. The workers write no delivery log.
+    pub(super) fn tell(&self, step: Step<'_>) {
+        #[cfg(feature = "tracing")]
+        tell(&trace::Tracing, step);
+        #[cfg(feature = "metrics")]
+        tell(&self.settings.metrics, step);
+        tell(&self.settings.hooks, step);
     }
 }

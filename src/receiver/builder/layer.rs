@@ -15,14 +15,14 @@ use crate::layer::{
 impl ReceiverBuilder {
     /// Calls `hook` once for each delivery, when its answer is known. A panic in it does no harm.
     pub fn on_answer(mut self, hook: impl Fn(&Answer) + Send + Sync + 'static) -> Self {
-        self.layer.hooks.answer = Some(Arc::new(hook));
+        self.layer.observers.hooks.answer = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` once for each run, at its end. It differs from [`on_answer`](Self::on_answer) for runs that outlive their
     /// request. A panic in it does no harm.
     pub fn on_settled(mut self, hook: impl Fn(&Settled) + Send + Sync + 'static) -> Self {
-        self.layer.hooks.settled = Some(Arc::new(hook));
+        self.layer.observers.hooks.settled = Some(Arc::new(hook));
         self
     }
 
@@ -30,7 +30,7 @@ impl ReceiverBuilder {
     /// the attempt. So the operator can see an attempt that may be the last before the sender discards the event. The hook is
     /// also called if the sender hung up while the store was asked for the claim. A panic in it does no harm.
     pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
-        self.layer.hooks.failed = Some(Arc::new(hook));
+        self.layer.observers.hooks.failed = Some(Arc::new(hook));
         self
     }
 
@@ -43,7 +43,7 @@ impl ReceiverBuilder {
     where
         F: Future<Output = Result<(), HookError>> + Send + 'static,
     {
-        self.layer.hooks.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
+        self.layer.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
         self
     }
 
@@ -85,7 +85,7 @@ impl ReceiverBuilder {
         mut self,
         shape: impl Fn(&OwnAnswer) -> http::Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        self.layer.hooks.shape = Some(Arc::new(shape));
+        self.layer.shape = Some(Arc::new(shape));
         self
     }
 
@@ -104,7 +104,7 @@ impl ReceiverBuilder {
     /// otherwise the gauges of one overwrite those of the other.
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
-        self.layer.metrics.receiver = name.to_owned().into();
+        self.layer.observers.metrics.receiver = name.to_owned().into();
         self
     }
 
@@ -115,7 +115,7 @@ impl ReceiverBuilder {
     /// from a database, or if keys are named by the day. A pair keeps its label until the process ends.
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_keys(mut self, most: usize) -> Self {
-        self.layer.metrics.keys = crate::layer::metrics::NamedKeys::up_to(most);
+        self.layer.observers.metrics.keys = crate::observe::metrics::NamedKeys::up_to(most);
         self
     }
 }
@@ -138,7 +138,7 @@ impl ReceiverBuilder {
     /// # let _ = settings;
     /// ```
     pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
-        self.layer.hooks.only_if(holds);
+        self.layer.observers.hooks.only_if(holds);
         self
     }
 }
@@ -189,7 +189,7 @@ impl ReceiverBuilder {
     /// address, authentic or not.
     #[cfg_attr(docsrs, doc(cfg(feature = "record")))]
     pub fn record(mut self, recorder: impl crate::record::Record) -> Self {
-        self.layer.recording = crate::layer::Recording(Some(Arc::new(recorder)));
+        self.layer.observers.set_recorder(recorder);
         self
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use metrics::SharedString;
 
-use crate::layer::hooks::Answer;
 use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::VerifyError;
 
@@ -23,7 +22,7 @@ const NAMED_KEYS: usize = 64;
 pub(crate) struct Metrics {
     pub(crate) receiver: SharedString,
     pub(crate) keys: NamedKeys,
-    pub(super) described: AtomicBool,
+    pub(crate) described: AtomicBool,
 }
 
 impl Default for Metrics {
@@ -100,10 +99,6 @@ impl OutcomeLabels {
         outcome: "hung_up",
         reason: NONE,
     };
-
-    pub(super) fn of_answer(answer: &Answer) -> Self {
-        Self::of(answer.outcome, answer.verify_error())
-    }
 
     pub(crate) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
         let (name, remarkable) = match outcome {

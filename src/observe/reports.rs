@@ -1,33 +1,18 @@
-//! The hooks for the operator: one call for each delivery, for each run, and for each failure.
-//!
-//! The sender gets a status and a short message. All details go to the hooks, to `tracing` and into the response's extensions.
-//! A hook runs on the thread that answers, so it must not block. A panic in a hook is caught and ignored.
+//! The reports to the operator: one for each delivery, for each run, and for each failure.
 
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::catch::caught;
-use super::response::Shape;
 use crate::dedupe::Attempt;
 use crate::outcome::{Outcome, Refusal};
 use crate::readable::Chain;
-use crate::verify::Verified;
-use crate::verify::{VerifyError, VerifyErrorKind};
+use crate::verify::{Verified, VerifyError, VerifyErrorKind};
 use crate::walk::Delivery;
-
-/// The error of a dead-letter hook.
-pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// The reason of a refusal or failure: an error with its chain of sources.
 pub type Reason = Arc<dyn Error + Send + Sync>;
-pub(crate) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
-type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
-    + Send
-    + Sync;
 
 /// The answer to one delivery. It is also in the extensions of the response.
 #[derive(Clone, Debug)]
@@ -80,22 +65,22 @@ pub struct Failed {
     pub attempt: Option<Attempt>,
 }
 
-/// A delivery that can never succeed, for the dead-letter hook to store.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DeadLettered {
-    /// The raw delivery.
-    pub delivery: Delivery,
-    /// The reason that the handler gave.
-    pub reason: String,
-}
-
 impl Answer {
     /// Returns the reason why the delivery was not authentic; `None` for other outcomes.
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
-        let refusal = self.reason.as_ref()?.downcast_ref::<Refusal>()?;
-        refusal.verify_error()
+        self.refusal()?.verify_error()
+    }
+
+    pub(super) fn refusal(&self) -> Option<&Refusal> {
+        self.reason.as_ref()?.downcast_ref()
+    }
+
+    /// Returns the delivery as it was received, if it is authentic.
+    #[cfg(any(feature = "tracing", feature = "metrics", feature = "record"))]
+    pub(super) fn authentic(&self) -> Option<&Verified> {
+        let delivery = self.delivery.as_ref().map(Delivery::verified);
+        delivery.or_else(|| self.refusal()?.authentic())
     }
 
     /// Returns whether the delivery was refused as stale although its signature is right. This is the only sign that the
@@ -105,6 +90,14 @@ impl Answer {
     pub fn is_stale_but_authentic(&self) -> bool {
         let kind = self.verify_error().map(VerifyError::kind);
         matches!(kind, Some(VerifyErrorKind::StaleButAuthentic { .. }))
+    }
+}
+
+impl Failed {
+    #[cfg(feature = "metrics")]
+    pub(super) fn may_be_last(&self) -> bool {
+        let attempt = self.attempt.as_ref();
+        attempt.is_some_and(|attempt| attempt.may_be_last)
     }
 }
 
@@ -132,49 +125,5 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Res
     match reason {
         Some(reason) => write!(f, ": {}", Chain(reason)),
         None => Ok(()),
-    }
-}
-
-/// The hooks that are set on the receiver.
-#[derive(Default)]
-pub(crate) struct Hooks {
-    pub(crate) answer: Option<Hook<Answer>>,
-    pub(crate) settled: Option<Hook<Settled>>,
-    pub(crate) failed: Option<Hook<Failed>>,
-    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
-    pub(crate) shape: Option<Arc<Shape>>,
-}
-
-/// A panic in a hook does no harm: the delivery is still answered.
-impl Hooks {
-    pub(crate) fn answered(&self, answer: &Answer) {
-        if let Some(hook) = &self.answer {
-            let _ = caught(|| hook(answer));
-        }
-    }
-
-    pub(crate) fn settled(&self, settled: &Settled) {
-        if let Some(hook) = &self.settled {
-            let _ = caught(|| hook(settled));
-        }
-    }
-
-    /// Stops the calls of the hooks that were set, once `holds` returns false.
-    pub(crate) fn only_if(&mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) {
-        fn guarded<T: 'static>(
-            hook: &mut Option<Hook<T>>,
-            holds: impl Fn() -> bool + Send + Sync + 'static,
-        ) {
-            *hook = hook.take().map(|hook| -> Hook<T> {
-                Arc::new(move |told: &T| {
-                    if holds() {
-                        hook(told);
-                    }
-                })
-            });
-        }
-        guarded(&mut self.answer, holds.clone());
-        guarded(&mut self.settled, holds.clone());
-        guarded(&mut self.failed, holds);
     }
 }

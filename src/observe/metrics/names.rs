@@ -1,6 +1,6 @@
 //! The names, units and help texts of the metrics, each in one place.
 
-use metrics::{KeyName, Recorder, Unit};
+use metrics::Unit;
 
 /// Upper bounds for the histograms of durations, in seconds: fine steps where a receiver should be, and some around the 5 s
 /// after which the sender gives up.
@@ -116,16 +116,4 @@ metrics! {
         "Entries of the inbox, by their state.";
     INBOX_OLDEST_AGE: Gauge, "hookgate_inbox_oldest_age_seconds", Seconds,
         "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
-}
-
-/// Describes each metric to the recorder.
-pub(crate) fn describe(recorder: &dyn Recorder, table: Table) {
-    for &(kind, name, unit, help) in table {
-        let (key, unit) = (KeyName::from_const_str(name), Some(unit));
-        match kind {
-            Kind::Counter => recorder.describe_counter(key, unit, help.into()),
-            Kind::Gauge => recorder.describe_gauge(key, unit, help.into()),
-            Kind::Histogram => recorder.describe_histogram(key, unit, help.into()),
-        }
-    }
 }

@@ -1,0 +1,118 @@
+//! The receiver's gauges (feature `metrics`), read when they are asked for.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::guard::Guard;
+use crate::caught::caught;
+use crate::clock::UnixSeconds;
+use crate::dedupe::StoreStats;
+use crate::lookup::LookupStats;
+use crate::observe::metrics::{Meter, names};
+use crate::walk::{Health, Unready};
+
+/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers. A recorder that
+/// panics does no harm.
+pub(crate) fn record(
+    guard: &Guard,
+    retention: Option<Duration>,
+    observe: impl FnOnce() -> Option<StoreStats>,
+) {
+    let metrics = &guard.settings.observers.metrics;
+    let _ = caught(|| {
+        metrics.with(|to| {
+            if !metrics.described.swap(true, Ordering::Relaxed) {
+                to.describe(names::RECEIVER);
+            }
+            // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
+            // must not be missed.
+            to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
+            to.count(names::STALE_BUT_AUTHENTIC, 0, []);
+            health(to, &guard.auth.gate.health());
+            let (waiting, places) = guard.settings.waiting.taken();
+            to.set(names::WAITING, number(waiting), []);
+            to.set(names::WAITING_LIMIT, number(places), []);
+            let (held, most) = guard.settings.bodies.held();
+            to.set(names::BODY_BYTES, number(held), []);
+            to.set(names::BODY_BYTES_LIMIT, number(most), []);
+            limits(to, guard, retention);
+            if let Some(stats) = observe() {
+                store(to, &stats);
+            }
+            if let Some(stats) = guard.auth.keys().lookup_stats() {
+                lookups(to, &stats);
+            }
+        });
+    });
+}
+
+fn health(to: Meter<'_>, health: &Health) {
+    to.set(names::READY, flag(health.is_ready()), []);
+    for reason in Unready::ALL {
+        let holds = health.reasons().any(|other| other == reason);
+        let labels = [("reason", reason.name().into())];
+        to.set(names::UNREADY, flag(holds), labels);
+    }
+    to.set(names::RUNS_ACTIVE, number(health.runs), []);
+    to.set(names::RUNS_LIMIT, number(health.max_runs), []);
+    moment(to, names::STARTED, Some(health.started));
+    moment(to, names::LAST_AUTHENTIC, health.last_authentic);
+    moment(to, names::LAST_ACCEPTED, health.last_accepted);
+}
+
+fn limits(to: Meter<'_>, guard: &Guard, retention: Option<Duration>) {
+    let schedule = &guard.auth.schedule;
+    age(to, names::ATTEMPT_TIMEOUT, Some(schedule.attempt_timeout()));
+    if retention.is_some() {
+        let needed = schedule.minimum_retention(&guard.auth.verifier.window());
+        age(to, names::RETENTION, retention);
+        age(to, names::RETENTION_NEEDED, Some(needed));
+    }
+}
+
+fn store(to: Meter<'_>, stats: &StoreStats) {
+    to.set(names::STORE_RECORDS, number(stats.done), []);
+    to.set(names::STORE_CLAIMS, number(stats.running), []);
+    if let Some(capacity) = stats.capacity {
+        to.set(names::STORE_RECORDS_LIMIT, number(capacity), []);
+    }
+    to.total(names::STORE_EVICTIONS, stats.evicted);
+    age(to, names::STORE_LAST_EVICTION_AGE, stats.last_evicted);
+    age(
+        to,
+        names::STORE_YOUNGEST_EVICTION_AGE,
+        stats.youngest_evicted,
+    );
+}
+
+fn lookups(to: Meter<'_>, stats: &LookupStats) {
+    to.set(names::LOOKUPS_ACTIVE, number(stats.running), []);
+    to.set(names::LOOKUPS_WAITING, number(stats.waiting), []);
+    for (found, count) in [("found", stats.found), ("unknown", stats.unknown)] {
+        let labels = [("answer", found.into())];
+        to.set(names::LOOKUPS_CACHED, number(count), labels);
+    }
+    to.total(names::LOOKUPS_EVICTIONS, stats.evicted);
+}
+
+#[allow(clippy::cast_precision_loss)] // exact for the next hundred million years
+fn moment(to: Meter<'_>, name: &'static str, moment: Option<UnixSeconds>) {
+    if let Some(moment) = moment {
+        to.set(name, moment.as_i64() as f64, []);
+    }
+}
+
+fn age(to: Meter<'_>, name: &'static str, age: Option<Duration>) {
+    if let Some(age) = age {
+        to.set(name, age.as_secs_f64(), []);
+    }
+}
+
+fn flag(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss)] // exact far beyond what memory holds
+fn number(count: usize) -> f64 {
+    count as f64
+}

@@ -1,0 +1,80 @@
+//! The one way to the recorder of metrics that the program has installed.
+
+use std::time::Duration;
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+
+use super::names::{Kind, Table};
+
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Records metrics that share their first label: the name of a receiver or of an inbox.
+#[derive(Clone, Copy)]
+pub(crate) struct Meter<'a> {
+    source: (&'static str, &'a SharedString),
+    recorder: &'a dyn Recorder,
+}
+
+pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
+
+impl Meter<'_> {
+    /// Calls `record` with a meter.
+    #[expect(clippy::disallowed_methods, reason = "this is the one way")]
+    pub(crate) fn with(source: (&'static str, &SharedString), record: impl FnOnce(Meter<'_>)) {
+        metrics::with_recorder(|recorder| record(Meter { source, recorder }));
+    }
+
+    fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
+        let (label, value) = self.source;
+        let mut all = Vec::with_capacity(N + 1);
+        all.push(Label::new(label, value.clone()));
+        all.extend(labels.map(|(name, value)| Label::new(name, value)));
+        Key::from_parts(KeyName::from_const_str(name), all)
+    }
+
+    /// Adds to a counter. Zero registers the counter without counting.
+    pub(crate) fn count<const N: usize>(self, name: &'static str, more: u64, labels: Labels<N>) {
+        let key = self.key(name, labels);
+        self.recorder
+            .register_counter(&key, &METADATA)
+            .increment(more);
+    }
+
+    /// Sets a counter to a total that is counted elsewhere.
+    pub(crate) fn total(self, name: &'static str, total: u64) {
+        let key = self.key(name, []);
+        self.recorder
+            .register_counter(&key, &METADATA)
+            .absolute(total);
+    }
+
+    pub(crate) fn set<const N: usize>(self, name: &'static str, value: f64, labels: Labels<N>) {
+        let key = self.key(name, labels);
+        self.recorder.register_gauge(&key, &METADATA).set(value);
+    }
+
+    pub(crate) fn time<const N: usize>(
+        self,
+        name: &'static str,
+        time: Duration,
+        labels: Labels<N>,
+    ) {
+        let key = self.key(name, labels);
+        self.recorder
+            .register_histogram(&key, &METADATA)
+            .record(time);
+    }
+
+    /// Describes each metric of a table to the recorder.
+    pub(crate) fn describe(self, table: Table) {
+        for &(kind, name, unit, help) in table {
+            let (key, unit) = (KeyName::from_const_str(name), Some(unit));
+            match kind {
+                Kind::Counter => self.recorder.describe_counter(key, unit, help.into()),
+                Kind::Gauge => self.recorder.describe_gauge(key, unit, help.into()),
+                Kind::Histogram => self.recorder.describe_histogram(key, unit, help.into()),
+            }
+        }
+    }
+}

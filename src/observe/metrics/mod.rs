@@ -1,0 +1,117 @@
+//! Metrics (feature `metrics`): through the facade crate, to the recorder that the program has installed.
+//!
+//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` at the end of a counter. `docs/operations.md`
+//! lists them. Data that a sender writes never becomes a label: no id, and only the known event types.
+//!
+//! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in `layer/gauges.rs`.
+
+mod labels;
+mod meter;
+pub(crate) mod names;
+
+pub use names::DURATION_BUCKETS;
+
+pub(crate) use labels::{Metrics, NamedKeys, OTHER, OutcomeLabels};
+pub(crate) use meter::Meter;
+
+use std::time::Duration;
+
+use labels::{NONE, attempt};
+
+use super::reports::{Answer, Settled};
+use super::step::{Observed, Observer, Step};
+use crate::verify::Verified;
+use crate::walk::Delivery;
+
+impl Observer<Step<'_>> for Metrics {
+    #[inline]
+    fn observe(&self, step: Step<'_>) {
+        match step {
+            Step::Answered(request, answer) => self.with(|to| self.answered(to, request, answer)),
+            Step::HungUp(request) => self.with(|to| self.hung_up(to, request)),
+            Step::Settled(run) => self.with(|to| settled(to, run)),
+            Step::Failed(failed) if failed.may_be_last() => {
+                self.with(|to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Metrics {
+    /// Calls `record` with the meter of this receiver.
+    pub(crate) fn with(&self, record: impl FnOnce(Meter<'_>)) {
+        Meter::with(("receiver", &self.receiver), record);
+    }
+
+    fn answered(&self, to: Meter<'_>, request: Observed<'_>, answer: &Answer) {
+        let of = OutcomeLabels::of(answer.outcome, answer.verify_error());
+        self.delivered(to, request, of, answer.authentic());
+        answered_after(to, of, answer.elapsed);
+        if answer.is_stale_but_authentic() {
+            to.count(names::STALE_BUT_AUTHENTIC, 1, []);
+        }
+    }
+
+    fn hung_up(&self, to: Meter<'_>, request: Observed<'_>) {
+        let of = OutcomeLabels::HUNG_UP;
+        let verified = request.of.recognised().map(Delivery::verified);
+        self.delivered(to, request, of, verified);
+        // A client that opens and closes connections without the secret is no measure of the receiver's speed.
+        if verified.is_some() {
+            answered_after(to, of, request.of.started.elapsed());
+        }
+    }
+
+    fn delivered(
+        &self,
+        to: Meter<'_>,
+        request: Observed<'_>,
+        of: OutcomeLabels,
+        verified: Option<&Verified>,
+    ) {
+        let (scope, key) = match verified {
+            Some(verified) => self.keys.labels(verified.scope(), verified.key_name()),
+            // A delivery that is not authentic has no scope and no key, whatever its headers contain.
+            None => (NONE.into(), NONE.into()),
+        };
+        to.count(
+            names::DELIVERIES,
+            1,
+            [
+                ("outcome", of.outcome.into()),
+                ("reason", of.reason.into()),
+                ("scope", scope),
+                ("key", key),
+            ],
+        );
+        if let Some(verified) = verified {
+            let number = request.auth.attempt(verified).map(|attempt| attempt.number);
+            let labels = [("attempt", attempt(number)), ("outcome", of.outcome.into())];
+            to.count(names::ATTEMPTS, 1, labels);
+        }
+    }
+}
+
+fn answered_after(to: Meter<'_>, of: OutcomeLabels, elapsed: Duration) {
+    to.time(names::ANSWER, elapsed, [("outcome", of.outcome.into())]);
+}
+
+fn settled(to: Meter<'_>, run: &Settled) {
+    let of = OutcomeLabels::of(run.outcome, None);
+    to.count(
+        names::RUNS,
+        1,
+        [
+            ("outcome", of.outcome.into()),
+            ("reason", of.reason.into()),
+            ("late", if run.late { "true" } else { "false" }.into()),
+        ],
+    );
+    let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
+    let labels = [
+        ("outcome", of.outcome.into()),
+        ("event_type", event_type.into()),
+    ];
+    to.time(names::HANDLER, run.elapsed, labels);
+}

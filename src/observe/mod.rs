@@ -1,0 +1,33 @@
+//! One observer: each step of a delivery is told once, and tracing, metrics, the recorder and the hooks are told of it.
+//!
+//! Each of the four is an [`Observer`] in a file of its own, and takes from a step what it needs. The layer and the acceptors tell
+//! the steps of a request; the workers of an inbox tell theirs, which are other ones, to observers of their own.
+
+mod hooks;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
+mod observation;
+mod observers;
+#[cfg(feature = "record")]
+mod record;
+mod reports;
+mod span;
+mod step;
+#[cfg(feature = "tracing")]
+mod trace;
+#[cfg(feature = "tracing")]
+mod warnings;
+
+pub use reports::{Answer, Failed, Reason, Settled};
+
+#[cfg(feature = "inbox")]
+pub(crate) use {
+    hooks::{Hook, call},
+    step::{Observer, tell},
+};
+pub(crate) use {
+    observation::Observation,
+    observers::Observers,
+    span::{Span, in_this_span},
+    step::{Observed, Step},
+};

@@ -1,0 +1,60 @@
+//! The data that observers keep of one request.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "record")]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::span::Span;
+#[cfg(feature = "record")]
+use crate::record::LoggedDelivery;
+use crate::walk::Delivery;
+
+/// The data that observers keep of one request.
+pub(crate) struct Observation {
+    pub(crate) started: Instant,
+    pub(crate) span: Span,
+    recognised: OnceLock<Delivery>,
+    is_told: AtomicBool,
+    #[cfg(feature = "record")]
+    entry: Mutex<Option<Box<LoggedDelivery>>>,
+}
+
+impl Observation {
+    pub(crate) fn begin(method: &http::Method) -> Self {
+        Self {
+            started: Instant::now(),
+            span: Span::of_request(method),
+            recognised: OnceLock::new(),
+            is_told: AtomicBool::new(false),
+            #[cfg(feature = "record")]
+            entry: Mutex::default(),
+        }
+    }
+
+    pub(super) fn recognised_as(&self, delivery: &Delivery) {
+        let _ = self.recognised.set(delivery.clone());
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn recognised(&self) -> Option<&Delivery> {
+        self.recognised.get()
+    }
+
+    /// The entry of the delivery log so far. Without a recorder it stays empty and costs nothing.
+    #[cfg(feature = "record")]
+    pub(super) fn entry(&self) -> MutexGuard<'_, Option<Box<LoggedDelivery>>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
+    }
+
+    /// The end of this request was told, or is told by another observation of it.
+    pub(crate) fn passed_on(&self) {
+        self.is_told.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,59 @@
+//! The observers of a receiver, and the one place that tells them.
+
+#[cfg(feature = "record")]
+use std::sync::Arc;
+
+use super::hooks::Hooks;
+#[cfg(feature = "metrics")]
+use super::metrics::Metrics;
+#[cfg(feature = "record")]
+use super::record::Recording;
+use super::step::{Observed, Step, tell};
+#[cfg(feature = "tracing")]
+use super::trace::Tracing;
+#[cfg(feature = "record")]
+use crate::record::Record;
+
+/// The observers of a receiver.
+#[derive(Default)]
+pub(crate) struct Observers {
+    #[cfg(feature = "tracing")]
+    tracing: Tracing,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: Metrics,
+    pub(crate) hooks: Hooks,
+    #[cfg(feature = "record")]
+    recorder: Recording,
+}
+
+impl Observers {
+    /// Tells each observer of a step.
+    #[inline]
+    pub(crate) fn tell(&self, step: Step<'_>) {
+        if let Step::Recognised(Observed { of, .. }, delivery) = step {
+            of.recognised_as(delivery);
+        }
+        if let Step::Answered(Observed { of, .. }, _) = step {
+            of.passed_on();
+        }
+        #[cfg(feature = "tracing")]
+        tell(&self.tracing, step);
+        #[cfg(feature = "metrics")]
+        tell(&self.metrics, step);
+        tell(&self.hooks, step);
+        #[cfg(feature = "record")]
+        tell(&self.recorder, step);
+    }
+
+    #[cfg(feature = "record")]
+    pub(crate) fn set_recorder(&mut self, recorder: impl Record) {
+        self.recorder.0 = Some(Arc::new(recorder));
+    }
+
+    /// Tells the end of a request that was not answered.
+    pub(crate) fn end(&self, request: Observed<'_>) {
+        if !request.of.is_told() {
+            self.tell(Step::HungUp(request));
+        }
+    }
+}

@@ -69,23 +69,6 @@ fn who_names(paths: &[&str]) -> Vec<String> {
     names
 }
 
-#[test]
-fn crypto_is_named_in_one_file() {
-    let crates = [
-        "hmac::",
-        "sha2::",
-        "subtle::",
-        "digest::",
-        "crypto_common::",
-    ];
-    let named = who_names(&crates);
-    // The second one searches for the cause of a signature that does not match; no receiver calls it.
-    assert_eq!(
-        named,
-        ["testing/explain/trial_key.rs", "verify/signature.rs"]
-    );
-}
-
 /// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but `hmac`'s `CtOutput`. No timing
 /// shows a `==` on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so this test
 /// searches the source.
@@ -240,149 +223,6 @@ fn a_planted_comparison_of_digests_is_found() {
 }
 
 #[test]
-fn the_clock_is_read_in_one_file() {
-    assert_eq!(who_names(&["SystemTime::now"]), ["clock.rs"]);
-    // A row's date can be converted to one, which reads no clock.
-    assert_eq!(who_names(&["SystemTime"]), ["clock.rs", "event/date.rs"]);
-    // The layer's deadlines are timers of tokio, which can be paused in tests; they decide on no delivery's age. The same holds
-    // for an inbox's workers, and for the engine of their tests. Test tools and the command use tokio's timers too.
-    for name in who_names(&["Instant::now", "Instant::", ".elapsed()"]) {
-        let tokios = [
-            "layer/",
-            "testing/",
-            "cli/",
-            "inbox/accept.rs",
-            "inbox/workers/",
-            "inbox/memory.rs",
-        ];
-        let timer = tokios.iter().any(|folder| name.starts_with(folder));
-        assert!(name == "clock.rs" || timer, "{name}");
-    }
-    for source in sources().iter().filter(|source| source.name != "clock.rs") {
-        let std_instant = |line: &str| line.contains("std::time") && line.contains("Instant");
-        assert!(!source.code().any(std_instant), "{}", source.name);
-    }
-}
-
-/// Lines that take a value out of a request's or an answer's extensions, except for values that this crate itself has put there.
-fn foreign_extensions(code: &str) -> Vec<&str> {
-    const OWN: [&str; 5] = [
-        "get::<Delivery>()",
-        "remove::<AlreadyHandled>()",
-        "remove::<DeadLetter>()",
-        "remove::<FailureReason>()",
-        // The type is that of the function's result: a `Delivery`.
-        "parts.extensions.get().ok_or(LayerMissing)",
-    ];
-    let takes = |line: &&str| {
-        let line = line.split("//").next().unwrap();
-        line.contains("extensions") && (line.contains(".get") || line.contains(".remove"))
-    };
-    let lines = code.lines().filter(takes);
-    lines
-        .filter(|line| !OWN.iter().any(|own| line.contains(own)))
-        .collect()
-}
-
-/// Lines that choose the clock of a component.
-fn chosen_clocks(code: &str) -> Vec<&str> {
-    let code = code.split("#[cfg(test)]\nmod ").next().unwrap();
-    let chooses = |line: &&str| {
-        let line = line.split("//").next().unwrap();
-        line.contains(".clock = ") || line.contains("fn clock(")
-    };
-    code.lines().filter(chooses).collect()
-}
-
-/// A receiver uses the clock that it was built with, also in a replay: no header and no extension can set the time. The replay's
-/// own label of an attempt is read where runs are counted, and nowhere else.
-#[test]
-fn no_request_sets_a_receivers_time() {
-    let tools = |name: &str| {
-        ["testing/", "cli/"]
-            .iter()
-            .any(|folder| name.starts_with(folder))
-    };
-    for source in sources().iter().filter(|source| !tools(&source.name)) {
-        assert_eq!(foreign_extensions(&source.text), [""; 0], "{}", source.name);
-        if !["receiver/builder.rs", "inbox/sqlite/options.rs"].contains(&source.name.as_str()) {
-            assert_eq!(chosen_clocks(&source.text), [""; 0], "{}", source.name);
-        }
-        for test_code in [
-            "ReplayClock",
-            "TokioClock",
-            "hookgate_testing::replay",
-            "FaultLayer",
-        ] {
-            assert!(
-                !source.names(test_code),
-                "{} names {test_code}",
-                source.name
-            );
-        }
-    }
-    // The places where a time is made from a number: the clocks themselves, a timestamp of a header, a row's date, a reading of a
-    // clock, and a row of an inbox.
-    let code = |source: &&Source| {
-        let code = source.text.split("#[cfg(test)]\nmod ").next().unwrap();
-        let mut lines = code.lines().map(|line| line.split("//").next().unwrap());
-        lines.any(|line| line.contains("UnixSeconds::new("))
-    };
-    let mut makers: Vec<_> = sources()
-        .iter()
-        .filter(code)
-        .map(|source| source.name.clone())
-        .filter(|name| {
-            !tools(name)
-                && !["tests", "races", "inbox/contract"]
-                    .iter()
-                    .any(|part| name.contains(part))
-        })
-        .collect();
-    makers.sort();
-    let known = [
-        "event/date.rs",
-        "inbox/postgres/row.rs",
-        "inbox/sqlite/row.rs",
-        "verify/timestamp.rs",
-        "walk/vitals.rs",
-    ];
-    assert_eq!(makers, known);
-    // In a replay, the label of an attempt leads only to a place in the ledger.
-    let labelled = who_names(&["get::<Label>"]);
-    assert_eq!(labelled, ["testing/replay/fault_layer.rs"]);
-}
-
-#[test]
-fn a_planted_way_to_set_the_time_is_found() {
-    for planted in [
-        "let now = request.extensions().get::<UnixSeconds>();",
-        "if let Some(now) = parts.extensions.remove::<Moment>() {",
-        "let now: Option<&Now> = parts.extensions.get();",
-    ] {
-        assert_eq!(foreign_extensions(planted), [planted]);
-    }
-    for planted in [
-        "shared.clock = Arc::new(clock);",
-        "pub fn clock(&mut self, clock: impl Clock) {",
-    ] {
-        assert_eq!(chosen_clocks(planted), [planted]);
-    }
-}
-
-#[test]
-fn json_is_parsed_after_verification_only() {
-    let parsers = who_names(&["serde_json::"]);
-    for name in parsers {
-        let after = ["event/", "record/", "testing/", "cli/"];
-        assert!(
-            after.iter().any(|folder| name.starts_with(folder)),
-            "{name}"
-        );
-    }
-}
-
-#[test]
 fn frameworks_stay_in_their_folders() {
     for name in who_names(&["tower_layer::", "tower_service::", "http_body::"]) {
         let apart = [
@@ -413,14 +253,6 @@ fn frameworks_stay_in_their_folders() {
         for path in ["axum_core::", "axum::", "http::", "tokio::"] {
             assert!(!source.names(path), "{name} names {path}");
         }
-    }
-    // Metrics have a path of ours too, `layer::metrics`.
-    for name in who_names(&["metrics::{", "metrics::with_recorder"]) {
-        let apart = ["layer/metrics/", "inbox/metrics.rs"];
-        assert!(
-            apart.iter().any(|folder| name.starts_with(folder)),
-            "{name}"
-        );
     }
 }
 

@@ -12,7 +12,6 @@ use super::append::{LogFile, Rotation};
 use super::entry::LoggedDelivery;
 use super::error::RecordError;
 use super::interface::Record;
-use super::line::dropped_line;
 use super::queue::{Batch, Bounds, Queue, Waiting};
 use super::redaction::Redaction;
 use super::rotated::MOST;
@@ -283,7 +282,7 @@ impl Writer {
             self.shared.queue.settle(bytes, written);
         }
         if unsaid > 0 {
-            let line = dropped_line(unsaid) + "\n";
+            let line = format!("{{\"dropped\":{unsaid}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }

@@ -85,6 +85,7 @@ pub mod event;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod extract;
+mod future;
 pub mod guide;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
@@ -127,6 +128,7 @@ pub use event::{
     EventErrorKind, EventHead, EventId, EventType, Field, File, Json, Number, Other, Properties,
     RowCreated, RowDeleted, RowId, RowUpdated, Value, WorkspaceId,
 };
+pub use future::CallFuture;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use inbox::{Accepted, Acceptor, Sink};

@@ -5,15 +5,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use crate::caught::caught;
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
-use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{DedupeStore, StoreError, StoreErrorKind, StoreFuture};
 
-/// The store, for the receiver and its claims: the calls of [`DedupeStore`], none of which panics.
+/// The store, for the receiver and its claims. No call of it panics.
 #[derive(Clone)]
 pub(crate) struct Store(Arc<dyn DedupeStore>);
 
@@ -22,39 +20,11 @@ impl Store {
         Self(store)
     }
 
-    pub(crate) fn claim<'a>(
+    pub(super) fn call<'a, T>(
         &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> Call<'a, Claimed> {
-        Call::new(|| self.0.claim(key, token, lease))
-    }
-
-    pub(crate) fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.renew(key, token, lease))
-    }
-
-    pub(crate) fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.commit(key, token, retain))
-    }
-
-    pub(crate) fn release<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.release(key, token))
+        call: impl FnOnce(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
+    ) -> Call<'a, T> {
+        Call::new(|| call(&*self.0))
     }
 
     #[cfg(feature = "metrics")]
@@ -85,7 +55,7 @@ impl<'a, T> Call<'a, T> {
     }
 }
 
-impl<T: Unpin> Future for Call<'_, T> {
+impl<T> Future for Call<'_, T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -111,6 +81,7 @@ impl<T> Drop for Call<'_, T> {
 mod tests {
     use super::*;
     use crate::block_on;
+    use crate::dedupe::Ownership;
 
     fn fails(call: Call<'_, Ownership>) -> bool {
         let error = block_on(call).unwrap_err();

@@ -63,7 +63,10 @@ mod tests {
 
     #[test]
     fn a_future_shows_no_answer() {
-        let shown = format!("{:?}", CallFuture::ready("secret"));
-        assert_eq!(shown, "CallFuture");
+        let (ready, boxed) = (CallFuture::ready(1), CallFuture::boxed(async { 1 }));
+        for future in [ready, boxed] {
+            assert_eq!(format!("{future:?}"), "CallFuture");
+            assert_eq!(crate::block_on(future), 1);
+        }
     }
 }

@@ -110,6 +110,7 @@ pub mod redis;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod route;
 mod sync;
+mod text_id;
 pub mod verify;
 mod walk;
 

@@ -179,7 +179,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_lead_back_to_their_text() {}
+    fn ids_lead_back_to_their_text() {
+        assert_eq!(EventId::parse("evt_1").unwrap().to_string(), "evt_1");
+        assert_eq!(RowId::from("row_1").to_string(), "row_1");
+    }
 
     #[test]
     fn usable_means_1_to_256_bytes_that_show() {

@@ -109,8 +109,6 @@ mod parse;
 mod properties;
 mod reserved;
 mod row;
-#[cfg(feature = "inbox")]
-mod row_key;
 mod scan;
 mod text;
 mod value;
@@ -126,11 +124,11 @@ pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::{Fields, Json};
 #[cfg(feature = "tower")]
 pub(crate) use model::model_id;
+#[cfg(feature = "inbox")]
+pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
-#[cfg(feature = "inbox")]
-pub(crate) use row_key::row_of;
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

@@ -1,6 +1,5 @@
 //! The receiver's calls of its store. A store is code from outside this crate: if a call panics, it counts as failed.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::dedupe::StoreStats;
 use crate::dedupe::{DedupeStore, StoreError, StoreErrorKind, StoreFuture};
 
 /// The store, for the receiver and its claims. No call of it panics.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store(Arc<dyn DedupeStore>);
 
 impl Store {
@@ -30,12 +29,6 @@ impl Store {
     #[cfg(feature = "metrics")]
     pub(super) fn observe(&self) -> Option<StoreStats> {
         caught(|| self.0.observe()).ok().flatten()
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -11,7 +11,7 @@ use http::StatusCode;
 use super::arm::{BoxFuture, SharedArm};
 use super::table::Table;
 use crate::event::model_id;
-use crate::extract::{LayerMissing, TypeMismatch};
+use crate::extract::LayerMissing;
 use crate::layer::Unhandled;
 use crate::walk::Delivery;
 
@@ -61,7 +61,7 @@ impl<S> Routing<S> {
         let arm = self
             .table
             .arm(delivery.event_type(), || model_id(delivery.verified()))
-            .map_err(|error| answer(TypeMismatch::from(error)))?;
+            .map_err(answer)?;
         arm.ok_or_else(|| {
             let unhandled = Unhandled::of(delivery);
             if self.refuse_unhandled {

@@ -4,9 +4,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use super::resolver::{Cached, Resolver, Waiting};
-use super::stats::LookupStats;
-use super::table::Table;
+use super::resolver::{Cached, LookupStats, Resolver, Waiting};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
     HeaderError, HeaderErrorKind, KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind,
@@ -46,6 +44,26 @@ struct KeysState {
 enum Rings {
     Held(RwLock<Table>),
     LookedUp(Arc<Resolver>),
+}
+
+/// The rings that are held in memory.
+enum Table {
+    Single(Arc<Ring>),
+    BySubscription {
+        rings: HashMap<Arc<str>, Arc<Ring>>,
+        /// The number of keys of the largest ring.
+        most_keys: usize,
+    },
+}
+
+impl Table {
+    fn by_subscription(rings: HashMap<Arc<str>, Arc<Ring>>) -> Self {
+        let most_keys = rings.values().map(|ring| ring.key_count()).max();
+        Self::BySubscription {
+            rings,
+            most_keys: most_keys.unwrap_or_default(),
+        }
+    }
 }
 
 impl Keys {

@@ -46,7 +46,7 @@ impl<S: Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
 
     fn call(self, request: Request, state: S) -> BoxFuture {
         match self.0.arm(&request) {
-            Ok(arm) => arm.call(request, state),
+            Ok(arm) => arm(request, state),
             Err(answer) => answer,
         }
     }

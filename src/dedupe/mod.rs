@@ -76,4 +76,4 @@ pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 #[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;
-pub(crate) use scopes::{ScopeHeld, ScopeTaken};
+pub(crate) use scopes::ScopeHeld;

@@ -172,18 +172,12 @@ fn mismatch(message: &str) -> Option<String> {
     } else if let Some(length) = found.strip_prefix("invalid length ") {
         length.parse::<u64>().ok()?;
         "another length".into()
-    } else if found.starts_with("unknown variant `") && found.ends_with('`') {
-        expected
-            .ends_with('`')
-            .then_some("an unknown variant")?
-            .to_owned()
-    } else if found.starts_with("unknown field `") && found.ends_with('`') {
-        expected
-            .ends_with('`')
-            .then_some("an unknown field")?
-            .to_owned()
     } else {
-        return None;
+        let kind = ["variant", "field"]
+            .into_iter()
+            .find(|kind| found.starts_with(&format!("unknown {kind} `")))?;
+        let is_quoted = found.ends_with('`') && expected.ends_with('`');
+        is_quoted.then(|| format!("an unknown {kind}"))?
     };
     let mut reason = format!("found {found}, expected ");
     push_capped(&mut reason, expected.chars());

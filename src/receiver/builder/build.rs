@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
-use crate::dedupe::{RetrySchedule, ScopeTaken, ScopesInUse};
+use crate::dedupe::{RetrySchedule, ScopesInUse};
 #[cfg(feature = "tower")]
 use crate::layer::{Guard, LayerSettings};
 use crate::lookup::{Keys, Resolver, Verifier};
@@ -129,9 +129,7 @@ impl ReceiverBuilder {
             }
         }
         let scope = match scopes {
-            Some(scopes) => scopes
-                .enter(&keys)
-                .map_err(|ScopeTaken| ConfigError::new(Kind::ScopeTaken))?,
+            Some(scopes) => scopes.enter(&keys)?,
             None => None,
         };
         #[cfg(feature = "tower")]

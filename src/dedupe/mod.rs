@@ -64,7 +64,6 @@ mod scopes;
 mod store;
 
 #[cfg(feature = "moka")]
-#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use error::{StoreError, StoreErrorKind};

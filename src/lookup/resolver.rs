@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::board::{Board, Ended, Seat, Step};
+use super::board::{Board, Seat, Step};
 use super::cache::{Cache, Capacities, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::flight::{Afterwards, Lookup, Outcome};
@@ -151,7 +151,7 @@ impl Resolver {
         let outcome = outcome(answer, about, now);
         let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
         self.on_board(|board, after| {
-            let Some(Ended { id, began }) = board.end(ticket, outcome, now, after) else {
+            let Some((id, began)) = board.end(ticket, outcome, now, after) else {
                 return;
             };
             if let Ok(ring) = &kept {

@@ -143,7 +143,6 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "metrics")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
         let claims = &self.shared.next;
         let retention = claims.store.is_some().then_some(claims.retention);

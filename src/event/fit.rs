@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_doubled_fields_are_named() {
+    fn missing_and_repeated_fields_are_named() {
         let finding = Diagnosis::of_message("missing field `rowId`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),

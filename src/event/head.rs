@@ -56,7 +56,7 @@ impl EventHead {
     /// # Errors
     /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
     /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Duplicate`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
-    /// `workspaceId`, doubled).
+    /// `workspaceId`, repeated).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
     }
@@ -127,10 +127,14 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
 }
 
 /// A field: absent, read, or with a fault. A fault is no error yet: a later field may take precedence.
-type Slot<T> = Option<Result<T, Kind>>;
+type FieldRead<T> = Option<Result<T, Kind>>;
 
 /// Fills a slot from a string, borrowed where possible, so that an id is allocated once.
-fn fill<T>(slot: &mut Slot<T>, value: &RawValue, parse: impl FnOnce(&str) -> Result<T, Malformed>) {
+fn fill<T>(
+    slot: &mut FieldRead<T>,
+    value: &RawValue,
+    parse: impl FnOnce(&str) -> Result<T, Malformed>,
+) {
     *slot = Some(match slot {
         None => text_of(value).and_then(|text| parse(&text).map_err(|Malformed| Kind::Unusable)),
         Some(_) => Err(Kind::Duplicate),
@@ -146,7 +150,7 @@ fn text_of(value: &RawValue) -> Result<Cow<'_, str>, Kind> {
     text.map(|Name(text)| text).map_err(|_| Kind::Syntax)
 }
 
-fn usable<T>(slot: Slot<T>, path: &str) -> Result<T, EventError> {
+fn usable<T>(slot: FieldRead<T>, path: &str) -> Result<T, EventError> {
     slot.unwrap_or(Err(Kind::Missing)).map_err(|kind| {
         let error = EventError::new(kind);
         match kind {

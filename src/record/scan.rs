@@ -24,17 +24,17 @@ pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
     });
     match scanned {
         None => Scanned::NotJson,
-        Some(kept) if kept.copied_to == 0 => Scanned::Untouched,
-        Some(mut kept) => {
-            kept.left.extend_from_slice(&body[kept.copied_to..]);
-            Scanned::Redacted(kept.left)
+        Some(redacted) if redacted.copied_to == 0 => Scanned::Untouched,
+        Some(mut redacted) => {
+            redacted.left.extend_from_slice(&body[redacted.copied_to..]);
+            Scanned::Redacted(redacted.left)
         }
     }
 }
 
 /// An object or array that is not closed yet.
 #[derive(PartialEq)]
-enum Open {
+enum OpenValue {
     Object { awaits_key: bool },
     Array,
 }
@@ -43,15 +43,15 @@ struct Scanner<'t, 'r> {
     text: &'t str,
     redaction: &'r Redaction,
     at: usize,
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     /// The current name in each open object.
     names: Vec<Cow<'t, str>>,
     /// The number of open objects and arrays around the one whose values are all removed.
     all_within: Option<usize>,
-    kept: Kept,
+    redacted: Redacted,
 }
 
-struct Kept {
+struct Redacted {
     left: Vec<u8>,
     copied_to: usize,
 }
@@ -65,7 +65,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
             open: Vec::new(),
             names: Vec::new(),
             all_within: None,
-            kept: Kept {
+            redacted: Redacted {
                 left: Vec::new(),
                 copied_to: 0,
             },
@@ -74,12 +74,12 @@ impl<'t, 'r> Scanner<'t, 'r> {
 
     /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair: it might be a name to
     /// remove.
-    fn run(mut self) -> Option<Kept> {
+    fn run(mut self) -> Option<Redacted> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'{' | b'[' => self.enter(*byte == b'{'),
                 b'}' | b']' => {
-                    if self.open.pop() != Some(Open::Array) {
+                    if self.open.pop() != Some(OpenValue::Array) {
                         self.names.pop();
                     }
                     self.at += 1;
@@ -88,7 +88,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
                     }
                 }
                 b',' => {
-                    if let Some(Open::Object { awaits_key }) = self.open.last_mut() {
+                    if let Some(OpenValue::Object { awaits_key }) = self.open.last_mut() {
                         *awaits_key = true;
                     }
                     self.at += 1;
@@ -98,7 +98,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
                 _ => self.literal(),
             }
         }
-        Some(self.kept)
+        Some(self.redacted)
     }
 
     fn enter(&mut self, object: bool) {
@@ -106,10 +106,10 @@ impl<'t, 'r> Scanner<'t, 'r> {
             self.all_within = Some(self.open.len());
         }
         if object {
-            self.open.push(Open::Object { awaits_key: true });
+            self.open.push(OpenValue::Object { awaits_key: true });
             self.names.push(Cow::Borrowed(""));
         } else {
-            self.open.push(Open::Array);
+            self.open.push(OpenValue::Array);
         }
         self.at += 1;
     }
@@ -122,7 +122,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
             self.at += if bytes[self.at] == b'\\' { 2 } else { 1 };
         }
         self.at += 1;
-        if let Some(Open::Object { awaits_key }) = self.open.last_mut()
+        if let Some(OpenValue::Object { awaits_key }) = self.open.last_mut()
             && *awaits_key
             && let Some(name) = self.names.last_mut()
         {
@@ -159,10 +159,10 @@ impl<'t, 'r> Scanner<'t, 'r> {
     }
 
     fn replace(&mut self, start: usize, by: &str) {
-        let untouched = &self.text.as_bytes()[self.kept.copied_to..start];
-        self.kept.left.extend_from_slice(untouched);
-        self.kept.left.extend_from_slice(by.as_bytes());
-        self.kept.copied_to = self.at;
+        let untouched = &self.text.as_bytes()[self.redacted.copied_to..start];
+        self.redacted.left.extend_from_slice(untouched);
+        self.redacted.left.extend_from_slice(by.as_bytes());
+        self.redacted.copied_to = self.at;
     }
 }
 

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 
 use super::arm::{BoxFuture, SharedArm};
-use super::table::Table;
+use super::table::ArmTable;
 use crate::event::model_id;
 use crate::extract::LayerMissing;
 use crate::layer::Unhandled;
@@ -19,12 +19,12 @@ use crate::walk::Delivery;
 pub(super) struct Dispatch<S>(Arc<Routing<S>>);
 
 struct Routing<S> {
-    table: Table<SharedArm<S>>,
+    table: ArmTable<SharedArm<S>>,
     refuse_unhandled: bool,
 }
 
 impl<S> Dispatch<S> {
-    pub(super) fn new(table: Table<SharedArm<S>>, refuse_unhandled: bool) -> Self {
+    pub(super) fn new(table: ArmTable<SharedArm<S>>, refuse_unhandled: bool) -> Self {
         Self(Arc::new(Routing {
             table,
             refuse_unhandled,

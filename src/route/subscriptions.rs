@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::table::Table;
+use super::table::ArmTable;
 use crate::event::{DataModelId, EventType};
 
 /// The subscriptions for an [`EventRouter`](super::EventRouter): the fewest that bring each arm its events, with no event in
@@ -66,7 +66,7 @@ pub enum SubscriptionWarning {
 }
 
 impl Subscriptions {
-    pub(super) fn of<A>(table: &Table<A>) -> Self {
+    pub(super) fn of<A>(table: &ArmTable<A>) -> Self {
         let mut of_any_model = Vec::new();
         let mut by_model = BTreeMap::<_, (Vec<_>, Vec<_>)>::new();
         let mut warnings = Vec::new();

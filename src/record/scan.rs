@@ -20,14 +20,24 @@ pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
     let scanned = std::str::from_utf8(body).ok().and_then(|text| {
         // The whole text is checked first, so that the pass below reads only valid JSON.
         let _: &RawValue = serde_json::from_str(text).ok()?;
-        Scanner::new(text, redaction).run()
+        let scanner = Scanner {
+            text,
+            redaction,
+            at: 0,
+            open: Vec::new(),
+            names: Vec::new(),
+            all_within: None,
+            redacted: Vec::new(),
+            copied_to: 0,
+        };
+        scanner.run()
     });
     match scanned {
         None => Scanned::NotJson,
-        Some(redacted) if redacted.copied_to == 0 => Scanned::Untouched,
-        Some(mut redacted) => {
-            redacted.left.extend_from_slice(&body[redacted.copied_to..]);
-            Scanned::Redacted(redacted.left)
+        Some((_, 0)) => Scanned::Untouched,
+        Some((mut redacted, copied_to)) => {
+            redacted.extend_from_slice(&body[copied_to..]);
+            Scanned::Redacted(redacted)
         }
     }
 }
@@ -48,33 +58,15 @@ struct Scanner<'t, 'r> {
     names: Vec<Cow<'t, str>>,
     /// The number of open objects and arrays around the one whose values are all removed.
     all_within: Option<usize>,
-    redacted: Redacted,
-}
-
-struct Redacted {
-    left: Vec<u8>,
+    redacted: Vec<u8>,
+    /// The offset in the text up to which it has been copied or replaced.
     copied_to: usize,
 }
 
-impl<'t, 'r> Scanner<'t, 'r> {
-    fn new(text: &'t str, redaction: &'r Redaction) -> Self {
-        Self {
-            text,
-            redaction,
-            at: 0,
-            open: Vec::new(),
-            names: Vec::new(),
-            all_within: None,
-            redacted: Redacted {
-                left: Vec::new(),
-                copied_to: 0,
-            },
-        }
-    }
-
+impl Scanner<'_, '_> {
     /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair: it might be a name to
     /// remove.
-    fn run(mut self) -> Option<Redacted> {
+    fn run(mut self) -> Option<(Vec<u8>, usize)> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'{' | b'[' => self.enter(*byte == b'{'),
@@ -98,7 +90,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
                 _ => self.literal(),
             }
         }
-        Some(self.redacted)
+        Some((self.redacted, self.copied_to))
     }
 
     fn enter(&mut self, object: bool) {
@@ -159,10 +151,10 @@ impl<'t, 'r> Scanner<'t, 'r> {
     }
 
     fn replace(&mut self, start: usize, by: &str) {
-        let untouched = &self.text.as_bytes()[self.redacted.copied_to..start];
-        self.redacted.left.extend_from_slice(untouched);
-        self.redacted.left.extend_from_slice(by.as_bytes());
-        self.redacted.copied_to = self.at;
+        let untouched = &self.text.as_bytes()[self.copied_to..start];
+        self.redacted.extend_from_slice(untouched);
+        self.redacted.extend_from_slice(by.as_bytes());
+        self.copied_to = self.at;
     }
 }
 

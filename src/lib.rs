@@ -85,34 +85,29 @@ mod config;
 pub mod dedupe;
 pub mod event;
 #[cfg(feature = "axum")]
-#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod extract;
+mod future;
 pub mod guide;
 #[cfg(feature = "tower")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod inbox;
 #[cfg(feature = "tower")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub mod layer;
 pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
 pub mod outcome;
 #[cfg(feature = "postgres")]
-#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
 mod readable;
 pub mod receiver;
 #[cfg(feature = "record")]
-#[cfg_attr(docsrs, doc(cfg(feature = "record")))]
 pub mod record;
 #[cfg(feature = "redis")]
-#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
 #[cfg(feature = "axum")]
-#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub mod route;
 mod sync;
+mod text_id;
 pub mod verify;
 mod walk;
 
@@ -120,7 +115,6 @@ pub use block_on::block_on;
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 pub use config::{ConfigError, ConfigErrorKind};
 #[cfg(feature = "moka")]
-#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use dedupe::MokaStore;
 pub use dedupe::{
     Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
@@ -131,17 +125,14 @@ pub use event::{
     EventErrorKind, EventHead, EventId, EventType, Field, File, Json, Number, Other, Properties,
     RowCreated, RowDeleted, RowId, RowUpdated, Value, WorkspaceId,
 };
+pub use future::CallFuture;
 #[cfg(feature = "tower")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
-#[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use inbox::{Inbox, InboxError, InboxErrorKind, InboxOptions};
 #[cfg(feature = "metrics")]
-#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use layer::{
     AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError,
     OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
@@ -152,14 +143,11 @@ pub use lookup::{
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
-#[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use postgres::{PostgresError, PostgresErrorKind, PostgresStore};
 pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "redis")]
-#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use redis::{RedisError, RedisErrorKind, RedisStore};
 #[cfg(feature = "axum")]
-#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Malformed,

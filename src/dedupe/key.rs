@@ -113,9 +113,8 @@ impl fmt::Debug for ClaimToken {
 
 /// Draws the half of a token that no other claim has.
 ///
-/// A forked process has the keys and the count of its parent, so the process id is hashed too, and the clock, because the process
-/// id can be the same. A process can't see that it was forked, so the clock is read for each token, and the process id again after
-/// each millisecond: it takes a system call, which costs as much as the claim itself.
+/// The clock is read for each token. The process id is read again after each millisecond: it takes a system call, which costs as
+/// much as the claim itself.
 struct Draws {
     /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
     random: RandomState,

@@ -64,7 +64,6 @@ mod scopes;
 mod store;
 
 #[cfg(feature = "moka")]
-#[cfg_attr(docsrs, doc(cfg(feature = "moka")))]
 pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use error::{StoreError, StoreErrorKind};
@@ -76,4 +75,4 @@ pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 #[cfg(any(feature = "inbox", feature = "postgres"))]
 pub(crate) use key::body_digest;
-pub(crate) use scopes::{ScopeHeld, ScopeTaken};
+pub(crate) use scopes::ScopeHeld;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::lookup::Keys;
 
 /// The receivers that use one store under the scope `default` because no scope was named.
@@ -20,20 +21,14 @@ use crate::lookup::Keys;
 pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
 /// A receiver's entry in the list, removed when this is dropped.
-pub(crate) struct ScopeHeld {
-    _keys: Arc<Keys>,
-}
-
-/// The refusal: the list has receivers with other keys.
-#[derive(Debug)]
-pub(crate) struct ScopeTaken;
+pub(crate) struct ScopeHeld(#[allow(dead_code)] Arc<Keys>);
 
 impl ScopesInUse {
     /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its scopes are named.
     ///
     /// A receiver that shares a key with any receiver in the list is accepted. All receivers were accepted like this, so they are
-    /// connected by shared keys: a rotation, with the old receiver beside the new one.
-    pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeHeld>, ScopeTaken> {
+    /// connected by shared keys: a rotation, with the old receiver beside the new one. Otherwise it is refused with `ScopeTaken`.
+    pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeHeld>, ConfigError> {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);
         };
@@ -46,11 +41,11 @@ impl ScopesInUse {
             .filter_map(|keys| keys.ring_of_default_scope())
             .peekable();
         if others.peek().is_some() && !others.any(|other| ring.shares_a_key_with(&other)) {
-            return Err(ScopeTaken);
+            return Err(ConfigError::new(ConfigErrorKind::ScopeTaken));
         }
         let keys = Arc::new(keys.clone());
         list.push(Arc::downgrade(&keys));
-        Ok(Some(ScopeHeld { _keys: keys }))
+        Ok(Some(ScopeHeld(keys)))
     }
 }
 

@@ -1,16 +1,14 @@
 //! The store of claims: four calls, and the contract that every store keeps.
 
 use std::fmt;
-use std::future::{Future, Ready, ready};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::capacity::StoreStats;
 use super::error::StoreError;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
+use crate::future::CallFuture;
 
 /// Remembers which events are being handled and which are done.
 ///
@@ -107,48 +105,11 @@ pub enum Ownership {
     Lost,
 }
 
-/// The future of a store's call. A store that answers at once uses [`ready`](Self::ready) and allocates nothing; one that
-/// waits uses [`boxed`](Self::boxed).
-pub struct StoreFuture<'a, T>(Inner<'a, T>);
+/// The future of a store's call.
+pub type StoreFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
 /// The answer of a store in memory, which borrows nothing.
 pub(super) type Answer<T> = StoreFuture<'static, T>;
-
-enum Inner<'a, T> {
-    Ready(Ready<Result<T, StoreError>>),
-    Boxed(Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>),
-}
-
-impl<'a, T> StoreFuture<'a, T> {
-    /// Returns an answer that is ready at once.
-    #[must_use]
-    pub fn ready(answer: Result<T, StoreError>) -> Self {
-        Self(Inner::Ready(ready(answer)))
-    }
-
-    /// Returns an answer that has to be waited for.
-    #[must_use]
-    pub fn boxed(future: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
-        Self(Inner::Boxed(Box::pin(future)))
-    }
-}
-
-impl<T: Unpin> Future for StoreFuture<'_, T> {
-    type Output = Result<T, StoreError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Inner::Ready(answer) => Pin::new(answer).poll(context),
-            Inner::Boxed(future) => future.as_mut().poll(context),
-        }
-    }
-}
-
-impl<T> fmt::Debug for StoreFuture<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoreFuture")
-    }
-}
 
 /// A shared store is a store.
 impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
@@ -189,20 +150,5 @@ impl<S: DedupeStore + ?Sized> DedupeStore for Arc<S> {
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         (**self).scopes_in_use()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_future_shows_no_answer() {
-        let ready = StoreFuture::ready(Ok(Ownership::Held));
-        let boxed = StoreFuture::boxed(async { Ok(Ownership::Held) });
-        for future in [ready, boxed] {
-            assert_eq!(format!("{future:?}"), "StoreFuture");
-            assert_eq!(crate::block_on(future).unwrap(), Ownership::Held);
-        }
     }
 }

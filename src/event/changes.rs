@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::error::EventError;
 use super::json::{Fields, Json, Name};
@@ -16,7 +16,7 @@ const PATH: &str = "data.changes";
 /// A property before and after an update.
 ///
 /// Use it in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, use an `Option`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Change<T> {
     /// The value before the update.
     pub before: T,
@@ -60,13 +60,17 @@ pub struct Change<T> {
 /// assert_eq!(order.name, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Changes(Named<Sides>);
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize)]
 struct Sides {
+    #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Json>,
+    #[serde(flatten)]
     extra: Fields,
 }
 
@@ -74,19 +78,13 @@ impl Changes {
     /// The value of the property before the update. Absent where it did not change.
     #[must_use]
     pub fn before<'a>(&'a self, name: &'a str) -> Value<'a> {
-        Value::new(
-            place(name, "before"),
-            self.0.find(name).and_then(|sides| sides.before.as_ref()),
-        )
+        change(name, self.0.find(name)).before
     }
 
     /// The value of the property after the update. Absent where it did not change.
     #[must_use]
     pub fn after<'a>(&'a self, name: &'a str) -> Value<'a> {
-        Value::new(
-            place(name, "after"),
-            self.0.find(name).and_then(|sides| sides.after.as_ref()),
-        )
+        change(name, self.0.find(name)).after
     }
 
     /// Returns whether the property changed.
@@ -104,13 +102,8 @@ impl Changes {
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&str, Change<Value<'_>>)> + ExactSizeIterator {
-        self.0.iter().map(|(name, sides)| {
-            let change = Change {
-                before: Value::new(place(name, "before"), sides.before.as_ref()),
-                after: Value::new(place(name, "after"), sides.after.as_ref()),
-            };
-            (name, change)
-        })
+        let entries = self.0.iter();
+        entries.map(|(name, sides)| (name, change(name, Some(sides))))
     }
 
     /// The number of properties that changed.
@@ -144,37 +137,18 @@ impl fmt::Debug for Changes {
     }
 }
 
-fn place<'n>(name: &'n str, side: &'static str) -> ValuePath<'n> {
-    ValuePath {
-        parent: PATH,
-        name,
-        side: Some(side),
-    }
-}
-
-impl Serialize for Changes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl Serialize for Sides {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(before) = &self.before {
-            map.serialize_entry("before", before)?;
-        }
-        if let Some(after) = &self.after {
-            map.serialize_entry("after", after)?;
-        }
-        self.extra.write_into(&mut map)?;
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Changes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Named::deserialize(deserializer).map(Self)
+fn change<'a>(name: &'a str, sides: Option<&'a Sides>) -> Change<Value<'a>> {
+    let value = |side, json| {
+        let place = ValuePath {
+            parent: PATH,
+            name,
+            side: Some(side),
+        };
+        Value::new(place, json)
+    };
+    Change {
+        before: value("before", sides.and_then(|sides| sides.before.as_ref())),
+        after: value("after", sides.and_then(|sides| sides.after.as_ref())),
     }
 }
 

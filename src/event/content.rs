@@ -8,7 +8,7 @@ use super::date::DateText;
 use super::ids::{DataModelId, EventId, EventType, WorkspaceId};
 use super::json::{Fields, Json};
 use super::properties::Properties;
-use super::row::{RowCreated, RowDeleted, RowUpdated};
+use super::row::{RowCreated, RowDeleted, RowUpdated, debug};
 
 /// One event, from bytes that were verified as authentic. See the [module docs](super).
 ///
@@ -114,17 +114,8 @@ impl<R: Serialize> Serialize for Event<R> {
     }
 }
 
-impl<R> fmt::Debug for Event<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event")
-            .field("id", &self.id)
-            .field("created_at", &self.created_at)
-            .field("workspace_id", &self.workspace_id)
-            .field("data", &self.data)
-            .field("extra", &self.extra)
-            .finish()
-    }
-}
+debug! { Event<R> { id, created_at, workspace_id, data, extra } }
+debug! { Other { event_type, data } }
 
 impl<R> fmt::Debug for EventData<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,14 +125,5 @@ impl<R> fmt::Debug for EventData<R> {
             Self::RowDeleted(row) => row.fmt(f),
             Self::Other(other) => other.fmt(f),
         }
-    }
-}
-
-impl fmt::Debug for Other {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Other")
-            .field("event_type", &self.event_type)
-            .field("data", &self.data)
-            .finish()
     }
 }

@@ -37,10 +37,7 @@ mod with_chrono {
 
     use super::*;
 
-    /// A date without a time.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date-time: its day depends on the zone.
+    /// A date without a time; `TypeMismatch` for a date-time.
     ///
     /// ```
     /// use hookgate::Date;
@@ -59,10 +56,7 @@ mod with_chrono {
         }
     }
 
-    /// A date-time as an instant.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date without a time: its beginning depends on the zone.
+    /// A date-time as an instant; `TypeMismatch` for a date without a time.
     impl TryFrom<&Date> for DateTime<Utc> {
         type Error = EventError;
 
@@ -73,10 +67,7 @@ mod with_chrono {
         }
     }
 
-    /// A date-time with the offset that it was written with.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date without a time.
+    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time.
     ///
     /// ```
     /// use hookgate::Date;
@@ -101,10 +92,7 @@ mod with_chrono {
 mod with_jiff {
     use super::*;
 
-    /// A date without a time.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date-time: its day depends on the zone.
+    /// A date without a time; `TypeMismatch` for a date-time.
     ///
     /// ```
     /// use hookgate::Date;
@@ -124,10 +112,8 @@ mod with_jiff {
         }
     }
 
-    /// A date-time as an instant.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are out of jiff's range.
+    /// A date-time as an instant; `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are
+    /// out of jiff's range.
     ///
     /// ```
     /// use hookgate::Date;
@@ -152,10 +138,7 @@ mod with_time {
 
     use super::*;
 
-    /// A date without a time.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date-time: its day depends on the zone.
+    /// A date without a time; `TypeMismatch` for a date-time.
     ///
     /// ```
     /// use hookgate::Date;
@@ -174,10 +157,8 @@ mod with_time {
         }
     }
 
-    /// A date-time with the offset that it was written with.
-    ///
-    /// # Errors
-    /// `TypeMismatch` for a date without a time, and for the last hours of the year 9999 in a zone west of UTC.
+    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time, and for the last hours of
+    /// the year 9999 in a zone west of UTC.
     ///
     /// ```
     /// use hookgate::Date;

@@ -172,18 +172,12 @@ fn mismatch(message: &str) -> Option<String> {
     } else if let Some(length) = found.strip_prefix("invalid length ") {
         length.parse::<u64>().ok()?;
         "another length".into()
-    } else if found.starts_with("unknown variant `") && found.ends_with('`') {
-        expected
-            .ends_with('`')
-            .then_some("an unknown variant")?
-            .to_owned()
-    } else if found.starts_with("unknown field `") && found.ends_with('`') {
-        expected
-            .ends_with('`')
-            .then_some("an unknown field")?
-            .to_owned()
     } else {
-        return None;
+        let kind = ["variant", "field"]
+            .into_iter()
+            .find(|kind| found.starts_with(&format!("unknown {kind} `")))?;
+        let is_quoted = found.ends_with('`') && expected.ends_with('`');
+        is_quoted.then(|| format!("an unknown {kind}"))?
     };
     let mut reason = format!("found {found}, expected ");
     push_capped(&mut reason, expected.chars());
@@ -262,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_doubled_fields_are_named() {
+    fn missing_and_repeated_fields_are_named() {
         let finding = Diagnosis::of_message("missing field `rowId`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),

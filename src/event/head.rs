@@ -1,9 +1,12 @@
 //! The head of an event: its id and type, read without the rest.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 #[cfg(feature = "tower")]
 use super::date::Date;
@@ -12,8 +15,7 @@ use super::ids::{EventId, EventType};
 use super::json::Name;
 #[cfg(feature = "tower")]
 use crate::UnixSeconds;
-use crate::verify::Malformed;
-use crate::verify::{SignedBytes, Verified};
+use crate::verify::{Malformed, SignedBytes, Verified};
 
 /// An event's id and type, from the bytes that were signed.
 ///
@@ -54,7 +56,7 @@ impl EventHead {
     /// # Errors
     /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
     /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Duplicate`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
-    /// `workspaceId`, doubled).
+    /// `workspaceId`, repeated).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
     }
@@ -69,64 +71,42 @@ pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixS
 
 #[cfg(feature = "tower")]
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
-    let mut created = Slot::Absent;
-    // The parser reports an early stop as a broken object, so its result is ignored.
-    let _ =
-        serde_json::Deserializer::from_slice(body).deserialize_map(CreatedAtVisitor(&mut created));
-    match created {
-        Slot::Read(second) => Some(second),
-        _ => None,
-    }
-}
-
-/// Reads up to `createdAt`, which usually stands before `data`: the cost per delivery is very small.
-#[cfg(feature = "tower")]
-struct CreatedAtVisitor<'s>(&'s mut Slot<UnixSeconds>);
-
-#[cfg(feature = "tower")]
-impl<'de> Visitor<'de> for CreatedAtVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an event")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Name(name)) = map.next_key()? {
-            if name == "createdAt" {
-                let seconds = |text: &str| Date::parse(text).map(|date| date.unix_seconds());
-                return map.next_value_seed(TextSeed(self.0, seconds));
-            }
-            map.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
-    }
+    let mut created = None;
+    // It usually stands before `data`, so this reads little. The parser reports an early stop as a broken object.
+    let _ = each_field(body, &["createdAt"], |_, value| {
+        fill(&mut created, value, Date::parse);
+        ControlFlow::Break(())
+    });
+    Some(created?.ok()?.unix_seconds())
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
-    let mut found = HeadFields {
-        id: Slot::Absent,
-        event_type: Slot::Absent,
-        is_pinned_workspace: match pinned {
-            Some(_) => Slot::Absent,
-            None => Slot::Read(true),
-        },
-    };
-    let outcome = serde_json::Deserializer::from_slice(body).deserialize_map(HeadVisitor {
-        found: &mut found,
-        pinned,
+    let (mut id, mut event_type) = (None, None);
+    let mut is_pinned_workspace = pinned.is_none().then_some(Ok(true));
+    let wanted = ["id", "type", "workspaceId"];
+    let wanted = &wanted[..2 + usize::from(pinned.is_some())];
+    let mut is_complete = false;
+    let outcome = each_field(body, wanted, |name, value| {
+        match name {
+            "id" => fill(&mut id, value, EventId::parse),
+            "type" => fill(&mut event_type, value, EventType::parse),
+            _ => fill(&mut is_pinned_workspace, value, |id| Ok(Some(id) == pinned)),
+        }
+        is_complete = id.is_some() && event_type.is_some() && is_pinned_workspace.is_some();
+        if is_complete {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
-    // A doubled workspace is an error of form. Another workspace or a missing one is an error of authenticity, and takes
+    // A repeated workspace is an error of form. Another workspace or a missing one is an error of authenticity, and takes
     // precedence.
-    if matches!(
-        found.is_pinned_workspace,
-        Slot::Read(false) | Slot::Faulty(Kind::TypeMismatch)
-    ) {
+    if let Some(Ok(false) | Err(Kind::TypeMismatch)) = is_pinned_workspace {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
     // The parser reports an early stop as a broken object. So its error counts only if a field was not found.
     if let Err(error) = outcome
-        && !found.is_complete()
+        && !is_complete
     {
         return Err(match error.classify() {
             Category::Data => EventError::new(Kind::NotAnObject),
@@ -136,154 +116,83 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
             })),
         });
     }
-    if matches!(found.is_pinned_workspace, Slot::Absent) {
+    if is_pinned_workspace.is_none() {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
-    found.is_pinned_workspace.into_usable("workspaceId")?;
+    usable(is_pinned_workspace, "workspaceId")?;
     Ok(EventHead {
-        id: found.id.into_usable("id")?,
-        event_type: found.event_type.into_usable("type")?,
+        id: usable(id, "id")?,
+        event_type: usable(event_type, "type")?,
     })
 }
 
-struct HeadFields {
-    id: Slot<EventId>,
-    event_type: Slot<EventType>,
-    is_pinned_workspace: Slot<bool>,
+/// A field: absent, read, or with a fault. A fault is no error yet: a later field may take precedence.
+type FieldRead<T> = Option<Result<T, Kind>>;
+
+/// Fills a slot from a string, borrowed where possible, so that an id is allocated once.
+fn fill<T>(
+    slot: &mut FieldRead<T>,
+    value: &RawValue,
+    parse: impl FnOnce(&str) -> Result<T, Malformed>,
+) {
+    *slot = Some(match slot {
+        None => text_of(value).and_then(|text| parse(&text).map_err(|Malformed| Kind::Unusable)),
+        Some(_) => Err(Kind::Duplicate),
+    });
 }
 
-enum Slot<T> {
-    Absent,
-    Read(T),
-    Faulty(Kind),
-}
-
-impl HeadFields {
-    fn is_complete(&self) -> bool {
-        !matches!(self.id, Slot::Absent)
-            && !matches!(self.event_type, Slot::Absent)
-            && !matches!(self.is_pinned_workspace, Slot::Absent)
+fn text_of(value: &RawValue) -> Result<Cow<'_, str>, Kind> {
+    if !value.get().starts_with('"') {
+        return Err(Kind::TypeMismatch);
     }
+    // Only half of a surrogate pair is left to be found.
+    let text = serde_json::from_str::<Name<'_>>(value.get());
+    text.map(|Name(text)| text).map_err(|_| Kind::Syntax)
 }
 
-impl<T> Slot<T> {
-    fn into_usable(self, path: &str) -> Result<T, EventError> {
-        match self {
-            Self::Read(value) => Ok(value),
-            Self::Absent => Err(EventError::new(Kind::Missing).at_path(path)),
-            Self::Faulty(Kind::TypeMismatch) => Err(EventError::new(Kind::TypeMismatch)
-                .at_path(path)
-                .because(Some(
-                    "found another kind of value, expected a string".into(),
-                ))),
-            Self::Faulty(kind) => Err(EventError::new(kind).at_path(path)),
+fn usable<T>(slot: FieldRead<T>, path: &str) -> Result<T, EventError> {
+    slot.unwrap_or(Err(Kind::Missing)).map_err(|kind| {
+        let error = EventError::new(kind);
+        match kind {
+            Kind::Syntax => error,
+            Kind::TypeMismatch => error.at_path(path).because(Some(
+                "found another kind of value, expected a string".into(),
+            )),
+            _ => error.at_path(path),
         }
-    }
+    })
 }
 
-struct HeadVisitor<'f> {
-    found: &'f mut HeadFields,
-    pinned: Option<&'f str>,
+/// Passes the wanted fields of an object to `take`, until it breaks. The other fields are skipped.
+fn each_field<'de>(
+    body: &'de [u8],
+    wanted: &[&str],
+    take: impl FnMut(&str, &'de RawValue) -> ControlFlow<()>,
+) -> serde_json::Result<()> {
+    serde_json::Deserializer::from_slice(body).deserialize_map(FieldsVisitor { wanted, take })
 }
 
-impl<'de> Visitor<'de> for HeadVisitor<'_> {
+struct FieldsVisitor<'w, F> {
+    wanted: &'w [&'w str],
+    take: F,
+}
+
+impl<'de, F: FnMut(&str, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for FieldsVisitor<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { found, pinned } = self;
-        while !found.is_complete() {
-            let Some(Name(name)) = map.next_key()? else {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Name(name)) = map.next_key()? {
+            if !self.wanted.contains(&&*name) {
+                map.next_value::<IgnoredAny>()?;
+            } else if (self.take)(&name, map.next_value()?).is_break() {
                 break;
-            };
-            match (&*name, pinned) {
-                ("id", _) => map.next_value_seed(TextSeed(&mut found.id, EventId::parse))?,
-                ("type", _) => {
-                    map.next_value_seed(TextSeed(&mut found.event_type, EventType::parse))?;
-                }
-                ("workspaceId", Some(pinned)) => {
-                    let is_pinned = |id: &str| Ok(id == pinned);
-                    map.next_value_seed(TextSeed(&mut found.is_pinned_workspace, is_pinned))?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
             }
         }
         Ok(())
-    }
-}
-
-/// Fills a slot from a string, borrowed where possible, so that an id is allocated once. Any other value is recorded as a
-/// fault and is no error yet: a later field may take precedence.
-struct TextSeed<'s, T, P>(&'s mut Slot<T>, P);
-
-impl<T, P: FnOnce(&str) -> Result<T, Malformed>> TextSeed<'_, T, P> {
-    fn fill(self, read: Result<&str, Kind>) {
-        *self.0 = match (&self.0, read) {
-            (Slot::Absent, Ok(text)) => match (self.1)(text) {
-                Ok(value) => Slot::Read(value),
-                Err(Malformed) => Slot::Faulty(Kind::Unusable),
-            },
-            (Slot::Absent, Err(kind)) => Slot::Faulty(kind),
-            _ => Slot::Faulty(Kind::Duplicate),
-        };
-    }
-}
-
-impl<'de, T, P> DeserializeSeed<'de> for TextSeed<'_, T, P>
-where
-    P: FnOnce(&str) -> Result<T, Malformed>,
-{
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-macro_rules! other_kinds {
-    ($($visit:ident: $type:ty),*) => {$(
-        fn $visit<E>(self, _: $type) -> Result<(), E> {
-            self.fill(Err(Kind::TypeMismatch));
-            Ok(())
-        }
-    )*};
-}
-
-impl<'de, T, P> Visitor<'de> for TextSeed<'_, T, P>
-where
-    P: FnOnce(&str) -> Result<T, Malformed>,
-{
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.fill(Ok(text));
-        Ok(())
-    }
-
-    other_kinds!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.fill(Err(Kind::TypeMismatch));
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
-        self.fill(Err(Kind::TypeMismatch));
-        IgnoredAny.visit_seq(seq).map(drop)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        self.fill(Err(Kind::TypeMismatch));
-        IgnoredAny.visit_map(map).map(drop)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Ids as separate types, so that one can't be used in place of another.
 
-use std::borrow::{Borrow, Cow};
-use std::fmt;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use super::text::Text;
+use crate::text_id::text_id;
 use crate::verify::Malformed;
 
 /// The maximum number of bytes of an id or a type.
@@ -23,77 +23,13 @@ pub(super) fn is_usable(text: &str) -> bool {
     !text.chars().any(char::is_control) && !text.chars().all(char::is_whitespace)
 }
 
-macro_rules! id {
-    ($(#[$meta:meta])* $name:ident($text:ty)) => {
-        $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(transparent)]
-        pub struct $name($text);
-
-        impl $name {
-            /// The id's text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-
-            /// The id's text, owned.
-            #[must_use]
-            pub fn into_string(self) -> String {
-                self.0.into()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(id: $name) -> Self {
-                id.into_string()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_tuple(stringify!($name)).field(&self.0).finish()
-            }
-        }
-
-        impl AsRef<str> for $name {
-            fn as_ref(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl PartialEq<str> for $name {
-            fn eq(&self, other: &str) -> bool {
-                *self.0 == *other
-            }
-        }
-
-        impl PartialEq<&str> for $name {
-            fn eq(&self, other: &&str) -> bool {
-                *self.0 == **other
-            }
-        }
-    };
-}
-
 /// An id from the service that this crate does not depend on: any text.
 macro_rules! free_id {
     ($(#[$meta:meta])* $name:ident) => {
-        id! {
+        text_id! {
             $(#[$meta])*
-            #[derive(Deserialize)]
+            #[derive(Serialize, Deserialize)]
+            #[serde(transparent)]
             $name(Box<str>)
         }
 
@@ -111,7 +47,7 @@ macro_rules! free_id {
     };
 }
 
-id! {
+text_id! {
     /// An event's id, which deduplication uses.
     ///
     /// It is always usable: 1 to 256 bytes, no control characters, not blank. The service begins it with `evt_`; that is not
@@ -125,6 +61,8 @@ id! {
     ///     assert!(EventId::parse(unusable).is_err());
     /// }
     /// ```
+    #[derive(Serialize)]
+    #[serde(transparent)]
     EventId(Text)
 }
 
@@ -159,22 +97,24 @@ free_id! {
     ActorId
 }
 
-/// An event's type, such as `row.created`: a known one or any other usable text.
-///
-/// ```
-/// use hookgate::EventType;
-///
-/// assert_eq!(EventType::parse("row.created").unwrap(), EventType::ROW_CREATED);
-/// assert_eq!(EventType::parse("row.archived").unwrap().as_str(), "row.archived");
-/// assert!(EventType::parse("").is_err());
-///
-/// assert!(EventType::ROW_CREATED.is_known() && EventType::ROW_CREATED.names_datamodel());
-/// assert!(EventType::PAGE_CREATED.is_known() && !EventType::PAGE_CREATED.names_datamodel());
-/// assert!(!EventType::parse("row.archived").unwrap().is_known());
-/// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct EventType(Cow<'static, str>);
+text_id! {
+    /// An event's type, such as `row.created`: a known one or any other usable text.
+    ///
+    /// ```
+    /// use hookgate::EventType;
+    ///
+    /// assert_eq!(EventType::parse("row.created").unwrap(), EventType::ROW_CREATED);
+    /// assert_eq!(EventType::parse("row.archived").unwrap().as_str(), "row.archived");
+    /// assert!(EventType::parse("").is_err());
+    ///
+    /// assert!(EventType::ROW_CREATED.is_known() && EventType::ROW_CREATED.names_datamodel());
+    /// assert!(EventType::PAGE_CREATED.is_known() && !EventType::PAGE_CREATED.names_datamodel());
+    /// assert!(!EventType::parse("row.archived").unwrap().is_known());
+    /// ```
+    #[derive(Serialize)]
+    #[serde(transparent)]
+    EventType(Cow<'static, str>)
+}
 
 macro_rules! known_types {
     ($($name:ident = $text:literal, $summary:literal;)*) => {
@@ -226,53 +166,11 @@ known_types! {
 }
 
 impl EventType {
-    /// The type's text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns whether an event of this type names a data model according to the specification: `row.created`, `row.updated`
     /// and `row.deleted` do.
     #[must_use]
     pub fn names_datamodel(&self) -> bool {
         matches!(self.as_str(), "row.created" | "row.updated" | "row.deleted")
-    }
-}
-
-impl fmt::Display for EventType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for EventType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EventType").field(&self.0).finish()
-    }
-}
-
-impl AsRef<str> for EventType {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for EventType {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl PartialEq<str> for EventType {
-    fn eq(&self, other: &str) -> bool {
-        *self.0 == *other
-    }
-}
-
-impl PartialEq<&str> for EventType {
-    fn eq(&self, other: &&str) -> bool {
-        *self.0 == **other
     }
 }
 
@@ -282,8 +180,8 @@ mod tests {
 
     #[test]
     fn ids_lead_back_to_their_text() {
-        assert_eq!(String::from(EventId::parse("evt_1").unwrap()), "evt_1");
-        assert_eq!(String::from(RowId::from("row_1")), "row_1");
+        assert_eq!(EventId::parse("evt_1").unwrap().to_string(), "evt_1");
+        assert_eq!(RowId::from("row_1").to_string(), "row_1");
     }
 
     #[test]

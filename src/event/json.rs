@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::de::{Deserializer, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::EventError;
@@ -16,6 +17,8 @@ use super::named::Named;
 /// Inside an event the text has been checked like the rest of the body: every escape stands for a character, nesting ends at
 /// 127 levels and numbers stay within a 64-bit float's range. `Debug` shows only the length.
 ///
+/// It can be read from serde_json only, and not below `#[serde(flatten)]` or in an untagged enum: they do not keep the text.
+///
 /// ```
 /// use hookgate::Json;
 ///
@@ -25,7 +28,8 @@ use super::named::Named;
 /// assert_eq!(format!("{json:?}"), "Json(28 bytes)");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
@@ -60,25 +64,13 @@ impl fmt::Debug for Json {
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-/// Works with serde_json only, and not below `#[serde(flatten)]` or in an untagged enum: they do not keep the text.
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
-    }
-}
-
 /// Names and their JSON values, in the order they were written in.
 ///
 /// The fields of an object that this crate does not know are kept in this type, so that nothing is lost when the object is
 /// written again. A name that appears twice is kept twice. [`Fields::find`] and everything built on it take the last one, as
 /// nearly every JSON reader does.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Fields(Named<Json>);
 
 impl Fields {
@@ -124,18 +116,6 @@ impl fmt::Debug for Fields {
         f.debug_set()
             .entries(self.iter().map(|(name, _)| name))
             .finish()
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Named::deserialize(deserializer).map(Self)
     }
 }
 

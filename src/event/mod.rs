@@ -4,7 +4,7 @@
 //! function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own fits
 //! a subscription that is limited to one data model; the default, [`Properties`], takes any row.
 //!
-//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, doubled fields in the envelope and in
+//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated fields in the envelope and in
 //! `data`, half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for
 //! itself. So the body alone decides whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further
 //! than id and type.
@@ -114,8 +114,6 @@ mod parse;
 mod properties;
 mod reserved;
 mod row;
-#[cfg(feature = "inbox")]
-mod row_key;
 mod scan;
 mod text;
 mod value;
@@ -131,11 +129,11 @@ pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::{Fields, Json};
 #[cfg(feature = "tower")]
 pub(crate) use model::model_id;
+#[cfg(feature = "inbox")]
+pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::{Properties, Required};
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
-#[cfg(feature = "inbox")]
-pub(crate) use row_key::row_of;
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

@@ -1,13 +1,15 @@
-//! The data model of a row, read without the rest of the row.
+//! The ids in a row's data, read without the rest of the row.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::error::EventError;
 use super::json::Name;
-use super::parse::required;
 use super::properties::Properties;
 use super::{diagnose, scan};
 use crate::verify::{SignedBytes, Verified};
@@ -24,91 +26,82 @@ use crate::verify::{SignedBytes, Verified};
 /// the envelope or the id is there twice.
 pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_, str>, EventError> {
     let text = scan::check(verified.body())?;
-    read(text)
-        .map_err(|_| diagnose::diagnose::<Properties>(text, verified.proof().pinned_workspace()))
-}
-
-fn read(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let id = json.deserialize_map(EnvelopeVisitor)?;
-    json.end()?;
-    Ok(id)
-}
-
-struct EnvelopeVisitor;
-
-impl<'de> Visitor<'de> for EnvelopeVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an event")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cow<'de, str>, A::Error> {
-        let (mut id, mut event_type, mut created_at, mut workspace_id) = (None, None, None, None);
-        let mut model = None;
-        while let Some(Name(name)) = map.next_key()? {
-            match &*name {
-                "data" => set_once(&mut model, "data", map.next_value_seed(DataSeed)?)?,
-                "id" => set_once(&mut id, "id", map.next_value::<IgnoredAny>()?)?,
-                "type" => set_once(&mut event_type, "type", map.next_value::<IgnoredAny>()?)?,
-                "createdAt" => {
-                    set_once(
-                        &mut created_at,
-                        "createdAt",
-                        map.next_value::<IgnoredAny>()?,
-                    )?;
-                }
-                "workspaceId" => {
-                    set_once(
-                        &mut workspace_id,
-                        "workspaceId",
-                        map.next_value::<IgnoredAny>()?,
-                    )?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+    match data::<Model<'_>>(text) {
+        Ok(model) => Ok(model.datamodel_id.0),
+        Err(_) => {
+            let pinned = verified.proof().pinned_workspace();
+            Err(diagnose::diagnose::<Properties>(text, pinned))
         }
-        required(model, "data")
     }
 }
 
-struct DataSeed;
+/// Returns the ids of data model and row, for workers that handle one event of a row at a time. `None` where the body does not
+/// name both in readable form: such an event shares its row with no other event.
+#[cfg(feature = "inbox")]
+pub(crate) fn row_of<B: SignedBytes>(
+    verified: &Verified<B>,
+) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let text = std::str::from_utf8(verified.body()).ok()?;
+    let row = data::<Row<'_>>(text).ok()?;
+    Some((row.datamodel_id.0, row.row_id.0))
+}
 
-impl<'de> DeserializeSeed<'de> for DataSeed {
-    type Value = Cow<'de, str>;
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Model<'a> {
+    #[serde(borrow)]
+    datamodel_id: Name<'a>,
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Cow<'de, str>, D::Error> {
-        json.deserialize_map(self)
+#[cfg(feature = "inbox")]
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'a> {
+    #[serde(borrow)]
+    datamodel_id: Name<'a>,
+    #[serde(borrow)]
+    row_id: Name<'a>,
+}
+
+/// The envelope. Its other fields are named here, so that none of them may be repeated.
+#[derive(Deserialize)]
+struct Envelope<D> {
+    data: Object<D>,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
+    #[serde(rename = "type")]
+    _type: Option<IgnoredAny>,
+    #[serde(rename = "createdAt")]
+    _created_at: Option<IgnoredAny>,
+    #[serde(rename = "workspaceId")]
+    _workspace_id: Option<IgnoredAny>,
+}
+
+fn data<'a, D: Deserialize<'a>>(text: &'a str) -> Result<D, serde_json::Error> {
+    let Object(envelope) = serde_json::from_str::<Object<Envelope<D>>>(text)?;
+    Ok(envelope.data.0)
+}
+
+/// An object. A derived type itself can be read from an array of its fields as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
     }
 }
 
-impl<'de> Visitor<'de> for DataSeed {
-    type Value = Cow<'de, str>;
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cow<'de, str>, A::Error> {
-        let mut model = None;
-        while let Some(Name(name)) = map.next_key()? {
-            if name == "datamodelId" {
-                set_once(&mut model, "datamodelId", map.next_value::<Name<'_>>()?.0)?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        required(model, "datamodelId")
-    }
-}
-
-fn set_once<T, E: Error>(slot: &mut Option<T>, name: &'static str, value: T) -> Result<(), E> {
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(E::duplicate_field(name)),
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
@@ -116,6 +109,10 @@ fn set_once<T, E: Error>(slot: &mut Option<T>, name: &'static str, value: T) -> 
 mod tests {
     use super::super::parse;
     use super::*;
+
+    fn read(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+        data::<Model<'_>>(text).map(|model| model.datamodel_id.0)
+    }
     use crate::event::error::EventErrorKind as Kind;
 
     fn event(data: &str) -> String {
@@ -169,6 +166,7 @@ mod tests {
                 Some("data.datamodelId"),
             ),
             (event("[]"), Kind::TypeMismatch, Some("data")),
+            (event(r#"["dm_1"]"#), Kind::TypeMismatch, Some("data")),
             (
                 event(r#"{"datamodelId":"dm_1"},"data":{}"#),
                 Kind::Duplicate,

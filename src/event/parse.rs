@@ -57,11 +57,10 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
         let (mut raw, mut data, mut extra) = (None, None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {
             match &*name {
-                "id" => once!(
-                    id,
-                    "id",
-                    id_of::<A::Error>(&map.next_value::<Name<'_>>()?.0)?
-                ),
+                "id" => once!(id, "id", {
+                    let read = EventId::parse(&map.next_value::<Name<'_>>()?.0);
+                    read.map_err(A::Error::custom)?
+                }),
                 "type" => once!(event_type, "type", {
                     let read = EventType::parse(&map.next_value::<Name<'_>>()?.0);
                     read.map_err(A::Error::custom)?
@@ -71,7 +70,11 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
                 "data" => match &event_type {
                     _ if raw.is_some() => return Err(A::Error::duplicate_field("data")),
                     Some(known) => {
-                        once!(data, "data", map.next_value_seed(DataSeed::new(known))?);
+                        once!(
+                            data,
+                            "data",
+                            map.next_value_seed(DataSeed(known, PhantomData))?
+                        );
                     }
                     None => raw = Some(map.next_value::<&RawValue>()?),
                 },
@@ -81,7 +84,7 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
         let event_type = required(event_type, "type")?;
         if let Some(raw) = raw {
             let mut json = serde_json::Deserializer::from_str(raw.get());
-            let read = DataSeed::new(&event_type).deserialize(&mut json);
+            let read = DataSeed(&event_type, PhantomData).deserialize(&mut json);
             data = Some(read.map_err(A::Error::custom)?);
         }
         let data = match data {
@@ -102,40 +105,24 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
     }
 }
 
-fn id_of<E: Error>(text: &str) -> Result<EventId, E> {
-    EventId::parse(text).map_err(E::custom)
-}
-
 #[inline]
-pub(super) fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
+fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
     slot.ok_or_else(|| E::missing_field(name))
 }
 
-/// Reads `data` as the payload of the event's type.
-struct DataSeed<'t, R> {
-    event_type: &'t EventType,
-    row: PhantomData<R>,
-}
-
-impl<'t, R> DataSeed<'t, R> {
-    fn new(event_type: &'t EventType) -> Self {
-        Self {
-            event_type,
-            row: PhantomData,
-        }
-    }
-}
+/// Reads `data` as the payload of this type of event.
+struct DataSeed<'t, R>(&'t EventType, PhantomData<R>);
 
 impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
     type Value = EventData<R>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<EventData<R>, D::Error> {
-        Ok(match self.event_type.as_str() {
+        Ok(match self.0.as_str() {
             "row.created" => EventData::RowCreated(Wire::deserialize(json)?.0),
             "row.updated" => EventData::RowUpdated(Wire::deserialize(json)?.0),
             "row.deleted" => EventData::RowDeleted(Wire::deserialize(json)?.0),
             _ => EventData::Other(Other {
-                event_type: self.event_type.clone(),
+                event_type: self.0.clone(),
                 data: Deserialize::deserialize(json)?,
                 data_is_absent: false,
             }),
@@ -145,14 +132,22 @@ impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
 
 impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_map(RowVisitor::new("properties", "createdBy"))
-            .map(Self)
+        json.deserialize_map(RowVisitor {
+            content_key: Some("properties"),
+            actor_key: "createdBy",
+            content: None,
+        })
+        .map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Wire<RowUpdated> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::new("changes", "updatedBy"))?;
+        let row = json.deserialize_map(RowVisitor {
+            content_key: Some("changes"),
+            actor_key: "updatedBy",
+            content: None,
+        })?;
         Ok(Self(RowUpdated {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -167,7 +162,11 @@ impl<'de> Deserialize<'de> for Wire<RowUpdated> {
 
 impl<'de> Deserialize<'de> for Wire<RowDeleted> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor::without_content("deletedBy"))?;
+        let row = json.deserialize_map(RowVisitor {
+            content_key: None,
+            actor_key: "deletedBy",
+            content: Some(()),
+        })?;
         Ok(Self(RowDeleted {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -185,26 +184,6 @@ struct RowVisitor<C> {
     content_key: Option<&'static str>,
     actor_key: &'static str,
     content: Option<C>,
-}
-
-impl<C> RowVisitor<C> {
-    fn new(content_key: &'static str, actor_key: &'static str) -> Self {
-        Self {
-            content_key: Some(content_key),
-            actor_key,
-            content: None,
-        }
-    }
-}
-
-impl RowVisitor<()> {
-    fn without_content(actor_key: &'static str) -> Self {
-        Self {
-            content_key: None,
-            actor_key,
-            content: Some(()),
-        }
-    }
 }
 
 impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {

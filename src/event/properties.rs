@@ -1,11 +1,11 @@
 //! A row's properties by name.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer as _};
 
 use super::date::Date;
 use super::error::EventError;
@@ -149,23 +149,18 @@ fn place(name: &str) -> ValuePath<'_> {
 
 /// Returns an object's text with only the last of each name, because a derived type refuses repeated names.
 pub(super) fn last_of_each<'a, V: Serialize + 'a>(
-    entries: impl Iterator<Item = (&'a str, V)> + Clone,
+    entries: impl DoubleEndedIterator<Item = (&'a str, V)>,
 ) -> String {
-    let last: HashMap<&str, usize> = entries
-        .clone()
-        .enumerate()
-        .map(|(at, (name, _))| (name, at))
+    let mut seen = HashSet::new();
+    let mut last: Vec<_> = entries
+        .rev()
+        .filter(|(name, _)| seen.insert(*name))
         .collect();
-    let chosen = entries
-        .enumerate()
-        .filter(|(at, (name, _))| last.get(name) == Some(at));
+    last.reverse();
     let mut text = Vec::new();
-    let mut json = serde_json::Serializer::new(&mut text);
-    let written = serde::Serializer::collect_map(&mut json, chosen.map(|(_, entry)| entry));
+    let written = serde_json::Serializer::new(&mut text).collect_map(last);
     // Names and raw values can always be written. If this failed, the empty text would fit no type, and that error would be
     // reported.
-    written
-        .ok()
-        .and_then(|()| String::from_utf8(text).ok())
-        .unwrap_or_default()
+    let text = written.ok().and_then(|()| String::from_utf8(text).ok());
+    text.unwrap_or_default()
 }

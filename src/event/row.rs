@@ -86,102 +86,58 @@ pub struct Actor {
     pub(super) email_is_null: bool,
 }
 
-impl<R: Serialize> Serialize for RowCreated<R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("datamodelId", &self.datamodel_id)?;
-        map.serialize_entry("datamodelName", &self.datamodel_name)?;
-        map.serialize_entry("rowId", &self.row_id)?;
-        map.serialize_entry("properties", &self.properties)?;
-        if self.created_by.is_some() || self.actor_is_null {
-            map.serialize_entry("createdBy", &self.created_by)?;
+/// Implements `Serialize`: the fields by name, the optional one also where it was `null`, and those that the specification does
+/// not name.
+macro_rules! serialize {
+    ($type:ident $(<$row:ident>)? { $($name:literal: $field:ident,)+ } $optional:literal: $value:ident or $is_null:ident) => {
+        impl $(<$row: Serialize>)? Serialize for $type $(<$row>)? {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $(map.serialize_entry($name, &self.$field)?;)+
+                if self.$value.is_some() || self.$is_null {
+                    map.serialize_entry($optional, &self.$value)?;
+                }
+                self.extra.write_into(&mut map)?;
+                map.end()
+            }
         }
-        self.extra.write_into(&mut map)?;
-        map.end()
-    }
+    };
 }
 
-impl Serialize for RowUpdated {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("datamodelId", &self.datamodel_id)?;
-        map.serialize_entry("datamodelName", &self.datamodel_name)?;
-        map.serialize_entry("rowId", &self.row_id)?;
-        map.serialize_entry("changes", &self.changes)?;
-        if self.updated_by.is_some() || self.actor_is_null {
-            map.serialize_entry("updatedBy", &self.updated_by)?;
+macro_rules! serialize_row {
+    ($type:ident $(<$row:ident>)? { $($name:literal: $field:ident)? } $actor:literal: $value:ident) => {
+        serialize! {
+            $type $(<$row>)? {
+                "datamodelId": datamodel_id,
+                "datamodelName": datamodel_name,
+                "rowId": row_id,
+                $($name: $field,)?
+            } $actor: $value or actor_is_null
         }
-        self.extra.write_into(&mut map)?;
-        map.end()
-    }
+    };
 }
 
-impl Serialize for RowDeleted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("datamodelId", &self.datamodel_id)?;
-        map.serialize_entry("datamodelName", &self.datamodel_name)?;
-        map.serialize_entry("rowId", &self.row_id)?;
-        if self.deleted_by.is_some() || self.actor_is_null {
-            map.serialize_entry("deletedBy", &self.deleted_by)?;
+serialize_row! { RowCreated<R> { "properties": properties } "createdBy": created_by }
+serialize_row! { RowUpdated { "changes": changes } "updatedBy": updated_by }
+serialize_row! { RowDeleted {} "deletedBy": deleted_by }
+serialize! { Actor { "id": id, "name": name, } "email": email or email_is_null }
+
+/// Implements `Debug` with these fields only.
+macro_rules! debug {
+    ($type:ident $(<$row:ident>)? { $($field:ident),+ }) => {
+        impl $(<$row>)? fmt::Debug for $type $(<$row>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($type))
+                    $(.field(stringify!($field), &self.$field))+
+                    .finish_non_exhaustive()
+            }
         }
-        self.extra.write_into(&mut map)?;
-        map.end()
-    }
+    };
 }
+pub(super) use debug;
 
-impl Serialize for Actor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &self.id)?;
-        map.serialize_entry("name", &self.name)?;
-        if self.email.is_some() || self.email_is_null {
-            map.serialize_entry("email", &self.email)?;
-        }
-        self.extra.write_into(&mut map)?;
-        map.end()
-    }
-}
-
-/// Shows only ids, and nothing of the row's type.
-impl<R> fmt::Debug for RowCreated<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowCreated")
-            .field("datamodel_id", &self.datamodel_id)
-            .field("row_id", &self.row_id)
-            .field("created_by", &self.created_by)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Shows only ids and names of properties.
-impl fmt::Debug for RowUpdated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowUpdated")
-            .field("datamodel_id", &self.datamodel_id)
-            .field("row_id", &self.row_id)
-            .field("changes", &self.changes)
-            .field("updated_by", &self.updated_by)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Shows only ids.
-impl fmt::Debug for RowDeleted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RowDeleted")
-            .field("datamodel_id", &self.datamodel_id)
-            .field("row_id", &self.row_id)
-            .field("deleted_by", &self.deleted_by)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Shows only the id: the other fields are personal data.
-impl fmt::Debug for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Actor")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
+// Only ids and names of properties, and nothing of the row's type. The other fields are personal data.
+debug! { RowCreated<R> { datamodel_id, row_id, created_by } }
+debug! { RowUpdated { datamodel_id, row_id, changes, updated_by } }
+debug! { RowDeleted { datamodel_id, row_id, deleted_by } }
+debug! { Actor { id } }

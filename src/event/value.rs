@@ -44,12 +44,6 @@ impl<T> Field<T> {
         }
     }
 
-    /// Returns whether there is a value.
-    #[must_use]
-    pub fn is_present(&self) -> bool {
-        matches!(self, Self::Present(_))
-    }
-
     /// Returns the same field with another value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Field<U> {
         match self {

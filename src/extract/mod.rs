@@ -45,7 +45,7 @@
 mod postgres;
 mod rejection;
 
-pub use rejection::{EventRejection, LayerMissing, TypeMismatch};
+pub use rejection::{EventRejection, LayerMissing};
 
 use axum_core::body::Body;
 use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};

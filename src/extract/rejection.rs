@@ -17,9 +17,11 @@ pub enum EventRejection {
     /// The route is not guarded.
     #[error(transparent)]
     LayerMissing(#[from] LayerMissing),
-    /// The body does not fit.
-    #[error(transparent)]
-    TypeMismatch(#[from] TypeMismatch),
+    /// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
+    /// is released. A repaired deployment can still take the retry. A handler that parses more, such as
+    /// `row.properties.to::<Order>()?`, gives the same answer as its argument.
+    #[error("the delivery does not fit the handler's event type")]
+    TypeMismatch(#[from] EventError),
 }
 
 /// The route is not guarded: 500. A fault of the program, not of the request.
@@ -31,42 +33,6 @@ pub enum EventRejection {
     "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
 )]
 pub struct LayerMissing;
-
-/// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
-/// is released. A repaired deployment can still take the retry.
-#[derive(Debug, thiserror::Error)]
-#[error("the delivery does not fit the handler's event type")]
-pub struct TypeMismatch {
-    #[source]
-    error: EventError,
-}
-
-impl TypeMismatch {
-    /// Returns the place and the kind of the mismatch.
-    #[must_use]
-    pub fn error(&self) -> &EventError {
-        &self.error
-    }
-}
-
-/// With this a handler that parses more, such as `row.properties.to::<Order>()?`, gives the same answer as its argument.
-impl From<EventError> for TypeMismatch {
-    fn from(error: EventError) -> Self {
-        Self { error }
-    }
-}
-
-impl From<EventError> for EventRejection {
-    fn from(error: EventError) -> Self {
-        TypeMismatch::from(error).into()
-    }
-}
-
-impl IntoResponse for EventError {
-    fn into_response(self) -> Response {
-        TypeMismatch::from(self).into_response()
-    }
-}
 
 /// Completed once a missing layer is logged.
 #[cfg(feature = "tracing")]
@@ -86,22 +52,22 @@ impl IntoResponse for LayerMissing {
     }
 }
 
-impl IntoResponse for TypeMismatch {
+impl IntoResponse for EventError {
     fn into_response(self) -> Response {
         let response = answer(
             StatusCode::UNPROCESSABLE_ENTITY,
             "VALIDATION_ERROR",
             TYPE_MISMATCH,
         );
-        FailureReason::new(self.error).mark(response)
+        FailureReason::new(self).mark(response)
     }
 }
 
 impl IntoResponse for EventRejection {
     fn into_response(self) -> Response {
         match self {
-            Self::LayerMissing(rejection) => rejection.into_response(),
-            Self::TypeMismatch(rejection) => rejection.into_response(),
+            Self::LayerMissing(error) => error.into_response(),
+            Self::TypeMismatch(error) => error.into_response(),
         }
     }
 }

@@ -40,12 +40,6 @@ pub(super) enum Step {
     Wait,
 }
 
-/// A look-up that has ended.
-pub(super) struct Ended {
-    pub(super) id: Arc<str>,
-    pub(super) began: Monotonic,
-}
-
 impl Board {
     /// Joins the look-up of this id, or begins one.
     pub(super) fn join(
@@ -149,7 +143,7 @@ impl Board {
         flight.began.filter(|_| flight.outcome.is_none())
     }
 
-    /// Ends a look-up for all waiters. Returns the data for the cache; `None` if the look-up was forgotten or had already
+    /// Ends a look-up for all waiters. Returns its id and beginning, for the cache; `None` if the look-up was forgotten or had already
     /// ended.
     pub(super) fn end(
         &mut self,
@@ -157,7 +151,7 @@ impl Board {
         outcome: Outcome,
         now: Monotonic,
         after: &mut Afterwards,
-    ) -> Option<Ended> {
+    ) -> Option<(Arc<str>, Monotonic)> {
         let failed = outcome.is_err();
         self.close(ticket, outcome, failed, now, after)
     }
@@ -170,7 +164,7 @@ impl Board {
         failed: bool,
         now: Monotonic,
         after: &mut Afterwards,
-    ) -> Option<Ended> {
+    ) -> Option<(Arc<str>, Monotonic)> {
         let flight = self.flights.get_mut(&ticket)?;
         if flight.outcome.is_some() {
             return None;
@@ -194,7 +188,7 @@ impl Board {
             after.unanswered.push(Arc::clone(&id));
         }
         self.start_queued(now, after);
-        began.filter(|_| listed).map(|began| Ended { id, began })
+        began.filter(|_| listed).map(|began| (id, began))
     }
 
     /// Removes one waiter. A look-up without waiters ends. It has not failed unless it is overdue: senders that hang up must not

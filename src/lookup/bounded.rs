@@ -11,13 +11,13 @@ use crate::clock::Monotonic;
 /// the first to end. Reading changes nothing, so readers can share the lock.
 pub(super) struct Bounded<V> {
     capacity: usize,
-    slots: HashMap<Arc<str>, Slot<V>>,
+    slots: HashMap<Arc<str>, Remembered<V>>,
     /// In the order of insertion. An entry is a leftover if its number is not the number of its slot.
     order: VecDeque<(u64, Arc<str>)>,
     numbers: u64,
 }
 
-struct Slot<V> {
+struct Remembered<V> {
     number: u64,
     ends: Monotonic,
     value: V,
@@ -42,7 +42,7 @@ impl<V> Bounded<V> {
     pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> bool {
         self.numbers += 1;
         let number = self.numbers;
-        let slot = Slot {
+        let slot = Remembered {
             number,
             ends,
             value,

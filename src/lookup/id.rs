@@ -1,31 +1,32 @@
 //! The id of a subscription, in the form that may be looked up.
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::text_id::text_id;
 use crate::verify::Malformed;
 
 /// The most bytes after the prefix.
 const MAX_TAIL: usize = 64;
 const PREFIX: &[u8] = b"wh_";
 
-/// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
-///
-/// # Security
-/// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
-/// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
-///
-/// ```
-/// use hookgate::SubscriptionId;
-///
-/// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
-/// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
-///     assert!(SubscriptionId::parse(other).is_err());
-/// }
-/// # Ok::<(), hookgate::Malformed>(())
-/// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SubscriptionId(pub(super) Arc<str>);
+text_id! {
+    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
+    ///
+    /// # Security
+    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
+    /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
+    ///
+    /// ```
+    /// use hookgate::SubscriptionId;
+    ///
+    /// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
+    /// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
+    ///     assert!(SubscriptionId::parse(other).is_err());
+    /// }
+    /// # Ok::<(), hookgate::Malformed>(())
+    /// ```
+    SubscriptionId(pub(super) Arc<str>)
+}
 
 impl SubscriptionId {
     /// Makes an id from its text.
@@ -36,12 +37,6 @@ impl SubscriptionId {
         as_looked_up(text.as_bytes())
             .map(|id| Self(id.into()))
             .ok_or(Malformed)
-    }
-
-    /// Returns the id's text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -56,36 +51,6 @@ pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
         std::str::from_utf8(id).ok()
     } else {
         None
-    }
-}
-
-impl fmt::Display for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for SubscriptionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SubscriptionId").field(&self.0).finish()
-    }
-}
-
-impl AsRef<str> for SubscriptionId {
-    fn as_ref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl PartialEq<str> for SubscriptionId {
-    fn eq(&self, other: &str) -> bool {
-        *self.0 == *other
-    }
-}
-
-impl PartialEq<&str> for SubscriptionId {
-    fn eq(&self, other: &&str) -> bool {
-        *self.0 == **other
     }
 }
 

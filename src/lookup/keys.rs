@@ -4,9 +4,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use super::resolver::{Cached, Resolver, Waiting};
-use super::stats::LookupStats;
-use super::table::Table;
+use super::resolver::{Cached, LookupStats, Resolver, Waiting};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
     HeaderError, HeaderErrorKind, KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind,
@@ -44,8 +42,28 @@ struct KeysState {
 }
 
 enum Rings {
-    Held(RwLock<Table>),
+    Held(RwLock<HeldRings>),
     LookedUp(Arc<Resolver>),
+}
+
+/// The rings that are held in memory.
+enum HeldRings {
+    Single(Arc<Ring>),
+    BySubscription {
+        rings: HashMap<Arc<str>, Arc<Ring>>,
+        /// The number of keys of the largest ring.
+        most_keys: usize,
+    },
+}
+
+impl HeldRings {
+    fn by_subscription(rings: HashMap<Arc<str>, Arc<Ring>>) -> Self {
+        let most_keys = rings.values().map(|ring| ring.key_count()).max();
+        Self::BySubscription {
+            rings,
+            most_keys: most_keys.unwrap_or_default(),
+        }
+    }
 }
 
 impl Keys {
@@ -53,7 +71,7 @@ impl Keys {
     #[must_use]
     pub fn single(ring: impl Into<KeyRing>) -> Self {
         let ring = Ring::new(ring.into(), DEFAULT_SCOPE.into(), None);
-        Self::of(Table::Single(Arc::new(ring)))
+        Self::of(HeldRings::Single(Arc::new(ring)))
     }
 
     /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
@@ -85,7 +103,7 @@ impl Keys {
         if map.is_empty() {
             return Err(ConfigError::new(Kind::NoKeys));
         }
-        Ok(Self::of(Table::by_subscription(map)))
+        Ok(Self::of(HeldRings::by_subscription(map)))
     }
 
     /// Returns keys whose rings are looked up when they are needed.
@@ -101,11 +119,11 @@ impl Keys {
         // The conversion may be code from outside this crate, so it comes before the lock.
         let (ring, mut table) = (ring.into(), self.table()?);
         match &mut *table {
-            Table::Single(current) => {
+            HeldRings::Single(current) => {
                 *current = Arc::new(current.succeeded_by(ring));
                 Ok(())
             }
-            Table::BySubscription { .. } => Err(ConfigError::new(Kind::BySubscription)),
+            HeldRings::BySubscription { .. } => Err(ConfigError::new(Kind::BySubscription)),
         }
     }
 
@@ -122,7 +140,7 @@ impl Keys {
     ) -> Result<(), ConfigError> {
         let id = usable_name(id)?;
         let (ring, mut table) = (ring.into(), self.table()?);
-        let Table::BySubscription { rings, .. } = &mut *table else {
+        let HeldRings::BySubscription { rings, .. } = &mut *table else {
             return Err(ConfigError::new(Kind::NotBySubscription));
         };
         let ring = match rings.get(&id) {
@@ -135,7 +153,7 @@ impl Keys {
         }
         scopes.add(&ring)?;
         rings.insert(id, Arc::new(ring));
-        *table = Table::by_subscription(std::mem::take(rings));
+        *table = HeldRings::by_subscription(std::mem::take(rings));
         Ok(())
     }
 
@@ -146,12 +164,12 @@ impl Keys {
     pub fn remove_subscription(&self, id: &str) -> Result<bool, ConfigError> {
         let mut table = self.table()?;
         match &mut *table {
-            Table::BySubscription { rings, .. } => {
+            HeldRings::BySubscription { rings, .. } => {
                 let was_there = rings.remove(id).is_some();
-                *table = Table::by_subscription(std::mem::take(rings));
+                *table = HeldRings::by_subscription(std::mem::take(rings));
                 Ok(was_there)
             }
-            Table::Single(_) => Err(ConfigError::new(Kind::NotBySubscription)),
+            HeldRings::Single(_) => Err(ConfigError::new(Kind::NotBySubscription)),
         }
     }
 
@@ -201,8 +219,8 @@ impl Keys {
             return None;
         };
         match &*table.read().unwrap_or_else(PoisonError::into_inner) {
-            Table::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
-            Table::Single(_) | Table::BySubscription { .. } => None,
+            HeldRings::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
+            HeldRings::Single(_) | HeldRings::BySubscription { .. } => None,
         }
     }
 
@@ -214,8 +232,8 @@ impl Keys {
             Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
         };
         let (rings, most_keys) = match &*table {
-            Table::Single(ring) => return Ok(Selected::known(Arc::clone(ring))),
-            Table::BySubscription { rings, most_keys } => (rings, *most_keys),
+            HeldRings::Single(ring) => return Ok(Selected::known(Arc::clone(ring))),
+            HeldRings::BySubscription { rings, most_keys } => (rings, *most_keys),
         };
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
@@ -262,7 +280,7 @@ impl Keys {
         ))
     }
 
-    fn table(&self) -> Result<RwLockWriteGuard<'_, Table>, ConfigError> {
+    fn table(&self) -> Result<RwLockWriteGuard<'_, HeldRings>, ConfigError> {
         match &self.0.rings {
             Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
             Rings::LookedUp(_) => Err(ConfigError::new(Kind::ByProvider)),
@@ -276,7 +294,7 @@ impl Keys {
         }
     }
 
-    fn of(table: Table) -> Self {
+    fn of(table: HeldRings) -> Self {
         Self::with(Rings::Held(RwLock::new(table)))
     }
 
@@ -301,8 +319,8 @@ impl fmt::Debug for Keys {
             Rings::LookedUp(resolver) => return f.debug_tuple("Keys").field(resolver).finish(),
         };
         match &*table {
-            Table::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
-            Table::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
+            HeldRings::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
+            HeldRings::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
         }
     }
 }

@@ -102,8 +102,6 @@ mod keys;
 mod places;
 mod provider;
 mod resolver;
-mod stats;
-mod table;
 mod verifier;
 
 pub use error::{LookupError, LookupErrorKind};
@@ -115,6 +113,6 @@ pub use provider::{LookupFuture, ProviderFn, SecretProvider, provider_fn};
 pub(crate) use board::LONGEST;
 pub(crate) use cache::Capacities;
 pub(crate) use keys::RingSearch;
+pub use resolver::LookupStats;
 pub(crate) use resolver::{Resolver, Waiting};
-pub use stats::LookupStats;
 pub use verifier::Verifier;

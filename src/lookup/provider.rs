@@ -1,13 +1,12 @@
 //! The provider of secrets, which answers look-ups.
 
 use std::fmt;
-use std::future::{Future, Ready, ready};
-use std::pin::Pin;
+use std::future::Future;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use super::SubscriptionId;
 use super::error::LookupError;
+use crate::future::CallFuture;
 use crate::verify::KeyRing;
 
 /// Finds the key ring of a subscription, for example in a database. The [module docs](super) describe when it is called.
@@ -63,56 +62,8 @@ pub trait SecretProvider: Send + Sync + 'static {
 /// The answer of a provider.
 pub(super) type Answer = Result<Option<KeyRing>, LookupError>;
 
-/// The future of a look-up. A provider that answers at once uses [`ready`](Self::ready) and allocates nothing; a provider that
-/// waits uses [`boxed`](Self::boxed).
-///
-/// ```
-/// use hookgate::{LookupError, LookupErrorKind, LookupFuture, block_on};
-///
-/// let at_once = LookupFuture::ready(Ok(None));
-/// assert!(block_on(at_once).unwrap().is_none());
-/// let later = LookupFuture::boxed(async { Err(LookupError::unavailable("connection refused")) });
-/// assert_eq!(block_on(later).unwrap_err().kind(), LookupErrorKind::Unavailable);
-/// ```
-pub struct LookupFuture<'a>(Inner<'a>);
-
-enum Inner<'a> {
-    Ready(Ready<Answer>),
-    Boxed(Pin<Box<dyn Future<Output = Answer> + Send + 'a>>),
-}
-
-impl<'a> LookupFuture<'a> {
-    /// Makes a future with an answer that is already known.
-    #[must_use]
-    pub fn ready(answer: Result<Option<KeyRing>, LookupError>) -> Self {
-        Self(Inner::Ready(ready(answer)))
-    }
-
-    /// Makes a future with an answer that takes time.
-    #[must_use]
-    pub fn boxed(
-        future: impl Future<Output = Result<Option<KeyRing>, LookupError>> + Send + 'a,
-    ) -> Self {
-        Self(Inner::Boxed(Box::pin(future)))
-    }
-}
-
-impl Future for LookupFuture<'_> {
-    type Output = Result<Option<KeyRing>, LookupError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Inner::Ready(answer) => Pin::new(answer).poll(context),
-            Inner::Boxed(future) => future.as_mut().poll(context),
-        }
-    }
-}
-
-impl fmt::Debug for LookupFuture<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LookupFuture")
-    }
-}
+/// The future of a look-up.
+pub type LookupFuture<'a> = CallFuture<'a, Result<Option<KeyRing>, LookupError>>;
 
 /// A shared provider is a provider.
 impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
@@ -123,8 +74,8 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 
 /// Makes a provider from an async closure.
 ///
-/// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) or
-/// [`ConfigError`](crate::ConfigError) becomes an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
+/// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) becomes
+/// an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
 /// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
 ///
 /// ```

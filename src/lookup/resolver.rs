@@ -6,14 +6,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::board::{Board, Ended, Seat, Step};
+use super::board::{Board, Seat, Step};
 use super::cache::{Cache, Capacities, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::flight::{Afterwards, Lookup, Outcome};
 use super::id::{SubscriptionId, as_looked_up};
 use super::places::Ticket;
 use super::provider::{Answer, SecretProvider};
-use super::stats::LookupStats;
 use crate::caught::{Panicked, caught};
 use crate::clock::{Clock, Monotonic};
 use crate::verify::Ring;
@@ -24,6 +23,24 @@ pub(crate) struct Resolver {
     clock: Arc<dyn Clock>,
     board: Mutex<Board>,
     cache: RwLock<Cache>,
+}
+
+/// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::Keys::lookup_stats);
+/// [`Keys::forget`](crate::Keys::forget) has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LookupStats {
+    /// Subscriptions whose rings are remembered, including rings that have ended and were not yet removed.
+    pub found: usize,
+    /// Ids that are remembered as unknown, counted in the same way.
+    pub unknown: usize,
+    /// Rings that were forgotten before their end to make room, since the start. If it grows,
+    /// [`lookup_cache`](crate::ReceiverBuilder::lookup_cache) is too small.
+    pub evicted: u64,
+    /// Look-ups under way; at most 16.
+    pub running: usize,
+    /// Deliveries that wait for a look-up, whether it is under way or queued; at most 1,024.
+    pub waiting: usize,
 }
 
 /// The answer of the cache for an id.
@@ -134,7 +151,7 @@ impl Resolver {
         let outcome = outcome(answer, about, now);
         let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
         self.on_board(|board, after| {
-            let Some(Ended { id, began }) = board.end(ticket, outcome, now, after) else {
+            let Some((id, began)) = board.end(ticket, outcome, now, after) else {
                 return;
             };
             if let Ok(ring) = &kept {
@@ -277,12 +294,6 @@ impl Drop for Waiting {
             self.resolver
                 .on_board(|board, after| board.leave(seat, now, after));
         }
-    }
-}
-
-impl fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Waiting")
     }
 }
 

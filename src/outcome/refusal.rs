@@ -86,30 +86,7 @@ impl RefusalKind {
     /// Returns the HTTP status of the answer.
     #[must_use]
     pub fn status(self) -> u16 {
-        match self {
-            Self::BodyIncomplete
-            | Self::UnusableEvent
-            | Self::EventIdDiffers
-            | Self::EventTypeDiffers => 400,
-            Self::NotAuthentic => 401,
-            Self::MethodNotAllowed => 405,
-            Self::BodyTooSlow => 408,
-            Self::BodyTooLarge => 413,
-            Self::EncodingNotSupported | Self::TypeNotSupported => 415,
-            Self::SecretsUnavailable
-            | Self::SecretsTooSlow
-            | Self::TooManyLookups
-            | Self::NotLookedUp
-            | Self::BodyBudgetSpent
-            | Self::NoPermitFree
-            | Self::ShuttingDown
-            | Self::StoreUnavailable
-            | Self::StoreTooSlow
-            | Self::StoreFull
-            | Self::OutOfTime
-            | Self::StillRunning
-            | Self::TooManyWaiting => 503,
-        }
+        self.row().0
     }
 
     /// Returns the code of the service's error envelope (service specification, *Errors*).
@@ -126,87 +103,48 @@ impl RefusalKind {
     #[must_use]
     pub fn message(self) -> &'static str {
         match self {
-            Self::MethodNotAllowed => "deliveries are sent with POST",
-            Self::EncodingNotSupported => "deliveries are sent without content encoding",
-            Self::TypeNotSupported => "deliveries are sent as application/json",
-            Self::BodyTooLarge => "the body is too large",
             Self::NotAuthentic => "the delivery could not be authenticated",
-            Self::BodyTooSlow => "the body took too long",
-            Self::BodyIncomplete => "the body is incomplete",
-            Self::UnusableEvent => "the body is no event with an id and a type",
             Self::EventIdDiffers | Self::EventTypeDiffers => {
                 "the headers name another event than the body"
             }
-            Self::SecretsUnavailable
-            | Self::SecretsTooSlow
-            | Self::TooManyLookups
-            | Self::NotLookedUp
-            | Self::BodyBudgetSpent
-            | Self::NoPermitFree
-            | Self::ShuttingDown
-            | Self::StoreUnavailable
-            | Self::StoreTooSlow
-            | Self::StoreFull
-            | Self::OutOfTime
-            | Self::StillRunning
-            | Self::TooManyWaiting => "not now, try again",
+            _ if self.status() == 503 => "not now, try again",
+            _ => self.row().2,
         }
     }
 
     /// Returns a short name for logs and metrics, in snake case. Stable.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::EncodingNotSupported => "encoding_not_supported",
-            Self::TypeNotSupported => "type_not_supported",
-            Self::BodyTooLarge => "body_too_large",
-            Self::NotAuthentic => "not_authentic",
-            Self::BodyTooSlow => "body_too_slow",
-            Self::BodyIncomplete => "body_incomplete",
-            Self::UnusableEvent => "unusable_event",
-            Self::EventIdDiffers => "event_id_differs",
-            Self::EventTypeDiffers => "event_type_differs",
-            Self::SecretsUnavailable => "secrets_unavailable",
-            Self::SecretsTooSlow => "secrets_too_slow",
-            Self::TooManyLookups => "too_many_lookups",
-            Self::NotLookedUp => "not_looked_up",
-            Self::BodyBudgetSpent => "body_budget_spent",
-            Self::NoPermitFree => "no_permit_free",
-            Self::ShuttingDown => "shutting_down",
-            Self::StoreUnavailable => "store_unavailable",
-            Self::StoreTooSlow => "store_too_slow",
-            Self::StoreFull => "store_full",
-            Self::OutOfTime => "out_of_time",
-            Self::StillRunning => "still_running",
-            Self::TooManyWaiting => "too_many_waiting",
-        }
+        self.row().1
     }
 
-    /// Returns the text for the operator, which stands before the chain of sources.
-    fn reason(self) -> &'static str {
+    /// Returns the status, the name, and the text for the operator, which stands before the chain of sources.
+    #[rustfmt::skip] // a row a kind
+    fn row(self) -> (u16, &'static str, &'static str) {
         match self {
-            Self::NotAuthentic => "not authentic or not fresh",
-            Self::EventIdDiffers => "x-service-event-id differs from the signed body",
-            Self::EventTypeDiffers => "x-service-event-type differs from the signed body",
-            Self::SecretsUnavailable => "the subscription's keys could not be looked up",
-            Self::SecretsTooSlow => {
-                "looking the subscription's keys up used up its share of the budget"
-            }
-            Self::TooManyLookups => "as many deliveries wait for look-ups of keys as may",
-            Self::NotLookedUp => "the subscription's keys have to be looked up first",
-            Self::BodyBudgetSpent => {
-                "the bodies that are arriving held as many bytes as they may, and this one held the most"
-            }
-            Self::NoPermitFree => "as many runs are under way as are allowed",
-            Self::ShuttingDown => "the receiver is shutting down",
-            Self::StoreUnavailable => "the store could not answer",
-            Self::StoreTooSlow => "the store used up its share of the budget",
-            Self::StoreFull => "the store is full",
-            Self::OutOfTime => "too little of the budget was left to begin",
-            Self::StillRunning => "another copy is still running",
-            Self::TooManyWaiting => "too many copies wait for another one already",
-            told => told.message(),
+            Self::MethodNotAllowed => (405, "method_not_allowed", "deliveries are sent with POST"),
+            Self::EncodingNotSupported => (415, "encoding_not_supported", "deliveries are sent without content encoding"),
+            Self::TypeNotSupported => (415, "type_not_supported", "deliveries are sent as application/json"),
+            Self::BodyTooLarge => (413, "body_too_large", "the body is too large"),
+            Self::NotAuthentic => (401, "not_authentic", "not authentic or not fresh"),
+            Self::BodyTooSlow => (408, "body_too_slow", "the body took too long"),
+            Self::BodyIncomplete => (400, "body_incomplete", "the body is incomplete"),
+            Self::UnusableEvent => (400, "unusable_event", "the body is no event with an id and a type"),
+            Self::EventIdDiffers => (400, "event_id_differs", "x-service-event-id differs from the signed body"),
+            Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
+            Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
+            Self::SecretsTooSlow => (503, "secrets_too_slow", "looking the subscription's keys up used up its share of the budget"),
+            Self::TooManyLookups => (503, "too_many_lookups", "as many deliveries wait for look-ups of keys as may"),
+            Self::NotLookedUp => (503, "not_looked_up", "the subscription's keys have to be looked up first"),
+            Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving held as many bytes as they may, and this one held the most"),
+            Self::NoPermitFree => (503, "no_permit_free", "as many runs are under way as are allowed"),
+            Self::ShuttingDown => (503, "shutting_down", "the receiver is shutting down"),
+            Self::StoreUnavailable => (503, "store_unavailable", "the store could not answer"),
+            Self::StoreTooSlow => (503, "store_too_slow", "the store used up its share of the budget"),
+            Self::StoreFull => (503, "store_full", "the store is full"),
+            Self::OutOfTime => (503, "out_of_time", "too little of the budget was left to begin"),
+            Self::StillRunning => (503, "still_running", "another copy is still running"),
+            Self::TooManyWaiting => (503, "too_many_waiting", "too many copies wait for another one already"),
         }
     }
 }
@@ -283,7 +221,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "delivery refused: {}", self.kind.reason())
+        write!(f, "delivery refused: {}", self.kind.row().2)
     }
 }
 

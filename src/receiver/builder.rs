@@ -101,13 +101,9 @@ impl ReceiverBuilder {
     /// Names the scope of the one ring, under which its events are remembered, as [`KeyRing::with_scope`] does. Default:
     /// `default`.
     ///
-    /// If two receivers with different secrets use one store, each needs its own scope; otherwise the holder of one secret
-    /// could make events of the other look handled. So a second receiver without a scope name is an error of
-    /// [`build`](Self::build), unless a key of its ring is also a key of a ring that is already there: a rotation, or the same
-    /// subscription at two routes. The keys are compared when a receiver is built: the keys that are live then, among the
-    /// receivers of this process that use this store or its clones and are not dropped; see
-    /// [`ScopesInUse`](crate::ScopesInUse). Processes that share a store cannot be compared: name the scopes there, or give
-    /// each application its own prefix or database.
+    /// If two receivers with different secrets use one store, each needs its own scope: a second one without a name is an error
+    /// of [`build`](Self::build), unless the two rings have a key in common. [`ScopesInUse`](crate::ScopesInUse) has the rules.
+    /// Processes that share a store cannot be compared: name the scopes there, or give each application its own prefix or database.
     ///
     /// A name that is set is always accepted, even if another receiver has the same one. A new name forgets the events that
     /// were remembered under the old one.

@@ -47,7 +47,7 @@ use std::fmt;
 use std::sync::Arc;
 
 #[cfg(feature = "tower")]
-use crate::layer::Guarded;
+use crate::layer::{Guard, Guarded};
 use crate::lookup::Keys;
 use crate::outcome::Refusal;
 use crate::verify::Intake;
@@ -60,16 +60,18 @@ use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, Opening, R
 /// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for use in an axum app.
 #[derive(Clone)]
 pub struct Receiver {
-    shared: Arc<Shared>,
+    shared: Arc<Guarded<Claims>>,
 }
 
-#[cfg(feature = "tower")]
-type Shared = Guarded<Claims>;
+#[cfg(not(feature = "tower"))]
+struct Guard {
+    auth: Authenticator,
+}
 
 #[cfg(not(feature = "tower"))]
-struct Shared {
-    auth: Authenticator,
-    next: Claims,
+struct Guarded<N> {
+    guard: Guard,
+    next: N,
 }
 
 impl Receiver {
@@ -203,14 +205,8 @@ impl Receiver {
         self.auth().verifier.window()
     }
 
-    #[cfg(feature = "tower")]
     fn auth(&self) -> &Authenticator {
         &self.shared.guard.auth
-    }
-
-    #[cfg(not(feature = "tower"))]
-    fn auth(&self) -> &Authenticator {
-        &self.shared.auth
     }
 }
 

@@ -30,7 +30,7 @@ impl Receiver {
     /// argument, an [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more:
     /// see [`FromDelivery`] and [`IntoAnswer`].
     ///
-    /// Pass all headers unchanged, doubled ones too, and the body as it arrives, not decoded. The head is refused before a byte
+    /// Pass all headers unchanged, repeated ones too, and the body as it arrives, not decoded. The head is refused before a byte
     /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
     /// future is `Send` if the body is. A body that is already complete also works.
     ///
@@ -45,7 +45,7 @@ impl Receiver {
     ///
     /// # Security
     /// The method and the headers must be those of the request, and the body its raw bytes. A body that was decoded, re-encoded
-    /// or cut does not verify. A doubled header that is passed on only once hides a forgery.
+    /// or cut does not verify. A repeated header that is passed on only once hides a forgery.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -143,7 +143,6 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "metrics")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
         let claims = &self.shared.next;
         let retention = claims.store.is_some().then_some(claims.retention);

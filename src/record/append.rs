@@ -18,13 +18,13 @@ pub(super) struct Rotation {
 pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
-    open: Option<Open>,
+    open: Option<OpenFile>,
     /// The error of the last failed rotation, until `unmoved` takes it.
     unmoved: Option<io::Error>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     identity: Identity,
     bytes: u64,
@@ -67,7 +67,7 @@ impl LogFile {
 
     /// Writes a line, which ends in a line break. Readers see the whole line or no line.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        let full = |open: &Open, rotation: Rotation| {
+        let full = |open: &OpenFile, rotation: Rotation| {
             let with_it = open.bytes.saturating_add(line.len() as u64);
             open.regular && open.bytes > 0 && with_it > rotation.max_bytes
         };
@@ -92,10 +92,10 @@ impl LogFile {
         self.unmoved.take()
     }
 
-    fn opened(&mut self) -> io::Result<&mut Open> {
+    fn opened(&mut self) -> io::Result<&mut OpenFile> {
         let open = match self.open.take() {
             Some(open) => open,
-            None => Open::of(&self.path)?,
+            None => OpenFile::of(&self.path)?,
         };
         Ok(self.open.insert(open))
     }
@@ -120,7 +120,7 @@ impl LogFile {
     }
 }
 
-impl Open {
+impl OpenFile {
     fn of(path: &std::path::Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);

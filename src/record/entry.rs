@@ -4,14 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Serialize;
 
+use super::line;
 use crate::clock::UnixSeconds;
-use crate::verify::DeliveryHeaders;
-use crate::verify::HeaderError;
+use crate::verify::{DeliveryHeaders, HeaderError};
 
 /// A delivery as it was received, and its answer.
 ///
-/// `Debug` does not show the body.
+/// `Debug` does not show the body. `Serialize` writes the fields of a [line](Self::to_line) of the log.
 ///
 /// ```
 /// use hookgate::record::LoggedDelivery;
@@ -29,34 +30,45 @@ use crate::verify::HeaderError;
 /// assert!(logged.to_line().starts_with(r#"{"received_at":1763690000,"method":"POST""#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LoggedDelivery {
     /// The second of the receiver's clock when the head arrived: the time that the age was checked with.
+    #[serde(serialize_with = "line::seconds")]
     pub received_at: UnixSeconds,
     /// The request's method.
     pub method: String,
     /// The request's target: path and query.
     pub target: String,
     /// All headers, in order. Names in lower case, values as the bytes received.
+    #[serde(serialize_with = "line::headers")]
     pub headers: Vec<(String, Bytes)>,
     /// The whole body. `None` where the delivery was refused before the body was read, or where the body was not received to
     /// its end.
+    #[serde(serialize_with = "line::body", skip_serializing_if = "Option::is_none")]
     pub body: Option<Bytes>,
     /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept, because a part of a body
     /// can't be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off_at: Option<u64>,
     /// The answer; `None` where no answer was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<LoggedAnswer>,
     /// The time after which the sender hung up, or the server was stopped: no answer was sent.
+    #[serde(
+        rename = "hung_up_us",
+        serialize_with = "line::some_micros",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub hung_up_after: Option<Duration>,
     /// Values were removed from the body or from signed headers: the recorded signature can't be verified any more, and the
     /// delivery can only be signed again. An imported delivery has no signature, and is marked in the same way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unverifiable: bool,
 }
 
 /// The answer to a delivery.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LoggedAnswer {
     /// The status.
@@ -64,15 +76,20 @@ pub struct LoggedAnswer {
     /// The outcome of the delivery, as in [`Outcome::name`](crate::Outcome::name).
     pub outcome: String,
     /// The reason, where the delivery was refused or failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The time from the arrival at the receiver to the answer.
+    #[serde(rename = "elapsed_us", serialize_with = "line::micros")]
     pub elapsed: Duration,
     /// The name of the key that signed the delivery, where it was authentic.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The scope of that key ring.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// The estimated number of the sender's attempt, counted from 1, where the delivery was authentic and its body says when
     /// the event was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
 }
 
@@ -114,6 +131,23 @@ impl LoggedDelivery {
     /// As [`DeliveryHeaders::from_pairs`].
     pub fn head(&self) -> Result<DeliveryHeaders<'_>, HeaderError> {
         DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
+    }
+
+    /// Returns one line of JSON, without a line break at its end. New versions only ever add fields.
+    ///
+    /// ```text
+    /// {"received_at":1763690000,"method":"POST","target":"/webhooks","headers":[["x-service-timestamp","1763690000"], …],
+    ///  "body":"{\"id\":\"evt_1\", …}","answer":{"status":204,"outcome":"handled","elapsed_us":1234,"key":"current","scope":"default"}}
+    /// ```
+    ///
+    /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds. Bytes that are no UTF-8
+    /// are `{"base64":"…"}`, in the value of a header as in the body. Absent fields are left out: `body`, `cut_off_at`,
+    /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`. Readers ignore unknown
+    /// fields.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        // This holds texts and numbers only, so serialization can't fail.
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::entry::LoggedDelivery;
 
-/// The maximum that may wait to be written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+/// A number of entries and the memory that they take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Amount {
     pub(super) entries: usize,
     pub(super) bytes: usize,
 }
@@ -16,8 +16,9 @@ pub(super) struct Bounds {
 /// The entries that wait to be written, and the counts of those written and dropped.
 #[derive(Debug)]
 pub(super) struct Queue {
-    bounds: Bounds,
-    state: Mutex<State>,
+    /// The maximum that may wait to be written.
+    most: Amount,
+    state: Mutex<QueueState>,
     /// Signals that the writer has work to do.
     filled: Condvar,
     /// Signals that a delivery was settled, or that the writer has ended.
@@ -25,10 +26,10 @@ pub(super) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<Waiting>,
     /// The sum over the entries that wait and those that the writer holds.
-    held: Held,
+    held: Amount,
     taken_in: u64,
     /// Written or dropped.
     settled: u64,
@@ -38,12 +39,6 @@ struct State {
     unsaid: u64,
     closing: bool,
     over: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Held {
-    entries: usize,
-    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -60,16 +55,16 @@ pub(super) struct Batch {
 }
 
 impl Queue {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(most: Amount) -> Self {
         Self {
-            bounds,
+            most,
             state: Mutex::default(),
             filled: Condvar::new(),
             done: Condvar::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,11 +73,11 @@ impl Queue {
     pub(super) fn push(&self, delivery: LoggedDelivery) {
         let bytes = weight(&delivery);
         let mut state = self.lock();
-        let held = Held {
+        let held = Amount {
             entries: state.held.entries + 1,
             bytes: state.held.bytes.saturating_add(bytes),
         };
-        if state.over || held.entries > self.bounds.entries || held.bytes > self.bounds.bytes {
+        if state.over || held.entries > self.most.entries || held.bytes > self.most.bytes {
             state.dropped += 1;
             state.unsaid += 1;
             // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
@@ -106,8 +101,9 @@ impl Queue {
 
     /// Waits for entries to write. Returns `None` when all is written and no more will come.
     pub(super) fn take(&self) -> Option<Batch> {
-        let idle =
-            |state: &mut State| state.waiting.is_empty() && state.unsaid == 0 && !state.closing;
+        let idle = |state: &mut QueueState| {
+            state.waiting.is_empty() && state.unsaid == 0 && !state.closing
+        };
         let state = self.filled.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let batch = Batch {
@@ -141,7 +137,7 @@ impl Queue {
     /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
     /// is closing.
     pub(super) fn pause(&self, pause: Duration) -> bool {
-        let open = |state: &mut State| !state.closing;
+        let open = |state: &mut QueueState| !state.closing;
         let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.closing
@@ -151,7 +147,7 @@ impl Queue {
     pub(super) fn flush(&self, patience: Duration) -> bool {
         let state = self.lock();
         let taken_in = state.taken_in;
-        let under_way = |state: &mut State| state.settled < taken_in && !state.over;
+        let under_way = |state: &mut QueueState| state.settled < taken_in && !state.over;
         let waited = self.done.wait_timeout_while(state, patience, under_way);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.settled >= taken_in
@@ -173,7 +169,7 @@ impl Queue {
         state.over = true;
         let left = std::mem::take(&mut state.waiting);
         state.dropped += left.len() as u64;
-        state.held = Held::default();
+        state.held = Amount::default();
         drop(state);
         self.done.notify_all();
     }

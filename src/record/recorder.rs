@@ -12,8 +12,7 @@ use super::append::{LogFile, Rotation};
 use super::entry::LoggedDelivery;
 use super::error::RecordError;
 use super::interface::Record;
-use super::line::dropped_line;
-use super::queue::{Batch, Bounds, Queue, Waiting};
+use super::queue::{Amount, Batch, Queue, Waiting};
 use super::redaction::Redaction;
 use super::rotated::MOST;
 use crate::caught::caught;
@@ -97,9 +96,10 @@ const COPIED: usize = 16 << 10;
 pub struct Recorder(Arc<Handle>);
 
 /// Closes the file when the last clone is dropped.
-struct Handle(Arc<Shared>);
+struct Handle(Arc<WriterState>);
 
-struct Shared {
+/// The state that the recorder shares with the thread that writes.
+struct WriterState {
     queue: Queue,
     failing: Mutex<Failing>,
 }
@@ -115,7 +115,7 @@ struct Failing {
 pub struct RecorderBuilder {
     path: PathBuf,
     rotation: Rotation,
-    bounds: Bounds,
+    queue: Amount,
     redaction: Redaction,
     on_error: Option<OnError>,
 }
@@ -131,7 +131,7 @@ impl Recorder {
                 max_bytes: 64 << 20,
                 keep: 3,
             },
-            bounds: Bounds {
+            queue: Amount {
                 entries: 1_024,
                 bytes: 16 << 20,
             },
@@ -199,7 +199,7 @@ impl RecorderBuilder {
     /// Sets the maximum that waits to be written: deliveries, and the bytes of memory that they take. Default: 1,024 and 16
     /// MiB. More deliveries are dropped, and so is a single delivery that takes more than that.
     pub fn queue(mut self, deliveries: usize, bytes: usize) -> Self {
-        self.bounds = Bounds {
+        self.queue = Amount {
             entries: deliveries,
             bytes,
         };
@@ -226,8 +226,8 @@ impl RecorderBuilder {
     /// no thread left.
     pub fn open(self) -> Result<Recorder, RecordError> {
         let file = LogFile::open(self.path, self.rotation).map_err(RecordError::unwritable)?;
-        let shared = Arc::new(Shared {
-            queue: Queue::new(self.bounds),
+        let shared = Arc::new(WriterState {
+            queue: Queue::new(self.queue),
             failing: Mutex::default(),
         });
         let writer = Writer {
@@ -250,7 +250,7 @@ impl Drop for Handle {
     }
 }
 
-impl Shared {
+impl WriterState {
     fn failing(&self) -> std::sync::MutexGuard<'_, Failing> {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,7 +258,7 @@ impl Shared {
 
 /// The state of the writer's thread.
 struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     file: LogFile,
     redaction: Redaction,
     on_error: Option<OnError>,
@@ -283,7 +283,7 @@ impl Writer {
             self.shared.queue.settle(bytes, written);
         }
         if unsaid > 0 {
-            let line = dropped_line(unsaid) + "\n";
+            let line = format!("{{\"dropped\":{unsaid}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }
@@ -339,7 +339,7 @@ impl fmt::Debug for RecorderBuilder {
         f.debug_struct("RecorderBuilder")
             .field("path", &self.path)
             .field("rotation", &self.rotation)
-            .field("bounds", &self.bounds)
+            .field("queue", &self.queue)
             .field("redaction", &self.redaction)
             .finish_non_exhaustive()
     }

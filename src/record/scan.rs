@@ -25,21 +25,31 @@ pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
     let scanned = std::str::from_utf8(body).ok().and_then(|text| {
         // The whole text is checked first, so that the pass below reads only valid JSON.
         let _: &RawValue = serde_json::from_str(text).ok()?;
-        Scanner::new(text, redaction).run()
+        let scanner = Scanner {
+            text,
+            redaction,
+            at: 0,
+            open: Vec::new(),
+            names: Vec::new(),
+            all_within: None,
+            redacted: Vec::new(),
+            copied_to: 0,
+        };
+        scanner.run()
     });
     match scanned {
         None => Scanned::NotJson,
-        Some(kept) if kept.copied_to == 0 => Scanned::Untouched,
-        Some(mut kept) => {
-            kept.left.extend_from_slice(&body[kept.copied_to..]);
-            Scanned::Redacted(kept.left)
+        Some((_, 0)) => Scanned::Untouched,
+        Some((mut redacted, copied_to)) => {
+            redacted.extend_from_slice(&body[copied_to..]);
+            Scanned::Redacted(redacted)
         }
     }
 }
 
 /// An object or array that is not closed yet.
 #[derive(PartialEq)]
-enum Open {
+enum OpenValue {
     Object { awaits_key: bool },
     Array,
 }
@@ -48,43 +58,25 @@ struct Scanner<'t, 'r> {
     text: &'t str,
     redaction: &'r Redaction,
     at: usize,
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     /// The current name in each open object.
     names: Vec<Cow<'t, str>>,
     /// The number of open objects and arrays around the one whose values are all removed.
     all_within: Option<usize>,
-    kept: Kept,
-}
-
-struct Kept {
-    left: Vec<u8>,
+    redacted: Vec<u8>,
+    /// The offset in the text up to which it has been copied or replaced.
     copied_to: usize,
 }
 
-impl<'t, 'r> Scanner<'t, 'r> {
-    fn new(text: &'t str, redaction: &'r Redaction) -> Self {
-        Self {
-            text,
-            redaction,
-            at: 0,
-            open: Vec::new(),
-            names: Vec::new(),
-            all_within: None,
-            kept: Kept {
-                left: Vec::new(),
-                copied_to: 0,
-            },
-        }
-    }
-
+impl Scanner<'_, '_> {
     /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair: it might be a name to
     /// remove.
-    fn run(mut self) -> Option<Kept> {
+    fn run(mut self) -> Option<(Vec<u8>, usize)> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'{' | b'[' => self.enter(*byte == b'{'),
                 b'}' | b']' => {
-                    if self.open.pop() != Some(Open::Array) {
+                    if self.open.pop() != Some(OpenValue::Array) {
                         self.names.pop();
                     }
                     self.at += 1;
@@ -93,7 +85,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
                     }
                 }
                 b',' => {
-                    if let Some(Open::Object { awaits_key }) = self.open.last_mut() {
+                    if let Some(OpenValue::Object { awaits_key }) = self.open.last_mut() {
                         *awaits_key = true;
                     }
                     self.at += 1;
@@ -103,7 +95,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
                 _ => self.literal(),
             }
         }
-        Some(self.kept)
+        Some((self.redacted, self.copied_to))
     }
 
     fn enter(&mut self, object: bool) {
@@ -111,10 +103,10 @@ impl<'t, 'r> Scanner<'t, 'r> {
             self.all_within = Some(self.open.len());
         }
         if object {
-            self.open.push(Open::Object { awaits_key: true });
+            self.open.push(OpenValue::Object { awaits_key: true });
             self.names.push(Cow::Borrowed(""));
         } else {
-            self.open.push(Open::Array);
+            self.open.push(OpenValue::Array);
         }
         self.at += 1;
     }
@@ -127,7 +119,7 @@ impl<'t, 'r> Scanner<'t, 'r> {
             self.at += if bytes[self.at] == b'\\' { 2 } else { 1 };
         }
         self.at += 1;
-        if let Some(Open::Object { awaits_key }) = self.open.last_mut()
+        if let Some(OpenValue::Object { awaits_key }) = self.open.last_mut()
             && *awaits_key
             && let Some(name) = self.names.last_mut()
         {
@@ -164,10 +156,10 @@ impl<'t, 'r> Scanner<'t, 'r> {
     }
 
     fn replace(&mut self, start: usize, by: &str) {
-        let untouched = &self.text.as_bytes()[self.kept.copied_to..start];
-        self.kept.left.extend_from_slice(untouched);
-        self.kept.left.extend_from_slice(by.as_bytes());
-        self.kept.copied_to = self.at;
+        let untouched = &self.text.as_bytes()[self.copied_to..start];
+        self.redacted.extend_from_slice(untouched);
+        self.redacted.extend_from_slice(by.as_bytes());
+        self.copied_to = self.at;
     }
 }
 

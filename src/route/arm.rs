@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -12,12 +11,8 @@ use axum::response::Response;
 
 pub(super) type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Shared, because one handler may be used by several arms.
-pub(super) type SharedArm<S> = Arc<dyn Arm<S>>;
-
-pub(super) trait Arm<S>: Send + Sync {
-    fn call(&self, request: Request, state: S) -> BoxFuture;
-}
+/// A handler. Shared, because one may be used by several arms.
+pub(super) type SharedArm<S> = Arc<dyn Fn(Request, S) -> BoxFuture + Send + Sync>;
 
 pub(super) fn arm<H, T, S>(handler: H) -> SharedArm<S>
 where
@@ -25,25 +20,7 @@ where
     T: 'static,
     S: 'static,
 {
-    Arc::new(HandlerArm {
-        handler,
-        arguments: PhantomData,
-    })
-}
-
-struct HandlerArm<H, T> {
-    handler: H,
-    arguments: PhantomData<fn() -> T>,
-}
-
-impl<H, T, S> Arm<S> for HandlerArm<H, T>
-where
-    H: Handler<T, S>,
-    T: 'static,
-{
-    fn call(&self, request: Request, state: S) -> BoxFuture {
-        boxed(self.handler.clone().call(request, state))
-    }
+    Arc::new(move |request, state| boxed(handler.clone().call(request, state)))
 }
 
 /// Boxes a future, unless it is already boxed, as the future of every handler function is.

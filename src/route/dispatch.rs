@@ -9,9 +9,9 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 
 use super::arm::{BoxFuture, SharedArm};
-use super::table::Table;
+use super::table::ArmTable;
 use crate::event::model_id;
-use crate::extract::{LayerMissing, TypeMismatch};
+use crate::extract::LayerMissing;
 use crate::layer::Unhandled;
 use crate::walk::Delivery;
 
@@ -19,12 +19,12 @@ use crate::walk::Delivery;
 pub(super) struct Dispatch<S>(Arc<Routing<S>>);
 
 struct Routing<S> {
-    table: Table<SharedArm<S>>,
+    table: ArmTable<SharedArm<S>>,
     refuse_unhandled: bool,
 }
 
 impl<S> Dispatch<S> {
-    pub(super) fn new(table: Table<SharedArm<S>>, refuse_unhandled: bool) -> Self {
+    pub(super) fn new(table: ArmTable<SharedArm<S>>, refuse_unhandled: bool) -> Self {
         Self(Arc::new(Routing {
             table,
             refuse_unhandled,
@@ -46,7 +46,7 @@ impl<S: Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
 
     fn call(self, request: Request, state: S) -> BoxFuture {
         match self.0.arm(&request) {
-            Ok(arm) => arm.call(request, state),
+            Ok(arm) => arm(request, state),
             Err(answer) => answer,
         }
     }
@@ -65,7 +65,7 @@ impl<S> Routing<S> {
         let arm = self
             .table
             .arm(delivery.event_type(), || model_id(delivery.verified()))
-            .map_err(|error| answer(TypeMismatch::from(error)))?;
+            .map_err(answer)?;
         arm.ok_or_else(|| {
             let unhandled = Unhandled::of(delivery);
             if self.refuse_unhandled {

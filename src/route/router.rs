@@ -10,7 +10,7 @@ use super::arm::{SharedArm, arm};
 use super::dispatch::{ByEvent, Dispatch};
 
 use super::subscriptions::Subscriptions;
-use super::table::{Table, Taken};
+use super::table::{ArmTable, Taken};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::event::{DataModelId, EventType};
 
@@ -60,7 +60,7 @@ const ROW_TYPES: [EventType; 3] = [
 /// ```
 #[must_use = "a router handles nothing until it is built and routed to"]
 pub struct EventRouter<S = ()> {
-    table: Table<SharedArm<S>>,
+    table: ArmTable<SharedArm<S>>,
     refuse_unhandled: bool,
     /// The first error in the arms added so far. `build` returns it, so that arms can be added in one chain.
     fault: Option<ConfigError>,
@@ -70,7 +70,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     /// Makes a router without arms.
     pub fn new() -> Self {
         Self {
-            table: Table::new(),
+            table: ArmTable::new(),
             refuse_unhandled: false,
             fault: None,
         }

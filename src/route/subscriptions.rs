@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::table::Table;
+use super::table::ArmTable;
 use crate::event::{DataModelId, EventType};
 
 /// The subscriptions for an [`EventRouter`](super::EventRouter): the fewest that bring each arm its events, with no event in
@@ -66,7 +66,7 @@ pub enum SubscriptionWarning {
 }
 
 impl Subscriptions {
-    pub(super) fn of<A>(table: &Table<A>) -> Self {
+    pub(super) fn of<A>(table: &ArmTable<A>) -> Self {
         let mut of_any_model = Vec::new();
         let mut by_model = BTreeMap::<_, (Vec<_>, Vec<_>)>::new();
         let mut warnings = Vec::new();
@@ -120,37 +120,24 @@ impl Subscriptions {
     }
 }
 
-impl<'a> IntoIterator for &'a Subscriptions {
-    type Item = &'a Subscription;
-    type IntoIter = std::slice::Iter<'a, Subscription>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 impl fmt::Display for Subscriptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line_break = "";
-        for subscription in &self.subscriptions {
-            write!(f, "{line_break}{subscription}")?;
-            line_break = "\n";
-        }
-        for warning in &self.warnings {
-            write!(f, "{line_break}{warning}")?;
-            line_break = "\n";
-        }
-        Ok(())
+        let subscriptions = self.subscriptions.iter().map(ToString::to_string);
+        let lines = subscriptions.chain(self.warnings.iter().map(ToString::to_string));
+        f.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }
 }
 
 impl fmt::Display for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("subscription to ")?;
-        write_types(f, &self.event_types)?;
+        write!(
+            f,
+            "subscription to {}; data model: ",
+            listed(&self.event_types)
+        )?;
         match &self.model {
-            Some(model) => write!(f, "; data model: {}", model.as_str().escape_debug()),
-            None => f.write_str("; data model: any"),
+            Some(model) => model.as_str().escape_debug().fmt(f),
+            None => f.write_str("any"),
         }
     }
 }
@@ -158,15 +145,12 @@ impl fmt::Display for Subscription {
 impl fmt::Display for SubscriptionWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeedsSharedScope { model, event_types } => {
-                f.write_str("warning: ")?;
-                write_types(f, event_types)?;
-                write!(
-                    f,
-                    " of {}: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
-                    model.as_str().escape_debug()
-                )
-            }
+            Self::NeedsSharedScope { model, event_types } => write!(
+                f,
+                "warning: {} of {}: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
+                listed(event_types),
+                model.as_str().escape_debug()
+            ),
             Self::UnknownType { event_type } => write!(
                 f,
                 "warning: {} is no event type that the service documents: is it mistyped?",
@@ -176,10 +160,9 @@ impl fmt::Display for SubscriptionWarning {
     }
 }
 
-fn write_types(f: &mut fmt::Formatter<'_>, types: &[EventType]) -> fmt::Result {
-    for (at, event_type) in types.iter().enumerate() {
-        let comma = if at == 0 { "" } else { ", " };
-        write!(f, "{comma}{}", event_type.as_str().escape_debug())?;
-    }
-    Ok(())
+fn listed(types: &[EventType]) -> String {
+    let types = types
+        .iter()
+        .map(|name| name.as_str().escape_debug().to_string());
+    types.collect::<Vec<_>>().join(", ")
 }

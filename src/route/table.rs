@@ -8,7 +8,7 @@ use crate::event::{DataModelId, EventType};
 
 /// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
 #[derive(Clone, Debug)]
-pub(super) struct Table<A> {
+pub(super) struct ArmTable<A> {
     types: BTreeMap<EventType, Arms<A>>,
     otherwise: Option<A>,
 }
@@ -24,7 +24,7 @@ struct Arms<A> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken;
 
-impl<A> Table<A> {
+impl<A> ArmTable<A> {
     pub(super) fn new() -> Self {
         Self {
             types: BTreeMap::new(),
@@ -98,8 +98,8 @@ impl<A> Table<A> {
 mod tests {
     use super::*;
 
-    fn table(arms: &[(&'static str, Option<&'static str>)], otherwise: bool) -> Table<String> {
-        let mut table = Table::new();
+    fn table(arms: &[(&'static str, Option<&'static str>)], otherwise: bool) -> ArmTable<String> {
+        let mut table = ArmTable::new();
         for (name, model) in arms {
             let arm = format!("{name} {}", model.unwrap_or("any"));
             let name = EventType::parse(name).unwrap();

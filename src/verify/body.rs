@@ -7,46 +7,23 @@ use bytes::Bytes;
 /// Bytes that stay as they were when the MAC was computed: slices, arrays, vectors, strings, `Bytes`, and
 /// references to them. Sealed, since a type that returns other bytes at each call would make a [`Verified`](crate::Verified)
 /// untrue.
-pub trait SignedBytes: sealed::Fixed {
-    /// The bytes.
-    fn as_bytes(&self) -> &[u8];
-}
+pub trait SignedBytes: AsRef<[u8]> + sealed::Fixed {}
 
-impl<T: sealed::Fixed + ?Sized> SignedBytes for T {
-    fn as_bytes(&self) -> &[u8] {
-        self.fixed()
-    }
-}
+impl<T: AsRef<[u8]> + sealed::Fixed + ?Sized> SignedBytes for T {}
 
 mod sealed {
-    pub trait Fixed {
-        fn fixed(&self) -> &[u8];
-    }
+    pub trait Fixed {}
 }
 
-macro_rules! fixed {
-    ($($type:ty),*) => {$(
-        impl sealed::Fixed for $type {
-            fn fixed(&self) -> &[u8] {
-                self.as_ref()
-            }
-        }
-    )*};
-}
-
-fixed!([u8], str, Vec<u8>, String, Box<[u8]>, Arc<[u8]>, Bytes);
-
-impl<const N: usize> sealed::Fixed for [u8; N] {
-    fn fixed(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<T: sealed::Fixed + ?Sized> sealed::Fixed for &T {
-    fn fixed(&self) -> &[u8] {
-        (**self).fixed()
-    }
-}
+impl sealed::Fixed for [u8] {}
+impl sealed::Fixed for str {}
+impl sealed::Fixed for Vec<u8> {}
+impl sealed::Fixed for String {}
+impl sealed::Fixed for Box<[u8]> {}
+impl sealed::Fixed for Arc<[u8]> {}
+impl sealed::Fixed for Bytes {}
+impl<const N: usize> sealed::Fixed for [u8; N] {}
+impl<T: sealed::Fixed + ?Sized> sealed::Fixed for &T {}
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +32,7 @@ mod tests {
     #[test]
     fn every_kind_shows_the_same_bytes() {
         fn shown(body: impl SignedBytes) -> Vec<u8> {
-            body.as_bytes().to_vec()
+            body.as_ref().to_vec()
         }
         let by_reference: &Bytes = &Bytes::from_static(b"body");
         for bytes in [

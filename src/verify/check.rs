@@ -55,7 +55,7 @@ impl Selected {
         for (index, key) in ring.keys.iter().enumerate() {
             if key
                 .mac
-                .verifies(&head.timestamp, body.as_bytes(), &head.signature)
+                .verifies(&head.timestamp, body.as_ref(), &head.signature)
             {
                 matched = Some(index);
             }

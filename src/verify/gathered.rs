@@ -11,10 +11,10 @@ use crate::sync::{Mutex, MutexGuard};
 /// It holds every byte that was added, or none: once it was [freed](Self::free), it returns no bytes, so a proof never covers
 /// only a part of a body.
 #[derive(Clone, Default)]
-pub(crate) struct Gathered(Arc<Mutex<State>>);
+pub(crate) struct Gathered(Arc<Mutex<BodyBuffer>>);
 
 #[derive(Default)]
-struct State {
+struct BodyBuffer {
     bytes: Vec<u8>,
     freed: bool,
     /// The waker of the reader, while it waits for the next piece.
@@ -86,7 +86,7 @@ impl Gathered {
         Poll::Pending
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BodyBuffer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,7 @@ impl<'h> DeliveryHeaders<'h> {
     /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers more than once.
     ///
     /// # Security
-    /// Pass **all** headers as received, duplicate ones too: a map that keeps one of two values hides an attack.
+    /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values hides an attack.
     ///
     /// ```
     /// use hookgate::{DeliveryHeaders, HeaderErrorKind};
@@ -95,15 +95,15 @@ impl<'h> DeliveryHeaders<'h> {
 /// The delivery's headers that a walk over all headers has found so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderSlots<'h> {
-    signature: Slot<'h>,
-    timestamp: Slot<'h>,
-    webhook_id: Slot<'h>,
-    event_id: Slot<'h>,
-    event_type: Slot<'h>,
+    signature: HeaderSlot<'h>,
+    timestamp: HeaderSlot<'h>,
+    webhook_id: HeaderSlot<'h>,
+    event_id: HeaderSlot<'h>,
+    event_type: HeaderSlot<'h>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Slot<'h> {
+enum HeaderSlot<'h> {
     #[default]
     Absent,
     Once(&'h [u8]),
@@ -137,7 +137,7 @@ impl<'h> HeaderSlots<'h> {
 
     /// Returns the slot of the header with this name, in lower case.
     #[inline]
-    fn slot(&mut self, name: &[u8]) -> Option<&mut Slot<'h>> {
+    fn slot(&mut self, name: &[u8]) -> Option<&mut HeaderSlot<'h>> {
         if name == SIGNATURE.as_bytes() {
             Some(&mut self.signature)
         } else if name == TIMESTAMP.as_bytes() {
@@ -156,8 +156,8 @@ impl<'h> HeaderSlots<'h> {
     /// Returns `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
         let once = |slot| match slot {
-            Slot::Once(value) => Some(value),
-            Slot::Absent | Slot::Duplicate => None,
+            HeaderSlot::Once(value) => Some(value),
+            HeaderSlot::Absent | HeaderSlot::Duplicate => None,
         };
         (once(self.event_id), once(self.event_type))
     }
@@ -174,7 +174,7 @@ impl<'h> HeaderSlots<'h> {
     }
 }
 
-impl<'h> Slot<'h> {
+impl<'h> HeaderSlot<'h> {
     #[inline]
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {

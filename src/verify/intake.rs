@@ -18,13 +18,13 @@ use super::verified::Verified;
 /// server has read them into. No memory is allocated for an announced length: a body uses memory only for the bytes that arrived.
 pub struct Intake {
     check: Check,
-    kept: Kept,
+    chunks: Chunks,
     /// The number of bytes taken so far.
     taken: usize,
     limit: usize,
 }
 
-enum Kept {
+enum Chunks {
     Nothing,
     One(Bytes),
     Many(Gathered),
@@ -56,7 +56,7 @@ impl Intake {
     pub fn new(check: Check, limit: usize) -> Self {
         Self {
             check,
-            kept: Kept::Nothing,
+            chunks: Chunks::Nothing,
             taken: 0,
             limit,
         }
@@ -73,14 +73,14 @@ impl Intake {
         }
         self.check.update(&chunk);
         self.taken += chunk.len();
-        match &self.kept {
-            Kept::Nothing => self.kept = Kept::One(chunk),
-            Kept::One(_) => {
+        match &self.chunks {
+            Chunks::Nothing => self.chunks = Chunks::One(chunk),
+            Chunks::One(_) => {
                 let gathered = Gathered::default();
                 self.gather_in(&gathered);
                 gathered.add(&chunk, self.limit);
             }
-            Kept::Many(gathered) => gathered.add(&chunk, self.limit),
+            Chunks::Many(gathered) => gathered.add(&chunk, self.limit),
         }
         Ok(())
     }
@@ -96,12 +96,12 @@ impl Intake {
     /// Keeps the bytes taken so far, and the later ones, in this buffer, unless there is one already. After this, the chunk that
     /// was taken no longer holds the buffer that the server has read it into.
     pub(crate) fn gather_in(&mut self, gathered: &Gathered) {
-        match &self.kept {
-            Kept::Nothing => {}
-            Kept::One(first) => gathered.add(first, self.limit),
-            Kept::Many(_) => return,
+        match &self.chunks {
+            Chunks::Nothing => {}
+            Chunks::One(first) => gathered.add(first, self.limit),
+            Chunks::Many(_) => return,
         }
-        self.kept = Kept::Many(gathered.clone());
+        self.chunks = Chunks::Many(gathered.clone());
     }
 
     /// Returns the memory that the buffer of the body takes with this many more bytes.
@@ -119,14 +119,14 @@ impl Intake {
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
     #[cfg(feature = "tower")]
     pub(crate) fn bytes(&mut self) -> Bytes {
-        if let Kept::Many(gathered) = &self.kept
+        if let Chunks::Many(gathered) = &self.chunks
             && let Some(bytes) = gathered.take()
         {
-            self.kept = Kept::One(bytes.into());
+            self.chunks = Chunks::One(bytes.into());
         }
-        match &self.kept {
-            Kept::One(bytes) => bytes.clone(),
-            Kept::Nothing | Kept::Many(_) => Bytes::new(),
+        match &self.chunks {
+            Chunks::One(bytes) => bytes.clone(),
+            Chunks::Nothing | Chunks::Many(_) => Bytes::new(),
         }
     }
 
@@ -142,11 +142,11 @@ impl Intake {
     /// As [`Check::finish`].
     pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
         let proof = self.check.finish()?;
-        let body = match self.kept {
-            Kept::Nothing => Bytes::new(),
-            Kept::One(only) => super::kept::by_itself(only),
+        let body = match self.chunks {
+            Chunks::Nothing => Bytes::new(),
+            Chunks::One(only) => super::kept::by_itself(only),
             // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.
-            Kept::Many(gathered) => match gathered.take() {
+            Chunks::Many(gathered) => match gathered.take() {
                 Some(bytes) => bytes.into(),
                 None => return Err(VerifyError::new(VerifyErrorKind::SignatureMismatch)),
             },

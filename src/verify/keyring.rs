@@ -183,6 +183,21 @@ impl Ring {
         }
     }
 
+    /// Returns the ring that an inbox has noted. Its key verifies nothing: the key that signed may no longer exist.
+    #[cfg(feature = "inbox")]
+    pub(super) fn noted(noted: Noted) -> Self {
+        Self {
+            keys: vec![Key {
+                name: noted.key_name.into(),
+                mac: MacKey::decoy(),
+            }],
+            scope: noted.scope.into(),
+            has_own_scope: true,
+            workspace: noted.workspace.map(Into::into),
+            subscription: noted.subscription.map(Into::into),
+        }
+    }
+
     pub(crate) fn has_own_scope(&self) -> bool {
         self.has_own_scope
     }
@@ -204,6 +219,15 @@ impl Ring {
         let is_there = |key: &Key| other.keys.iter().any(|known| known.mac.same(&key.mac));
         self.keys.iter().any(is_there)
     }
+}
+
+/// The values of a proof that an inbox records.
+#[cfg(feature = "inbox")]
+pub(crate) struct Noted {
+    pub(crate) scope: String,
+    pub(crate) key_name: String,
+    pub(crate) subscription: Option<String>,
+    pub(crate) workspace: Option<String>,
 }
 
 /// A live key with its name.

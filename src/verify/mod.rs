@@ -44,9 +44,7 @@ pub use error::{HeaderError, HeaderErrorKind, Malformed, Times, VerifyError, Ver
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
 pub use keyring::KeyRing;
-
 pub use secret::Secret;
-
 pub use signature::Signature;
 pub use timestamp::Timestamp;
 pub use verified::{Proof, Verified};
@@ -56,6 +54,6 @@ pub(crate) use check::Selected;
 #[cfg(feature = "tower")]
 pub(crate) use gathered::Gathered;
 pub(crate) use headers::HeaderSlots;
-pub(crate) use keyring::{Ring, Scopes, usable_name};
 #[cfg(feature = "inbox")]
-pub(crate) use verified::Noted;
+pub(crate) use keyring::Noted;
+pub(crate) use keyring::{Ring, Scopes, usable_name};

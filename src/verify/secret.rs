@@ -148,29 +148,24 @@ impl fmt::Debug for Secret {
 
 fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
     let quotes = ['"', '\'', '`', '“', '”', '‘', '’'];
-    let kind = if text.is_empty() {
-        Kind::SecretEmpty
-    } else if text.trim().is_empty() {
-        Kind::SecretBlank
-    } else if text.trim().len() != text.len() {
-        Kind::SecretSurroundedByWhiteSpace
-    } else if text.starts_with(quotes) || text.ends_with(quotes) {
-        Kind::SecretQuoted
-    } else if API_KEY_PREFIXES
-        .iter()
-        .any(|prefix| text.starts_with(prefix))
-    {
-        Kind::SecretApiKey
-    } else if text
-        .chars()
-        .any(|char| char.is_whitespace() || char.is_control())
-    {
-        // Last, since the errors above say more about such a text.
-        Kind::SecretContainsWhiteSpace
-    } else {
-        return Ok(());
-    };
-    Err(ConfigError::new(kind))
+    let is_api_key = |prefix: &&str| text.starts_with(*prefix);
+    let is_white = |char: char| char.is_whitespace() || char.is_control();
+    // In this order, since the earlier errors say more about such a text.
+    let mistakes = [
+        (text.is_empty(), Kind::SecretEmpty),
+        (text.trim().is_empty(), Kind::SecretBlank),
+        (text.trim() != text, Kind::SecretSurroundedByWhiteSpace),
+        (
+            text.starts_with(quotes) || text.ends_with(quotes),
+            Kind::SecretQuoted,
+        ),
+        (API_KEY_PREFIXES.iter().any(is_api_key), Kind::SecretApiKey),
+        (text.contains(is_white), Kind::SecretContainsWhiteSpace),
+    ];
+    match mistakes.into_iter().find(|(is_made, _)| *is_made) {
+        Some((_, kind)) => Err(ConfigError::new(kind)),
+        None => Ok(()),
+    }
 }
 
 fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::body::SignedBytes;
+#[cfg(feature = "inbox")]
+use super::keyring::Noted;
 use super::keyring::Ring;
 use super::timestamp::Timestamp;
 
@@ -33,17 +35,14 @@ impl<B: SignedBytes> Verified<B> {
     /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(timestamp: Timestamp, noted: Noted, body: B) -> Self {
-        let signer = Signer::Noted(Arc::new(noted));
-        Self {
-            proof: Proof { timestamp, signer },
-            body,
-        }
+        let ring = Arc::new(Ring::noted(noted));
+        Self::vouch(Proof::new(timestamp, ring, 0), body)
     }
 
     /// Returns the raw bytes that were signed.
     #[must_use]
     pub fn body(&self) -> &[u8] {
-        self.body.as_bytes()
+        self.body.as_ref()
     }
 }
 
@@ -100,33 +99,17 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 #[derive(Clone)]
 pub struct Proof {
     timestamp: Timestamp,
-    signer: Signer,
-}
-
-#[derive(Clone)]
-enum Signer {
-    /// A key that is or was live in this process.
-    Live { ring: Arc<Ring>, key: usize },
-    /// The values recorded when the delivery was put into an inbox. The key itself may no longer exist.
-    #[cfg(feature = "inbox")]
-    Noted(Arc<Noted>),
-}
-
-/// The values of a proof that an inbox records.
-#[cfg(feature = "inbox")]
-#[derive(Debug)]
-pub(crate) struct Noted {
-    pub(crate) scope: String,
-    pub(crate) key_name: String,
-    pub(crate) subscription: Option<String>,
-    pub(crate) workspace: Option<String>,
+    /// A ring that is or was live in this process, or the one that an inbox has noted.
+    ring: Arc<Ring>,
+    key: usize,
 }
 
 impl Proof {
     pub(super) fn new(timestamp: Timestamp, ring: Arc<Ring>, key: usize) -> Self {
         Self {
             timestamp,
-            signer: Signer::Live { ring, key },
+            ring,
+            key,
         }
     }
 
@@ -139,41 +122,25 @@ impl Proof {
     /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
-        match &self.signer {
-            Signer::Live { ring, key } => ring.keys.get(*key).map_or("", |key| &key.name),
-            #[cfg(feature = "inbox")]
-            Signer::Noted(noted) => &noted.key_name,
-        }
+        self.ring.keys.get(self.key).map_or("", |key| &key.name)
     }
 
     /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
-        match &self.signer {
-            Signer::Live { ring, .. } => &ring.scope,
-            #[cfg(feature = "inbox")]
-            Signer::Noted(noted) => &noted.scope,
-        }
+        &self.ring.scope
     }
 
     /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
-        match &self.signer {
-            Signer::Live { ring, .. } => ring.subscription.as_deref(),
-            #[cfg(feature = "inbox")]
-            Signer::Noted(noted) => noted.subscription.as_deref(),
-        }
+        self.ring.subscription.as_deref()
     }
 
     /// Returns the workspace that the ring is pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
-        match &self.signer {
-            Signer::Live { ring, .. } => ring.workspace.as_deref(),
-            #[cfg(feature = "inbox")]
-            Signer::Noted(noted) => noted.workspace.as_deref(),
-        }
+        self.ring.workspace.as_deref()
     }
 }
 

@@ -55,7 +55,9 @@ impl Claims {
         let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
         let vitals = &self.gate.vitals;
         let asked = self.clock.monotonic();
-        let claimed = store.claim(&key, token, self.lease).await;
+        let claimed = store
+            .call(|store| store.claim(&key, token, self.lease))
+            .await;
         let age = self.clock.monotonic().saturating_since(asked);
         let claimed = match claimed {
             // The lease has ended: another copy may have the event by now, or may have handled it.
@@ -89,7 +91,7 @@ impl Claims {
             Err(error) => {
                 // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
                 // nothing.
-                let _ = store.release(&key, token).await;
+                let _ = store.call(|store| store.release(&key, token)).await;
                 Err(error.into())
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::gate::Permit;
 use super::store::Store;
-use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
+use crate::dedupe::{ClaimToken, DedupeStore, EventKey, Ownership, StoreError, StoreFuture};
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
@@ -53,8 +53,10 @@ impl Claim {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        let (store, key) = (&record.store, &record.key);
-        let renewed = store.renew(key, record.token, record.lease).await;
+        let renewed = record
+            .store
+            .call(|store| store.renew(&record.key, record.token, record.lease))
+            .await;
         self.permit.vitals().store_said(&renewed);
         renewed
     }
@@ -93,16 +95,10 @@ impl Claim {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        let commit = || {
-            let (store, key) = (&record.store, &record.key);
-            store.commit(key, record.token, record.retention)
-        };
-        let committed = match commit().await {
-            // An error means that the result is unknown. A commit that finds its own done record returns `Held`, so repeating it
-            // is safe, and may save a second run.
-            Err(_) => commit().await,
-            answered => answered,
-        };
+        // A commit that finds its own done record returns `Held`, so repeating it is safe, and may save a second run.
+        let committed = record
+            .twice(|store| store.commit(&record.key, record.token, record.retention))
+            .await;
         vitals.store_said(&committed);
         committed
     }
@@ -122,8 +118,20 @@ impl Claim {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        match record.store.release(&record.key, record.token).await {
-            Err(_) => record.store.release(&record.key, record.token).await,
+        record
+            .twice(|store| store.release(&record.key, record.token))
+            .await
+    }
+}
+
+impl ClaimRecord {
+    /// Makes a call of the store, and makes it again after an error, which means that the result is unknown.
+    async fn twice<'a, T>(
+        &'a self,
+        call: impl Fn(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
+    ) -> Result<T, StoreError> {
+        match self.store.call(&call).await {
+            Err(_) => self.store.call(call).await,
             answered => answered,
         }
     }

@@ -68,17 +68,8 @@ impl Gate {
 
     /// Returns the health of the receiver. It reads a few numbers and the clock.
     pub(crate) fn health(&self) -> Health {
-        let vitals = &self.vitals;
-        Health {
-            runs: self.runs(),
-            max_runs: self.max_runs,
-            draining: self.shut.load(Ordering::SeqCst),
-            store_failing: vitals.store_is_failing(),
-            started: vitals.started(),
-            last_authentic: vitals.last_authentic(),
-            last_accepted: vitals.last_accepted(),
-            now: vitals.now(),
-        }
+        let draining = self.shut.load(Ordering::SeqCst);
+        self.vitals.health(self.runs(), self.max_runs, draining)
     }
 
     /// Shuts the gate: no new run may begin.

@@ -30,7 +30,7 @@ struct Content {
 }
 
 impl<'h> RequestHead<'h> {
-    /// Takes **all** headers unchanged, doubled ones too, in any order and case.
+    /// Takes **all** headers unchanged, repeated ones too, in any order and case.
     pub fn new<N, V>(method: &'h str, headers: impl IntoIterator<Item = (N, &'h V)>) -> Self
     where
         N: AsRef<[u8]>,
@@ -184,12 +184,12 @@ mod tests {
             let kind = refused("POST", &[("content-type", bad)]);
             assert_eq!(kind, Some(RefusalKind::TypeNotSupported), "{bad}");
         }
-        let doubled = [
+        let repeated = [
             ("content-type", "application/json"),
             ("content-type", "text/plain"),
         ];
         assert_eq!(
-            refused("POST", &doubled),
+            refused("POST", &repeated),
             Some(RefusalKind::TypeNotSupported)
         );
     }

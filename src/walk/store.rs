@@ -1,20 +1,17 @@
 //! The receiver's calls of its store. A store is code from outside this crate: if a call panics, it counts as failed.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use crate::caught::caught;
 #[cfg(feature = "metrics")]
 use crate::dedupe::StoreStats;
-use crate::dedupe::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{DedupeStore, StoreError, StoreErrorKind, StoreFuture};
 
-/// The store, for the receiver and its claims: the calls of [`DedupeStore`], none of which panics.
-#[derive(Clone)]
+/// The store, for the receiver and its claims. No call of it panics.
+#[derive(Clone, Debug)]
 pub(crate) struct Store(Arc<dyn DedupeStore>);
 
 impl Store {
@@ -22,50 +19,16 @@ impl Store {
         Self(store)
     }
 
-    pub(crate) fn claim<'a>(
+    pub(super) fn call<'a, T>(
         &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> Call<'a, Claimed> {
-        Call::new(|| self.0.claim(key, token, lease))
-    }
-
-    pub(crate) fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.renew(key, token, lease))
-    }
-
-    pub(crate) fn commit<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.commit(key, token, retain))
-    }
-
-    pub(crate) fn release<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-    ) -> Call<'a, Ownership> {
-        Call::new(|| self.0.release(key, token))
+        call: impl FnOnce(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
+    ) -> Call<'a, T> {
+        Call::new(|| call(&*self.0))
     }
 
     #[cfg(feature = "metrics")]
     pub(super) fn observe(&self) -> Option<StoreStats> {
         caught(|| self.0.observe()).ok().flatten()
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -85,7 +48,7 @@ impl<'a, T> Call<'a, T> {
     }
 }
 
-impl<T: Unpin> Future for Call<'_, T> {
+impl<T> Future for Call<'_, T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -111,6 +74,7 @@ impl<T> Drop for Call<'_, T> {
 mod tests {
     use super::*;
     use crate::block_on;
+    use crate::dedupe::Ownership;
 
     fn fails(call: Call<'_, Ownership>) -> bool {
         let error = block_on(call).unwrap_err();

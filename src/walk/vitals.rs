@@ -1,10 +1,10 @@
 //! The signs of a receiver's health, noted while it works.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::health::Health;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -37,29 +37,26 @@ impl Vitals {
         }
     }
 
-    /// Returns the time when the receiver was built.
-    pub(super) fn started(&self) -> UnixSeconds {
-        self.started
+    /// Returns the health of the receiver, with the state of its gate.
+    pub(super) fn health(&self, runs: usize, max_runs: usize, draining: bool) -> Health {
+        Health {
+            runs,
+            max_runs,
+            draining,
+            store_failing: self.store_is_failing(),
+            started: self.started,
+            last_authentic: self.authentic.get(),
+            last_accepted: self.accepted.get(),
+            now: self.clock.now(),
+        }
     }
 
-    /// Returns the time when a delivery was last recognised.
-    pub(super) fn last_authentic(&self) -> Option<UnixSeconds> {
-        self.authentic.get()
-    }
-
-    /// Returns the time when an event was last found done or became done.
-    pub(super) fn last_accepted(&self) -> Option<UnixSeconds> {
-        self.accepted.get()
-    }
-
-    pub(super) fn now(&self) -> UnixSeconds {
-        self.clock.now()
-    }
-
+    /// Notes that a delivery was recognised.
     pub(super) fn authentic(&self, now: UnixSeconds) {
         self.authentic.set(now);
     }
 
+    /// Notes that an event was found done or became done.
     pub(crate) fn accepted(&self) {
         self.accepted.set(self.clock.now());
     }
@@ -91,7 +88,7 @@ impl Vitals {
             .store(self.monotonic_millis(), Ordering::Relaxed);
     }
 
-    pub(super) fn store_is_failing(&self) -> bool {
+    fn store_is_failing(&self) -> bool {
         if self.store_failures.load(Ordering::Relaxed) < FAILURES_IN_A_ROW {
             return false;
         }
@@ -103,12 +100,6 @@ impl Vitals {
     fn monotonic_millis(&self) -> u64 {
         let reading = self.clock.monotonic().since_start().as_millis();
         u64::try_from(reading).unwrap_or(u64::MAX)
-    }
-}
-
-impl fmt::Debug for Vitals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vitals").finish_non_exhaustive()
     }
 }
 

@@ -5,23 +5,11 @@ use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
-use crate::dedupe::{RetrySchedule, ScopeTaken, ScopesInUse};
-#[cfg(feature = "tower")]
-use crate::layer::{Guard, LayerSettings};
+use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
-use crate::receiver::{Receiver, Shared};
+use crate::receiver::{Guard, Guarded, Receiver};
 use crate::verify::KeyRing;
-use crate::walk::in_range;
-use crate::walk::{Authenticator, Claims, Gate, Store};
-
-/// The settings of a receiver or an acceptor, checked.
-struct Checked {
-    auth: Authenticator,
-    lease: Duration,
-    retention: Duration,
-    #[cfg(feature = "tower")]
-    layer: LayerSettings,
-}
+use crate::walk::{Authenticator, Claims, Gate, Store, in_range};
 
 impl ReceiverBuilder {
     /// Builds the guard of an acceptor, and the time for which its sink remembers an event. Setting a store is an error. `scopes`
@@ -34,13 +22,9 @@ impl ReceiverBuilder {
         if self.store.is_some() || self.without_deduplication {
             return Err(ConfigError::new(Kind::StoreBesideSink));
         }
-        let keys = self.take_keys()?;
-        let checked = self.check(keys, true, scopes)?;
-        let guard = Guard {
-            auth: checked.auth,
-            settings: checked.layer,
-        };
-        Ok((guard, checked.retention))
+        let (keys, retention) = (self.take_keys()?, self.retention);
+        let (guard, _) = self.check(keys, true, scopes)?;
+        Ok((guard, retention))
     }
 
     /// Checks the settings against each other.
@@ -59,33 +43,21 @@ impl ReceiverBuilder {
         };
         let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
         let scopes = scopes.cloned();
-        let checked = self.check(keys, store.is_some(), scopes)?;
+        #[cfg(feature = "axum")]
+        {
+            self.layer.prepare = Some(crate::extract::lift_body_limit);
+        }
+        let retention = self.retention;
+        let (guard, lease) = self.check(keys, store.is_some(), scopes)?;
         let next = Claims {
-            gate: Arc::clone(&checked.auth.gate),
+            gate: Arc::clone(&guard.auth.gate),
             store: store.map(Store::new),
-            clock: Arc::clone(&checked.auth.clock),
-            lease: checked.lease,
-            retention: checked.retention,
-        };
-        #[cfg(feature = "tower")]
-        let shared = Shared {
-            guard: Guard {
-                auth: checked.auth,
-                settings: LayerSettings {
-                    #[cfg(feature = "axum")]
-                    prepare: Some(crate::extract::lift_body_limit),
-                    ..checked.layer
-                },
-            },
-            next,
-        };
-        #[cfg(not(feature = "tower"))]
-        let shared = Shared {
-            auth: checked.auth,
-            next,
+            clock: Arc::clone(&guard.auth.clock),
+            lease,
+            retention,
         };
         Ok(Receiver {
-            shared: Arc::new(shared),
+            shared: Arc::new(Guarded { guard, next }),
         })
     }
 
@@ -102,13 +74,13 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest. `remembers` is whether a store or a sink remembers events.
+    /// Checks the rest, and returns the lease with the guard. `remembers` is whether a store or a sink remembers events.
     fn check(
         self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
-    ) -> Result<Checked, ConfigError> {
+    ) -> Result<(Guard, Duration), ConfigError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
         if remembers {
             let needed = self.schedule.minimum_retention(&self.window);
@@ -129,9 +101,7 @@ impl ReceiverBuilder {
             }
         }
         let scope = match scopes {
-            Some(scopes) => scopes
-                .enter(&keys)
-                .map_err(|ScopeTaken| ConfigError::new(Kind::ScopeTaken))?,
+            Some(scopes) => scopes.enter(&keys)?,
             None => None,
         };
         #[cfg(feature = "tower")]
@@ -139,21 +109,21 @@ impl ReceiverBuilder {
         #[cfg(not(feature = "tower"))]
         let on_idle = None;
         let clock = Arc::clone(&self.clock);
-        Ok(Checked {
-            auth: Authenticator {
-                verifier: Verifier::new(keys).with_window(self.window),
-                clock: self.clock,
-                gate: Arc::new(Gate::new(self.max_runs, clock, scope, on_idle)),
-                schedule: self.schedule,
-                max_body: self.max_body,
-                header_mismatch: self.header_mismatch,
-                stale: Default::default(),
-            },
-            lease,
-            retention: self.retention,
+        let auth = Authenticator {
+            verifier: Verifier::new(keys).with_window(self.window),
+            clock: self.clock,
+            gate: Arc::new(Gate::new(self.max_runs, clock, scope, on_idle)),
+            schedule: self.schedule,
+            max_body: self.max_body,
+            header_mismatch: self.header_mismatch,
+            stale: Default::default(),
+        };
+        let guard = Guard {
+            auth,
             #[cfg(feature = "tower")]
-            layer: self.layer,
-        })
+            settings: self.layer,
+        };
+        Ok((guard, lease))
     }
 }
 

@@ -102,7 +102,6 @@ impl ReceiverBuilder {
 impl ReceiverBuilder {
     /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;
     /// otherwise the gauges of one overwrite those of the other.
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
         self.layer.observers.metrics.receiver = name.to_owned().into();
         self
@@ -113,7 +112,6 @@ impl ReceiverBuilder {
     ///
     /// Scopes and key names are the operator's, so no sender can add one. But there may be many, for example if secrets come
     /// from a database, or if keys are named by the day. A pair keeps its label until the process ends.
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_keys(mut self, most: usize) -> Self {
         self.layer.observers.metrics.keys = crate::observe::metrics::NamedKeys::up_to(most);
         self
@@ -187,7 +185,6 @@ impl ReceiverBuilder {
     /// # Security
     /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the
     /// address, authentic or not.
-    #[cfg_attr(docsrs, doc(cfg(feature = "record")))]
     pub fn record(mut self, recorder: impl crate::record::Record) -> Self {
         self.layer.observers.set_recorder(recorder);
         self

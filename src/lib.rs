@@ -158,9 +158,8 @@ pub use redis::{RedisError, RedisErrorKind, RedisStore};
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Malformed,
-    Proof, Secret, Signature, SignedBytes, Times, Timestamp, Verified, VerifyError,
-    VerifyErrorKind, Window,
+    BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
+    SignedBytes, Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
 pub use walk::{Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, Unready};
 

@@ -9,8 +9,7 @@ use super::stats::LookupStats;
 use super::table::Table;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
-    HeaderError, HeaderErrorKind, KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind,
-    WEBHOOK_ID, usable_name,
+    KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind, WEBHOOK_ID, usable_name,
 };
 
 /// The default scope of a single ring.
@@ -220,7 +219,7 @@ impl Keys {
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
             None if rings.len() == 1 => rings.values().next(),
-            None => return Err(missing().into()),
+            None => return Err(missing()),
         };
         Ok(ring
             .cloned()
@@ -313,8 +312,8 @@ pub(crate) enum RingSearch {
     Pending(Waiting),
 }
 
-fn missing() -> HeaderError {
-    HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)
+fn missing() -> VerifyError {
+    VerifyError::new(VerifyErrorKind::HeaderMissing(WEBHOOK_ID))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::clock::UnixSeconds;
 use crate::verify::DeliveryHeaders;
-use crate::verify::HeaderError;
+use crate::verify::VerifyError;
 
 /// A delivery as it was received, and its answer.
 ///
@@ -112,7 +112,7 @@ impl LoggedDelivery {
     ///
     /// # Errors
     /// As [`DeliveryHeaders::from_pairs`].
-    pub fn head(&self) -> Result<DeliveryHeaders<'_>, HeaderError> {
+    pub fn head(&self) -> Result<DeliveryHeaders<'_>, VerifyError> {
         DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
     }
 }

@@ -132,7 +132,7 @@ pub use event::{
 pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
-pub use inbox::{Inbox, InboxError, InboxErrorKind, InboxOptions};
+pub use inbox::{Inbox, InboxOptions};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use layer::DURATION_BUCKETS;
@@ -149,11 +149,11 @@ pub use lookup::{
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
-pub use postgres::{PostgresError, PostgresErrorKind, PostgresStore};
+pub use postgres::PostgresStore;
 pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
-pub use redis::{RedisError, RedisErrorKind, RedisStore};
+pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};

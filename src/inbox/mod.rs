@@ -21,8 +21,6 @@ mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
 #[cfg(feature = "inbox")]
-mod error;
-#[cfg(feature = "inbox")]
 mod line;
 #[cfg(all(test, feature = "inbox"))]
 mod memory;
@@ -44,7 +42,6 @@ pub use sink::{Accepted, Sink};
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
-    error::{InboxError, InboxErrorKind},
     operate::StoredEntry,
     sqlite::InboxOptions,
     workers::{

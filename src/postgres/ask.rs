@@ -122,28 +122,28 @@ impl Postgres {
             // idle.
             Err(error) if lain_idle && failure::is_broken(&error) => {
                 self.drop_idle();
-                Err(Asked::InVain(failure::store(error)))
+                Err(Asked::InVain(error.into()))
             }
             // If it were kept, every later call on it would fail.
             Err(error) if lain_idle && failure::is_stale(&error) => {
-                Err(Asked::InVain(failure::store(error)))
+                Err(Asked::InVain(error.into()))
             }
             // The isolation level is that of the role or the pool, which may be stricter than the statements need.
             Err(error) if failure::is_beaten(&error) => {
                 client.keep();
-                Err(Asked::InVain(failure::store(error)))
+                Err(Asked::InVain(error.into()))
             }
             // The idle connections lead to the same server.
             Err(error) if failure::is_read_only(&error) => {
                 self.drop_idle();
-                Err(Asked::Failed(failure::store(error)))
+                Err(Asked::Failed(error.into()))
             }
             Err(error) => {
                 // The server has answered, so the connection works.
                 if !failure::is_broken(&error) {
                     client.keep();
                 }
-                Err(Asked::Failed(failure::store(error)))
+                Err(Asked::Failed(error.into()))
             }
         }
     }

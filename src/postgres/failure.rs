@@ -3,7 +3,6 @@
 use ::tokio_postgres::Error;
 use ::tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::error::{PostgresError, PostgresErrorKind};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Returns whether the connection is lost, or its state is unknown.
@@ -37,35 +36,41 @@ pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-pub(crate) fn store(error: Error) -> StoreError {
-    let kind = match error.code() {
-        Some(code) if is_full(code) => StoreErrorKind::Full,
-        Some(code) if is_late(code) => StoreErrorKind::TimedOut,
-        Some(code) if is_for_good(code) => StoreErrorKind::Refused,
-        _ => StoreErrorKind::Unavailable,
-    };
-    StoreError::new(kind).caused_by(direct(error))
+/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](StoreErrorKind::Conflict).
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        use StoreErrorKind as Kind;
+        let told = match error.code() {
+            None => Self::saying(Kind::Unavailable, "PostgreSQL failed"),
+            Some(code) if is_full(code) => Self::new(Kind::Full),
+            Some(code) if is_late(code) => Self::new(Kind::TimedOut),
+            Some(code) if is_conflict(code) => Self::new(Kind::Conflict),
+            Some(code) => match code {
+                &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN => Self::saying(
+                    Kind::Missing,
+                    "a table is missing: run hookgate::postgres::migrate, or look at the search_path",
+                ),
+                &SqlState::INVALID_SCHEMA_NAME => Self::saying(
+                    Kind::Missing,
+                    "no schema of the search_path exists: create it first",
+                ),
+                &SqlState::INSUFFICIENT_PRIVILEGE => Self::saying(
+                    Kind::Denied,
+                    "the role may not do this: migrate with one that may create tables, and grant this one SELECT, INSERT, UPDATE and DELETE on them",
+                ),
+                &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
+                    Self::saying(Kind::Refused, ENCODING)
+                }
+                &SqlState::IN_FAILED_SQL_TRANSACTION => Self::new(Kind::Aborted),
+                code if is_for_good(code) => Self::new(Kind::Refused),
+                _ => Self::saying(Kind::Unavailable, "PostgreSQL failed"),
+            },
+        };
+        told.caused_by(error)
+    }
 }
 
-/// Converts the error of a statement that the program ran directly.
-pub(super) fn direct(error: Error) -> PostgresError {
-    let kind = match error.code() {
-        Some(code) if is_late(code) => PostgresErrorKind::TimedOut,
-        Some(code) => match code {
-            code if is_conflict(code) => PostgresErrorKind::Conflict,
-            &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN => PostgresErrorKind::NoTables,
-            &SqlState::INVALID_SCHEMA_NAME => PostgresErrorKind::NoSchema,
-            &SqlState::INSUFFICIENT_PRIVILEGE => PostgresErrorKind::Denied,
-            &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
-                PostgresErrorKind::Encoding
-            }
-            &SqlState::IN_FAILED_SQL_TRANSACTION => PostgresErrorKind::Aborted,
-            _ => PostgresErrorKind::Failed,
-        },
-        None => PostgresErrorKind::Failed,
-    };
-    PostgresError::new(kind).caused_by(error)
-}
+pub(super) const ENCODING: &str = "a text can't be stored: it holds U+0000, or the database is not in UTF8; create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0";
 
 fn is_conflict(code: &SqlState) -> bool {
     *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
@@ -86,11 +91,4 @@ fn is_for_good(code: &SqlState) -> bool {
 
 fn is_late(code: &SqlState) -> bool {
     [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE].contains(code)
-}
-
-/// For errors of your own statements and of the commit: shows which of them are a [`Conflict`](PostgresErrorKind::Conflict).
-impl From<Error> for PostgresError {
-    fn from(error: Error) -> Self {
-        direct(error)
-    }
 }

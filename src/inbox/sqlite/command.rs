@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::fault::Fault;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{
@@ -101,8 +100,7 @@ impl Command {
         }
     }
 
-    pub(super) fn refuse(self, fault: &Fault) {
-        let error = StoreError::from(fault.clone());
+    pub(super) fn refuse(self, error: StoreError) {
         // A caller that no longer waits needs no answer.
         match self {
             Self::Accept { reply, .. } => drop(reply.send(Err(error))),
@@ -131,7 +129,7 @@ impl Command {
             }
             (Self::Operate { reply, .. }, Answer::Count(count)) => drop(reply.send(Ok(count))),
             // Not reachable: the function that carries out a command makes the answer of its type.
-            (command, _) => command.refuse(&Fault::said(
+            (command, _) => command.refuse(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the answer is another command's",
             )),

@@ -37,7 +37,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 
 use self::command::{Command, Deed, Reply, Seat};
-use self::fault::{Fault, ended};
+use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::shared::EngineState;
 use self::writer::Writer;
@@ -46,7 +46,6 @@ use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::inbox::error::{InboxError, InboxErrorKind};
 
 pub use options::InboxOptions;
 
@@ -64,29 +63,27 @@ pub(super) struct SqliteEngine {
 }
 
 impl SqliteEngine {
-    pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, InboxError> {
-        options.check(path)?;
+    pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
+        Self::open_unnamed(path, options).map_err(|error| error.about(path))
+    }
+
+    fn open_unnamed(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
+        options.check()?;
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
         let shared = Arc::new(EngineState::default());
         let (questions, asked) = channel();
         let clock = Arc::clone(&options.clock);
-        let reader = start(
-            path,
-            "inbox-reader",
-            opened.reader,
-            move |connection, ready| {
-                let mut reader = Reader::prepare(connection, clock)?;
-                ready();
-                reader.run(&asked);
-                Ok(())
-            },
-        )?;
+        let reader = start("inbox-reader", opened.reader, move |connection, ready| {
+            let mut reader = Reader::prepare(connection, clock)?;
+            ready();
+            reader.run(&asked);
+            Ok(())
+        })?;
         let (commands, asked) = channel();
         let (settings, told) = (options.clone(), Arc::clone(&shared));
         let (place, reserve) = (opened.place, opened.reserve);
         start(
-            path,
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
@@ -165,15 +162,14 @@ impl SqliteEngine {
 
 /// Starts a thread with the values that it owns, and waits until it is ready.
 fn start<O: Send + 'static>(
-    path: &Path,
     name: &str,
     owned: O,
     work: impl FnOnce(&O, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
-) -> Result<JoinHandle<()>, InboxError> {
+) -> Result<JoinHandle<()>, StoreError> {
     let (ready, is_ready) = sync_channel(1);
-    let failed = |error| {
-        let advice = "the system starts no more threads: look for what has so many";
-        InboxError::new(InboxErrorKind::Failed, path, advice).caused_by(error)
+    let not_started = |error| {
+        let advice = "the system starts no more threads: look for the program that has so many";
+        StoreError::saying(StoreErrorKind::Unavailable, advice).caused_by(error)
     };
     let thread = thread::Builder::new().name(name.to_owned());
     let started = thread.spawn(move || {
@@ -183,11 +179,11 @@ fn start<O: Send + 'static>(
             say(Err(error));
         }
     });
-    let thread = started.map_err(failed)?;
+    let thread = started.map_err(not_started)?;
     match is_ready.recv() {
         Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(open::refusal(path, error)),
-        Err(_) => Err(failed(std::io::Error::other("a thread has ended"))),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(not_started(std::io::Error::other("a thread has ended"))),
     }
 }
 
@@ -199,11 +195,10 @@ impl Engine for SqliteEngine {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
             let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {
-                return Err(Fault::said(
+                return Err(StoreError::saying(
                     StoreErrorKind::Unavailable,
-                    "as many deliveries wait to be stored as may",
-                )
-                .into());
+                    "as many deliveries wait to be stored as .max_waiting(…) allows",
+                ));
             };
             let entry = Box::new(entry);
             self.command(|reply| Command::Accept {

@@ -1,12 +1,11 @@
 //! The options for opening an inbox.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
-use crate::inbox::error::{InboxError, InboxErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The options for opening the file of an inbox.
 ///
@@ -110,8 +109,8 @@ impl InboxOptions {
         self
     }
 
-    pub(super) fn check(&self, path: &Path) -> Result<(), InboxError> {
-        let refused = |advice| Err(InboxError::new(InboxErrorKind::Setting, path, advice));
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let refused = |advice| Err(StoreError::saying(StoreErrorKind::Setting, advice));
         let patience = Duration::from_millis(1)..=Duration::from_secs(60);
         if !patience.contains(&self.patience) {
             return refused("patience must be at least 1 ms and at most a minute");

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql};
 
 use super::command::Reply;
-use super::fault::{Fault, ended};
+use super::fault::{ended, failed};
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, reading, state_number, unsigned};
 use crate::caught::caught;
@@ -172,7 +172,7 @@ fn answer<T>(reply: Reply<T>, read: impl FnOnce() -> Result<T>) {
     }
     // A clock that panics fails this answer, and does not end the thread.
     let read = caught(read).map_err(|_| ended());
-    let read = read.and_then(|read| read.map_err(|error| Fault::from(error).into()));
+    let read = read.and_then(|read| read.map_err(failed));
     // A caller that no longer waits needs no answer.
     drop(reply.send(read));
 }

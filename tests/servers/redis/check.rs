@@ -118,7 +118,7 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
     assert_eq!(risks(&findings), [unread("appendfsync")]);
     assert_eq!(
         findings.iter().next().unwrap().to_string(),
-        "appendfsync can't be read, so nothing is known of it: allow it, or look yourself"
+        "appendfsync can't be read: allow this user to read it, or check the setting yourself"
     );
     findings.strict().unwrap();
     // These permissions are all that the store needs; the docs show them.

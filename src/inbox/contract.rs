@@ -25,7 +25,9 @@
 
 mod accept;
 mod age;
+pub(crate) mod cases;
 mod lease;
+pub(crate) mod memory;
 mod operator;
 mod rows;
 mod settle;

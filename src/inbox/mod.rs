@@ -8,8 +8,6 @@
 
 mod accept;
 mod acceptor;
-#[cfg(all(test, feature = "inbox"))]
-mod cases;
 mod sink;
 
 #[cfg(all(test, feature = "inbox"))]
@@ -22,8 +20,6 @@ mod engine;
 mod entry;
 #[cfg(feature = "inbox")]
 mod line;
-#[cfg(all(test, feature = "inbox"))]
-mod memory;
 #[cfg(feature = "inbox")]
 mod metrics;
 #[cfg(feature = "inbox")]
@@ -34,6 +30,9 @@ mod postgres;
 mod sqlite;
 #[cfg(feature = "inbox")]
 mod workers;
+
+#[cfg(all(test, feature = "inbox"))]
+use contract::{cases, memory};
 
 pub use acceptor::Acceptor;
 pub use sink::{Accepted, Sink};

@@ -253,7 +253,7 @@ fn the_clock_is_read_in_one_file() {
             "cli/",
             "inbox/accept.rs",
             "inbox/workers/",
-            "inbox/memory.rs",
+            "inbox/contract/memory.rs",
         ];
         let timer = tokios.iter().any(|folder| name.starts_with(folder));
         assert!(name == "clock.rs" || timer, "{name}");

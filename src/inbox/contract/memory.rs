@@ -13,14 +13,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use super::engine::{
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
+use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::inbox::engine::{
     Age, Ask, Batch, CLOCK_LEAP, DEAD_LETTERED, End, Engine, EntryId, EntryState, InboxStats, Job,
     Listed, PURGED, Page, RETRIED, Selection, TOO_OLD,
 };
-use super::entry::Entry;
-use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::inbox::entry::Entry;
+use crate::inbox::sink::Accepted;
 use row::{Row, after, bounded};
 
 /// The result of a call.

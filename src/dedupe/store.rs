@@ -107,6 +107,13 @@ pub enum Ownership {
     Lost,
 }
 
+#[cfg(any(feature = "inbox", feature = "postgres", feature = "redis"))]
+impl Ownership {
+    pub(crate) fn held(is_held: bool) -> Self {
+        if is_held { Self::Held } else { Self::Lost }
+    }
+}
+
 /// The future of a store's call. A store that answers at once uses [`ready`](Self::ready) and allocates nothing; one that
 /// waits uses [`boxed`](Self::boxed).
 pub struct StoreFuture<'a, T>(Inner<'a, T>);

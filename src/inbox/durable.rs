@@ -115,8 +115,9 @@ impl InboxOptions {
     /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`StoreErrorKind`](crate::StoreErrorKind).
     pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, StoreError> {
         let path = path.as_ref();
+        let opened = SqliteEngine::open(path, &self).map_err(|error| error.about(path));
         Ok(Inbox {
-            engine: Arc::new(SqliteEngine::open(path, &self)?),
+            engine: Arc::new(opened?),
         })
     }
 }

@@ -30,12 +30,10 @@ impl FromStr for EntryId {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = text
-            .parse()
-            .ok()
-            .filter(|&number: &i64| is_plain && number > 0);
-        number.map(Self).ok_or(Malformed)
+        match text.parse() {
+            Ok(number @ 1..) if !text.starts_with('+') => Ok(Self(number)),
+            _ => Err(Malformed),
+        }
     }
 }
 
@@ -288,6 +286,18 @@ pub enum EntryState {
     Dead,
 }
 
+impl EntryState {
+    /// Returns the number of this state in an engine's table.
+    pub(crate) fn number(self) -> i16 {
+        self as i16
+    }
+
+    pub(crate) fn of_number(number: i64) -> Option<Self> {
+        let mut all = [Self::Queued, Self::Running, Self::Done, Self::Dead].into_iter();
+        all.find(|state| i64::from(state.number()) == number)
+    }
+}
+
 /// The states from which entries can be made due.
 pub(crate) const RETRIED: &[EntryState] = &[EntryState::Queued, EntryState::Dead];
 /// The states from which entries can be made dead letters.
@@ -319,14 +329,6 @@ pub struct Listed {
     pub last_error: Option<String>,
     /// The number of bytes of its body; zero if it is done.
     pub body_bytes: u64,
-}
-
-/// Parses a stored name. An invalid one is listed as `unreadable`, so that an operator finds it.
-pub(crate) fn readable<T>(
-    name: &str,
-    parse: impl Fn(&str) -> Result<T, Malformed>,
-) -> Result<T, Malformed> {
-    parse(name).or_else(|_| parse("unreadable"))
 }
 
 /// The number of entries of an inbox in each state, and the age of the oldest.

@@ -147,11 +147,7 @@ impl PostgresStore {
             .postgres
             .query_for_lease(statement, types, &values)
             .await?;
-        Ok(if rows.is_empty() {
-            Ownership::Lost
-        } else {
-            Ownership::Held
-        })
+        Ok(Ownership::held(!rows.is_empty()))
     }
 
     async fn claim_once(

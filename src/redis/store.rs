@@ -236,11 +236,8 @@ where
     ) -> Result<Ownership, StoreError> {
         let key = record::key(&self.prefix, key);
         let mut connection = self.connection.clone();
-        let changed = script.run(&mut connection, &key, arguments).await;
-        Ok(match changed.map_err(store_error)? {
-            0 => Ownership::Lost,
-            _ => Ownership::Held,
-        })
+        let changed: Result<i64, _> = script.run(&mut connection, &key, arguments).await;
+        Ok(Ownership::held(changed.map_err(store_error)? != 0))
     }
 
     fn limited<'a, T>(

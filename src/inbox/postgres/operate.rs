@@ -6,7 +6,7 @@ use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
 
 use super::lease::{FIRST, time};
-use super::row::{column, entry, listed, unsigned};
+use super::row::{column, entry, listed};
 use super::schema::{ENTRY, LISTED};
 use super::table::Table;
 use super::units::{at_most, seconds};
@@ -14,7 +14,7 @@ use crate::dedupe::StoreError;
 use crate::inbox::engine::{
     Age, DEAD_LETTERED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
 };
-use crate::inbox::entry::Entry;
+use crate::inbox::entry::{Entry, unsigned};
 use crate::postgres::Postgres;
 
 /// The time limit of a call. An operator can wait longer than a sender.
@@ -81,7 +81,7 @@ async fn ask(
         &page.after.map_or(i64::MIN, |after| after.0),
         &at_most(page.most),
         &text,
-        &table.name(),
+        &&*table.name,
     ];
     table
         .postgres
@@ -89,16 +89,26 @@ async fn ask(
         .await
 }
 
+/// Reads these columns of the selected entries.
+async fn read(
+    table: &Table,
+    columns: &str,
+    which: &Selection,
+    page: Page,
+) -> Result<Vec<Row>, StoreError> {
+    let statement = format!(
+        "SELECT {columns} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
+        conditions(which)
+    );
+    ask(table, &statement, which, None, page, None).await
+}
+
 pub(super) async fn list(
     table: &Table,
     which: Selection,
     page: Page,
 ) -> Result<Vec<Listed>, StoreError> {
-    let statement = format!(
-        "SELECT {LISTED} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
-        conditions(&which)
-    );
-    let rows = ask(table, &statement, &which, None, page, None).await?;
+    let rows = read(table, LISTED, &which, page).await?;
     rows.iter().map(listed).collect()
 }
 
@@ -106,21 +116,10 @@ pub(super) async fn show(
     table: &Table,
     id: EntryId,
 ) -> Result<Option<(Listed, Entry)>, StoreError> {
-    let statement =
-        format!("SELECT {LISTED}, {ENTRY} FROM hookgate_inbox WHERE id = $1 AND namespace = $2");
-    let rows = table
-        .postgres
-        .query_within(
-            PATIENCE,
-            &statement,
-            &[Type::INT8, Type::TEXT],
-            &[&id.0, &table.name()],
-        )
-        .await?;
-    match rows.first() {
-        Some(row) => Ok(Some((listed(row)?, entry(row)?))),
-        None => Ok(None),
-    }
+    let which = Selection::all().id(id);
+    let rows = read(table, &format!("{LISTED}, {ENTRY}"), &which, Page::first(1)).await?;
+    let shown = rows.first().map(|row| Ok((listed(row)?, entry(row)?)));
+    shown.transpose()
 }
 
 /// Makes the chosen entries due; `first` becomes the time of their first lease.
@@ -237,7 +236,7 @@ pub(super) async fn stats(table: &Table) -> Result<InboxStats, StoreError> {
     let types = [Type::INT8, Type::TEXT];
     let rows = table
         .postgres
-        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &table.name()])
+        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &&*table.name])
         .await?;
     let Some(row) = rows.first() else {
         return Ok(InboxStats::default());

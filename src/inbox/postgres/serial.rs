@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::task::Poll;
 
 use ::tokio_postgres::Error;
-use ::tokio_postgres::types::{ToSql, Type};
+use ::tokio_postgres::types::Type;
 use tokio::time::timeout;
 
 use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
@@ -88,16 +88,11 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
         (first?, second?)
     };
     // The two calls of each pair are sent at once and answered together: two round trips in total.
-    let parameters: [&(dyn ToSql + Sync); 5] = [
-        &asked.most,
-        &asked.except,
-        &asked.max_tries,
-        &name,
-        &asked.run_within,
-    ];
+    let token = asked.token.as_bytes().as_slice();
+    let parameters = asked.parameters(&asked.most, &name, &token);
     let (begun, found) = at_once(
         client.batch_execute(BEGIN),
-        client.query(&first, &parameters),
+        client.query(&first, &parameters[..5]),
     )
     .await;
     let found = both(begun, found)?;
@@ -111,16 +106,7 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     if ids.is_empty() {
         client.batch_execute("COMMIT").await?;
     } else {
-        let token = asked.token.as_bytes().as_slice();
-        let parameters: [&(dyn ToSql + Sync); 7] = [
-            &ids,
-            &asked.except,
-            &asked.max_tries,
-            &name,
-            &asked.run_within,
-            &token,
-            &asked.lease,
-        ];
+        let parameters = asked.parameters(&ids, &name, &token);
         let (taken, committed) = at_once(
             client.query(&second, &parameters),
             client.batch_execute("COMMIT"),

@@ -44,6 +44,7 @@ use self::writer::Writer;
 use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::sink::Accepted;
+use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -64,10 +65,6 @@ pub(super) struct SqliteEngine {
 
 impl SqliteEngine {
     pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
-        Self::open_unnamed(path, options).map_err(|error| error.about(path))
-    }
-
-    fn open_unnamed(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
         options.check()?;
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
@@ -114,12 +111,20 @@ impl SqliteEngine {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    async fn question<T>(
+    /// Calls the reader, unless the caller has stopped waiting.
+    async fn read<T: Send + 'static>(
         &self,
-        question: impl FnOnce(Reply<T>) -> Question,
+        read: impl FnOnce(&mut Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.questions.send(question(reply));
+        let question: Question = Box::new(move |reader| {
+            if !reply.is_closed() {
+                // A clock that panics fails this answer, and does not end the thread.
+                let read = caught(|| read(reader)).map_err(|_| ended());
+                drop(reply.send(read.and_then(|read| read.map_err(failed))));
+            }
+        });
+        let sent = self.questions.send(question);
         sent.map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -127,15 +132,13 @@ impl SqliteEngine {
     /// Works in chunks, so that no operator's command delays deliveries: the selected entries are read first, and then written.
     async fn operate(&self, which: Selection, deed: Deed) -> Result<u64, StoreError> {
         let deed = Arc::new(deed);
-        let last = self.question(|reply| Question::Last { reply }).await?;
+        let last = self.read(|reader| reader.last()).await?;
         let mut count = 0;
         for (state, which) in which.in_each(deed.states()) {
             let mut page = Page::first(CHUNK);
             loop {
                 let which = which.clone();
-                let ids = self
-                    .question(|reply| Question::Ids { which, page, reply })
-                    .await?;
+                let ids = self.read(move |reader| reader.ids(&which, page)).await?;
                 let (full, end) = (ids.len() == CHUNK, ids.last().copied());
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
@@ -238,11 +241,11 @@ impl Engine for SqliteEngine {
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
-        StoreFuture::boxed(self.question(move |reply| Question::List { which, page, reply }))
+        StoreFuture::boxed(self.read(move |reader| reader.list(&which, page)))
     }
 
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>> {
-        StoreFuture::boxed(self.question(move |reply| Question::Show { id, reply }))
+        StoreFuture::boxed(self.read(move |reader| reader.show(id)))
     }
 
     fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
@@ -258,7 +261,7 @@ impl Engine for SqliteEngine {
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {
-        StoreFuture::boxed(self.question(|reply| Question::Stats { reply }))
+        StoreFuture::boxed(self.read(|reader| reader.stats()))
     }
 
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

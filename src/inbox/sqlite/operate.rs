@@ -3,7 +3,6 @@
 use rusqlite::{Connection, Result, Statement, params};
 
 use super::command::Deed;
-use super::units::state_number;
 use crate::inbox::engine::{Age, EntryId, EntryState};
 
 pub(super) struct Operating<'c> {
@@ -38,7 +37,7 @@ impl<'c> Operating<'c> {
         deed: &Deed,
         now: i64,
     ) -> Result<u64> {
-        let state = state_number(state);
+        let state = state.number();
         let mut count = 0;
         for id in ids {
             count += match deed {

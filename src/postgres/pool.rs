@@ -91,14 +91,7 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build();
         match pool {
-            Ok(pool) => Self {
-                pool,
-                spares: Arc::new(Spares::new(Some(Arc::clone(&connector)))),
-                connector: Some(connector),
-                patience: PATIENCE,
-                scopes: Arc::default(),
-                inbox_scopes: Arc::default(),
-            },
+            Ok(pool) => Self::with(pool, Some(connector)),
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
     }
@@ -116,10 +109,14 @@ impl Postgres {
     /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
+        Self::with(pool, None)
+    }
+
+    fn with(pool: Pool, connector: Option<Arc<Connector>>) -> Self {
         Self {
             pool,
-            spares: Arc::new(Spares::new(None)),
-            connector: None,
+            spares: Arc::new(Spares::new(connector.clone())),
+            connector,
             patience: PATIENCE,
             scopes: Arc::default(),
             inbox_scopes: Arc::default(),

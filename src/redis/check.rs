@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use ::redis::{RedisError, ServerErrorKind, Value, cmd};
+use ::redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
 use super::finding::{Finding, Findings, Risk};
@@ -21,7 +21,7 @@ pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findi
 
 async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
     let mut found = Vec::new();
-    let servers = servers(cmd("INFO").query_async(connection).await)?;
+    let servers = servers(ask(connection, &cmd("INFO")).await?);
     let count = servers.len();
     let mut appends = false;
     if let [(None, Some(info))] = &servers[..]
@@ -49,21 +49,14 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
     }
     // Managed servers often deny it. In a cluster one node answers; its nodes have the same configuration.
     if appends {
-        let mut get = cmd("CONFIG");
-        let read = get.arg("GET").arg("appendfsync").query_async(connection);
-        let risk = match read.await.map(setting) {
-            Ok(Some(when)) => match when.as_str() {
-                "always" => None,
-                "everysec" => Some(Risk::FlushedEverySecond),
-                _ => Some(Risk::FlushedBySystem),
-            },
-            Ok(None) => Some(Risk::Unread {
+        let when = ask(connection, cmd("CONFIG").arg("GET").arg("appendfsync")).await?;
+        let risk = match when.and_then(setting).as_deref() {
+            Some("always") => None,
+            Some("everysec") => Some(Risk::FlushedEverySecond),
+            Some(_) => Some(Risk::FlushedBySystem),
+            None => Some(Risk::Unread {
                 what: "appendfsync",
             }),
-            Err(error) if refused(&error) => Some(Risk::Unread {
-                what: "appendfsync",
-            }),
-            Err(error) => return Err(unreachable(error)),
         };
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
@@ -77,33 +70,38 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
 /// A server's name, where it is one of several, and the value that it reports, where it reports one.
 type ServerReport = (Option<String>, Option<String>);
 
-fn servers(read: Result<Value, RedisError>) -> Result<Vec<ServerReport>, StoreError> {
-    match read {
-        Ok(Value::Map(nodes)) => Ok(nodes
+fn servers(info: Option<Value>) -> Vec<ServerReport> {
+    match info {
+        Some(Value::Map(nodes)) => nodes
             .into_iter()
             .map(|(node, info)| (text(node), text(info)))
-            .collect()),
-        Ok(info) => Ok(vec![(None, text(info))]),
-        Err(error) if refused(&error) => Ok(vec![(None, None)]),
-        Err(error) => Err(unreachable(error)),
+            .collect(),
+        info => vec![(None, info.and_then(text))],
     }
 }
 
 /// Checks a node of a cluster that is used as a single server: whether other nodes keep a share of the events.
 async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, StoreError> {
-    let unread = Some(Risk::Unread {
-        what: "CLUSTER INFO",
-    });
-    match cmd("CLUSTER").arg("INFO").query_async(connection).await {
-        Ok(info) => {
-            let info = text(info).unwrap_or_default();
-            match Info(&info).get("cluster_size").map(str::parse) {
-                Some(Ok(primaries @ 2..)) => Ok(Some(Risk::OneNode { primaries })),
-                Some(Ok(_)) => Ok(None),
-                _ => Ok(unread),
-            }
-        }
-        Err(error) if refused(&error) => Ok(unread),
+    let info = ask(connection, cmd("CLUSTER").arg("INFO")).await?;
+    let info = info.and_then(text).unwrap_or_default();
+    Ok(match Info(&info).get("cluster_size").map(str::parse) {
+        Some(Ok(primaries @ 2..)) => Some(Risk::OneNode { primaries }),
+        Some(Ok(_)) => None,
+        _ => Some(Risk::Unread {
+            what: "CLUSTER INFO",
+        }),
+    })
+}
+
+/// Returns `None` where the server does not allow this user the command, or does not know the command.
+async fn ask<C: ConnectionLike>(
+    connection: &mut C,
+    command: &Cmd,
+) -> Result<Option<Value>, StoreError> {
+    let refused = [ServerErrorKind::NoPerm, ServerErrorKind::ResponseError].map(ErrorKind::Server);
+    match command.query_async(connection).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if refused.contains(&error.kind()) => Ok(None),
         Err(error) => Err(unreachable(error)),
     }
 }
@@ -111,13 +109,6 @@ async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, St
 fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
     let message = "Redis can't be reached: look at its address, its login and whether it runs";
     StoreError::saying(StoreErrorKind::Unavailable, message).caused_by(error)
-}
-
-/// Returns whether the server is reachable but does not allow this user the command, or does not know the command.
-fn refused(error: &RedisError) -> bool {
-    let kind = ::redis::ErrorKind::Server;
-    error.kind() == kind(ServerErrorKind::NoPerm)
-        || error.kind() == kind(ServerErrorKind::ResponseError)
 }
 
 fn text(value: Value) -> Option<String> {
@@ -218,7 +209,7 @@ pub(super) fn log(findings: &Findings) {
 
 #[cfg(test)]
 mod tests {
-    use ::redis::{Cmd, Pipeline, RedisFuture};
+    use ::redis::{Pipeline, RedisError, RedisFuture};
 
     use super::*;
 

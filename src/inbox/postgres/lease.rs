@@ -170,7 +170,7 @@ impl Batch {
             };
             // An entry that cannot be read must not fail the others, which are leased by now. It becomes a dead letter after the
             // most runs.
-            if column::<i16>(row, "state")? == EntryState::Running.number() {
+            if column::<i16>(row, "state")? == EntryState::Running as i16 {
                 let Ok(entry) = entry(row) else {
                     continue;
                 };

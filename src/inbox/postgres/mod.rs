@@ -20,7 +20,9 @@ use tokio::sync::Notify;
 
 use self::table::Table;
 use super::durable::Inbox;
-use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{
+    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -179,20 +181,15 @@ impl Engine for Table {
         StoreFuture::boxed(operate::show(self, id))
     }
 
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
-            let retried = operate::retry(self, which, age).await?;
-            self.wire.tell();
-            Ok(retried)
+            let makes_due = matches!(change, Change::Retry { .. });
+            let changed = operate::operate(self, which, change).await?;
+            if makes_due {
+                self.wire.tell();
+            }
+            Ok(changed)
         })
-    }
-
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::dead_letter(self, which, reason))
-    }
-
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::purge(self, which))
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {

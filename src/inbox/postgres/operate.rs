@@ -11,9 +11,7 @@ use super::schema::{ENTRY, LISTED};
 use super::table::Table;
 use super::units::{at_most, seconds};
 use crate::dedupe::StoreError;
-use crate::inbox::engine::{
-    Age, DEAD_LETTERED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
-};
+use crate::inbox::engine::{Change, EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::{Entry, unsigned};
 use crate::postgres::Postgres;
 
@@ -130,39 +128,25 @@ SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp(), first_leased
     )
 }
 
-pub(super) async fn retry(table: &Table, which: Selection, age: Age) -> Result<u64, StoreError> {
-    let first = match age {
-        Age::SinceFirstLease => FIRST,
-        Age::Forgotten => "NULL",
-    };
-    in_chunks(table, &which, RETRIED, &retry_as(first), None).await
-}
-
-pub(super) async fn dead_letter(
-    table: &Table,
-    which: Selection,
-    why: String,
-) -> Result<u64, StoreError> {
-    const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
+const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(table, &which, DEAD_LETTERED, DEAD_LETTER, Some(&why)).await
-}
 
-pub(super) async fn purge(table: &Table, which: Selection) -> Result<u64, StoreError> {
-    const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
-    in_chunks(table, &which, PURGED, PURGE, None).await
-}
+const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 
-/// Changes the selected entries in these states, one state after another and one chunk at a time, in the order of their numbers.
+/// Changes the selected entries, one state after another and one chunk at a time, in the order of their numbers.
 /// Entries that are accepted after the call began are left out: otherwise the call might never end. After an error, the chunks
 /// before it stay changed.
-async fn in_chunks(
+pub(super) async fn operate(
     table: &Table,
-    which: &Selection,
-    states: &'static [EntryState],
-    change: &str,
-    text: Option<&str>,
+    which: Selection,
+    change: Change,
 ) -> Result<u64, StoreError> {
+    let (made, text) = match &change {
+        Change::Retry { forgets_age: false } => (retry_as(FIRST), None),
+        Change::Retry { forgets_age: true } => (retry_as("NULL"), None),
+        Change::DeadLetter { reason } => (DEAD_LETTER.to_owned(), Some(&**reason)),
+        Change::Purge => (PURGE.to_owned(), None),
+    };
     let last = table
         .postgres
         .query_within(
@@ -177,8 +161,8 @@ async fn in_chunks(
         return Ok(0);
     };
     let mut all = 0;
-    for (_, which) in which.in_each(states) {
-        let statement = chunk(&which, change);
+    for (_, which) in which.in_each(change.states()) {
+        let statement = chunk(&which, &made);
         let mut page = Page::first(CHUNK);
         loop {
             let rows = ask(table, &statement, &which, Some(last), page, text).await?;

@@ -71,7 +71,7 @@ pub(super) async fn settle(
             &[
                 &id.0,
                 &token,
-                &state.number(),
+                &(state as i16),
                 &seconds(after),
                 &error,
                 &is_returned,

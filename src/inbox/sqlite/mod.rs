@@ -36,12 +36,14 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
-use self::command::{Command, Deed, Reply, Seat};
+use self::command::{Command, Reply, Seat};
 use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::shared::EngineState;
 use self::writer::Writer;
-use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{
+    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+};
 use super::entry::Entry;
 use super::sink::Accepted;
 use crate::caught::caught;
@@ -130,11 +132,11 @@ impl SqliteEngine {
     }
 
     /// Works in chunks, so that no operator's command delays deliveries: the selected entries are read first, and then written.
-    async fn operate(&self, which: Selection, deed: Deed) -> Result<u64, StoreError> {
-        let deed = Arc::new(deed);
+    async fn in_chunks(&self, which: Selection, change: Change) -> Result<u64, StoreError> {
+        let change = Arc::new(change);
         let last = self.read(|reader| reader.last()).await?;
         let mut count = 0;
-        for (state, which) in which.in_each(deed.states()) {
+        for (state, which) in which.in_each(change.states()) {
             let mut page = Page::first(CHUNK);
             loop {
                 let which = which.clone();
@@ -143,12 +145,12 @@ impl SqliteEngine {
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
-                    let deed = Arc::clone(&deed);
+                    let change = Arc::clone(&change);
                     count += self
                         .command(|reply| Command::Operate {
                             ids,
                             state,
-                            deed,
+                            change,
                             reply,
                         })
                         .await?;
@@ -248,16 +250,8 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.read(move |reader| reader.show(id)))
     }
 
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Retry { age }))
-    }
-
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::DeadLetter { reason }))
-    }
-
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Purge))
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.in_chunks(which, change))
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {

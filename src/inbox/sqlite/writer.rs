@@ -236,8 +236,8 @@ impl<'c> Writer<'c> {
                 Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
             }
             Command::Operate {
-                ids, state, deed, ..
-            } => Answer::Count(self.operating.operate(ids, *state, deed, now)?),
+                ids, state, change, ..
+            } => Answer::Count(self.operating.operate(ids, *state, change, now)?),
         })
     }
 

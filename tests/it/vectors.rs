@@ -192,10 +192,7 @@ impl Vector {
             .collect();
         let now = UnixSeconds::new(self.now.parse().unwrap());
         let head = DeliveryHeaders::from_pairs(values.iter().map(|(name, value)| (*name, value)));
-        let proof = match head {
-            Ok(head) => verify(&verifier, &head, &self.body.bytes(), now),
-            Err(error) => Err(error.into()),
-        };
+        let proof = head.and_then(|head| verify(&verifier, &head, &self.body.bytes(), now));
         match proof {
             Ok(proof) => Verdict::Verified {
                 key: proof.key_name().into(),

@@ -23,7 +23,7 @@ use axum::routing::post;
 use deadpool_postgres::{Manager, Pool, PoolError, Runtime};
 use hookgate::extract::EventRejection;
 use hookgate::postgres::{NotFresh, claim_in, forget, migrate};
-use hookgate::{Delivery, EventData, FailureReason, MemoryStore, PostgresError, Receiver, Secret};
+use hookgate::{Delivery, EventData, FailureReason, MemoryStore, Receiver, Secret, StoreError};
 use serde::Deserialize;
 use tokio_postgres::NoTls;
 
@@ -62,7 +62,7 @@ async fn on_event(
 /// The reason why an order was not written. A transaction that is dropped before its commit is rolled back.
 enum NotHandled {
     NotFresh(NotFresh),
-    Database(PostgresError),
+    Database(StoreError),
     NoConnection(PoolError),
     TypeMismatch(EventRejection),
 }
@@ -87,8 +87,8 @@ impl From<NotFresh> for NotHandled {
     }
 }
 
-impl From<PostgresError> for NotHandled {
-    fn from(error: PostgresError) -> Self {
+impl From<StoreError> for NotHandled {
+    fn from(error: StoreError) -> Self {
         Self::Database(error)
     }
 }

@@ -129,7 +129,7 @@ pub use future::CallFuture;
 #[cfg(feature = "tower")]
 pub use inbox::{Accepted, Acceptor, Sink};
 #[cfg(feature = "inbox")]
-pub use inbox::{Inbox, InboxError, InboxErrorKind, InboxOptions};
+pub use inbox::{Inbox, InboxOptions};
 #[cfg(feature = "metrics")]
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
@@ -143,16 +143,15 @@ pub use lookup::{
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresError, PostgresErrorKind, PostgresStore};
+pub use postgres::PostgresStore;
 pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "redis")]
-pub use redis::{RedisError, RedisErrorKind, RedisStore};
+pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Malformed,
-    Proof, Secret, Signature, SignedBytes, Times, Timestamp, Verified, VerifyError,
-    VerifyErrorKind, Window,
+    BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
+    SignedBytes, Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
 pub use walk::{Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, Unready};
 

@@ -63,7 +63,10 @@ fn a_subscriptions_ring_is_found_or_missed_without_an_allocation() {
         (Some("wh_1"), None),
         (Some("wh_2"), Some(VerifyErrorKind::SignatureMismatch)),
         (Some("wh_3"), Some(VerifyErrorKind::UnknownSubscription)),
-        (None, Some(VerifyErrorKind::Header)),
+        (
+            None,
+            Some(VerifyErrorKind::HeaderMissing("x-service-webhook-id")),
+        ),
     ] {
         let id = id.map(|id| ("x-service-webhook-id", id));
         let head = DeliveryHeaders::from_pairs(delivery.pairs().into_iter().chain(id)).unwrap();

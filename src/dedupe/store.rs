@@ -108,6 +108,13 @@ pub enum Ownership {
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
+#[cfg(any(feature = "inbox", feature = "postgres", feature = "redis"))]
+impl Ownership {
+    pub(crate) fn held(is_held: bool) -> Self {
+        if is_held { Self::Held } else { Self::Lost }
+    }
+}
+
 /// The answer of a store in memory, which borrows nothing.
 pub(super) type Answer<T> = StoreFuture<'static, T>;
 

@@ -2,9 +2,9 @@
 
 use axum_core::response::{IntoResponse, Response};
 
+use crate::dedupe::StoreError;
 use crate::layer::{AlreadyHandled, FailureReason};
 use crate::postgres::NotFresh;
-use crate::postgres::PostgresError;
 
 /// In seconds. A transaction that holds the claim ends within the sender's time-out, or when its connection ends.
 const RETRY_AFTER: &str = "5";
@@ -23,7 +23,7 @@ impl IntoResponse for NotFresh {
 
 /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may
 /// work again. The operator gets the reason.
-impl IntoResponse for PostgresError {
+impl IntoResponse for StoreError {
     fn into_response(self) -> Response {
         unavailable(FailureReason::new(self))
     }

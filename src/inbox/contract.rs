@@ -25,7 +25,9 @@
 
 mod accept;
 mod age;
+pub(crate) mod cases;
 mod lease;
+pub(crate) mod memory;
 mod operator;
 mod rows;
 mod settle;
@@ -41,7 +43,7 @@ use tokio::task::JoinSet;
 
 use super::durable::Inbox;
 use super::engine::{
-    Age, Ask, Batch, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection, TOO_OLD,
+    Ask, Batch, Change, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection, TOO_OLD,
 };
 use super::entry::Entry;
 use super::line::one_line;
@@ -220,8 +222,12 @@ impl Subject {
 
     /// Makes entries due as an operator does, without a decision on their age.
     async fn due_again(&self, which: Selection) -> u64 {
-        let retried = self.engine.retry(which, Age::SinceFirstLease);
-        retried.await.unwrap()
+        self.operate(which, Change::Retry { forgets_age: false })
+            .await
+    }
+
+    async fn operate(&self, which: Selection, change: Change) -> u64 {
+        self.engine.operate(which, change).await.unwrap()
     }
 
     async fn list(&self, which: Selection) -> Vec<Listed> {
@@ -311,6 +317,11 @@ fn dead() -> End {
     End::Dead {
         error: "no such row".to_owned(),
     }
+}
+
+fn by_hand() -> Change {
+    let reason = "by hand".to_owned();
+    Change::DeadLetter { reason }
 }
 
 fn of(event: &str) -> Selection {

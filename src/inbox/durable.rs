@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::entry::Entry;
-use super::error::InboxError;
 use super::sink::{Accepted, Sink};
 use super::sqlite::{InboxOptions, SqliteEngine};
-use crate::dedupe::{ScopesInUse, StoreFuture};
+use crate::dedupe::{ScopesInUse, StoreError, StoreFuture};
 use crate::walk::Delivery;
 
 /// Stores accepted deliveries until they are handled. Clones share one inbox.
@@ -80,8 +79,19 @@ impl Inbox {
     ///
     /// # Errors
     /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see
-    /// [`InboxErrorKind`](crate::InboxErrorKind).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, InboxError> {
+    /// [`StoreErrorKind`](crate::StoreErrorKind).
+    ///
+    /// ```
+    /// use hookgate::{Inbox, StoreErrorKind};
+    ///
+    /// let error = Inbox::open("no/such/folder/inbox.db").unwrap_err();
+    /// assert_eq!(error.kind(), StoreErrorKind::Missing);
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "no/such/folder/inbox.db: there is no such folder: make it first, writable for this program alone"
+    /// );
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         InboxOptions::default().open(path)
     }
 
@@ -102,11 +112,12 @@ impl InboxOptions {
     /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
     ///
     /// # Errors
-    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`InboxErrorKind`](crate::InboxErrorKind).
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, InboxError> {
+    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`StoreErrorKind`](crate::StoreErrorKind).
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, StoreError> {
         let path = path.as_ref();
+        let opened = SqliteEngine::open(path, &self).map_err(|error| error.about(path));
         Ok(Inbox {
-            engine: Arc::new(SqliteEngine::open(path, &self)?),
+            engine: Arc::new(opened?),
         })
     }
 }

@@ -30,12 +30,10 @@ impl FromStr for EntryId {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = text
-            .parse()
-            .ok()
-            .filter(|&number: &i64| is_plain && number > 0);
-        number.map(Self).ok_or(Malformed)
+        match text.parse() {
+            Ok(number @ 1..) if !text.starts_with('+') => Ok(Self(number)),
+            _ => Err(Malformed),
+        }
     }
 }
 
@@ -71,14 +69,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Returns an entry with its body; the body of an entry that is done is empty.
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 
-    /// Makes queued entries and dead letters due now, with their count of runs set to zero. Returns the number of entries.
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64>;
-
-    /// Makes queued entries dead letters. Returns the number of entries.
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64>;
-
-    /// Deletes dead letters, or entries that are done, and forgets their ids. Returns the number of entries.
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64>;
+    /// Makes this change to the selected entries, and returns their number.
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64>;
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
 
@@ -124,13 +116,26 @@ pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
 /// The last error of an entry that is too old to be run without an operator's decision.
 pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";
 
-/// Which age of an entry counts when an operator makes it due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Age {
-    /// The age since its first lease, as before.
-    SinceFirstLease,
-    /// No age: the entry is run as if it had never been leased.
-    Forgotten,
+/// The change that an operator makes to entries.
+pub(crate) enum Change {
+    /// They are due now, with their count of runs set to zero, and with `forgets_age` as if they had never been leased.
+    Retry { forgets_age: bool },
+    /// They become dead letters.
+    DeadLetter { reason: String },
+    /// They are deleted, and their ids forgotten.
+    Purge,
+}
+
+impl Change {
+    /// Returns the states from which this change is possible.
+    pub(crate) fn states(&self) -> &'static [EntryState] {
+        use EntryState::{Dead, Done, Queued};
+        match self {
+            Self::Retry { .. } => &[Queued, Dead],
+            Self::DeadLetter { .. } => &[Queued],
+            Self::Purge => &[Dead, Done],
+        }
+    }
 }
 
 /// A leased entry.
@@ -288,12 +293,13 @@ pub enum EntryState {
     Dead,
 }
 
-/// The states from which entries can be made due.
-pub(crate) const RETRIED: &[EntryState] = &[EntryState::Queued, EntryState::Dead];
-/// The states from which entries can be made dead letters.
-pub(crate) const DEAD_LETTERED: &[EntryState] = &[EntryState::Queued];
-/// The states from which entries can be deleted.
-pub(crate) const PURGED: &[EntryState] = &[EntryState::Dead, EntryState::Done];
+impl EntryState {
+    /// Returns the state of this number in an engine's table: `as` gives the number of a state.
+    pub(crate) fn of_number(number: i64) -> Option<Self> {
+        let mut all = [Self::Queued, Self::Running, Self::Done, Self::Dead].into_iter();
+        all.find(|&state| state as i64 == number)
+    }
+}
 
 /// An entry as a list shows it: without the body.
 #[derive(Clone, Debug)]
@@ -319,14 +325,6 @@ pub struct Listed {
     pub last_error: Option<String>,
     /// The number of bytes of its body; zero if it is done.
     pub body_bytes: u64,
-}
-
-/// Parses a stored name. An invalid one is listed as `unreadable`, so that an operator finds it.
-pub(crate) fn readable<T>(
-    name: &str,
-    parse: impl Fn(&str) -> Result<T, Malformed>,
-) -> Result<T, Malformed> {
-    parse(name).or_else(|_| parse("unreadable"))
 }
 
 /// The number of entries of an inbox in each state, and the age of the oldest.

@@ -75,3 +75,16 @@ impl Entry {
         Ok(Delivery::given_back(verified, head, self.received_at))
     }
 }
+
+/// Parses a stored name. An invalid one is listed as `unreadable`, so that an operator finds it.
+pub(crate) fn readable<T>(
+    name: &str,
+    parse: impl Fn(&str) -> Result<T, Malformed>,
+) -> Result<T, Malformed> {
+    parse(name).or_else(|_| parse("unreadable"))
+}
+
+/// Returns a stored count or time; a negative one becomes zero.
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

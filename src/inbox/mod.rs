@@ -8,8 +8,6 @@
 
 mod accept;
 mod acceptor;
-#[cfg(all(test, feature = "inbox"))]
-mod cases;
 mod sink;
 
 #[cfg(all(test, feature = "inbox"))]
@@ -21,11 +19,7 @@ mod engine;
 #[cfg(feature = "inbox")]
 mod entry;
 #[cfg(feature = "inbox")]
-mod error;
-#[cfg(feature = "inbox")]
 mod line;
-#[cfg(all(test, feature = "inbox"))]
-mod memory;
 #[cfg(feature = "inbox")]
 #[cfg(feature = "inbox")]
 mod operate;
@@ -36,6 +30,9 @@ mod sqlite;
 #[cfg(feature = "inbox")]
 mod workers;
 
+#[cfg(all(test, feature = "inbox"))]
+use contract::{cases, memory};
+
 pub use acceptor::Acceptor;
 pub use sink::{Accepted, Sink};
 #[cfg(feature = "inbox")]
@@ -43,7 +40,6 @@ pub use sink::{Accepted, Sink};
 pub use {
     durable::Inbox,
     engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
-    error::{InboxError, InboxErrorKind},
     operate::StoredEntry,
     sqlite::InboxOptions,
     workers::{

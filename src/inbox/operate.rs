@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::durable::Inbox;
-use super::engine::{Age, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Change, EntryId, InboxStats, Listed, Page, Selection};
 use super::entry::Entry;
 use super::line::one_line;
 use crate::clock::UnixSeconds;
@@ -40,7 +40,8 @@ impl Inbox {
     /// # Errors
     /// After an error, some entries may be due as well: it is safe to call again.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
-        self.engine.retry(which, Age::SinceFirstLease).await
+        let change = Change::Retry { forgets_age: false };
+        self.engine.operate(which, change).await
     }
 
     /// As [`retry`](Self::retry), and workers run the entries however long ago their first run began, as if each had never been
@@ -55,7 +56,8 @@ impl Inbox {
         &self,
         which: Selection,
     ) -> Result<u64, StoreError> {
-        self.engine.retry(which, Age::Forgotten).await
+        let change = Change::Retry { forgets_age: true };
+        self.engine.operate(which, change).await
     }
 
     /// Makes queued entries dead letters, with this reason as their last error: one line, at most 512 bytes. Returns the number
@@ -64,7 +66,9 @@ impl Inbox {
     /// # Errors
     /// After an error, some entries may be dead letters as well: it is safe to call again.
     pub async fn dead_letter(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
-        self.engine.dead_letter(which, one_line(reason)).await
+        let reason = one_line(reason);
+        let change = Change::DeadLetter { reason };
+        self.engine.operate(which, change).await
     }
 
     /// Deletes dead letters and entries that are done, with their ids: if the sender delivers such an event again, it is handled
@@ -73,7 +77,7 @@ impl Inbox {
     /// # Errors
     /// After an error, some entries may be deleted as well: it is safe to call again.
     pub async fn purge(&self, which: Selection) -> Result<u64, StoreError> {
-        self.engine.purge(which).await
+        self.engine.operate(which, Change::Purge).await
     }
 
     /// Returns the number of entries in each state, and the age of the oldest.

@@ -7,8 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use super::resolver::{Cached, LookupStats, Resolver, Waiting};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
-    HeaderError, HeaderErrorKind, KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind,
-    WEBHOOK_ID, usable_name,
+    KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind, WEBHOOK_ID, usable_name,
 };
 
 /// The default scope of a single ring.
@@ -238,7 +237,7 @@ impl Keys {
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
             None if rings.len() == 1 => rings.values().next(),
-            None => return Err(missing().into()),
+            None => return Err(missing()),
         };
         Ok(ring
             .cloned()
@@ -331,8 +330,8 @@ pub(crate) enum RingSearch {
     Pending(Waiting),
 }
 
-fn missing() -> HeaderError {
-    HeaderError::new(HeaderErrorKind::Missing, WEBHOOK_ID)
+fn missing() -> VerifyError {
+    VerifyError::new(VerifyErrorKind::HeaderMissing(WEBHOOK_ID))
 }
 
 #[cfg(test)]

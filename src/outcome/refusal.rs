@@ -269,7 +269,7 @@ impl From<StoreError> for Refusal {
         let kind = match error.kind() {
             StoreErrorKind::Full => RefusalKind::StoreFull,
             StoreErrorKind::TimedOut => RefusalKind::StoreTooSlow,
-            StoreErrorKind::Unavailable | StoreErrorKind::Refused => RefusalKind::StoreUnavailable,
+            _ => RefusalKind::StoreUnavailable,
         };
         Self::new(kind).caused_by(error)
     }

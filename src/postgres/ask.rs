@@ -22,12 +22,6 @@ enum From {
     Spares,
 }
 
-enum Asked {
-    /// The statement failed and is to be tried again.
-    InVain(StoreError),
-    Failed(StoreError),
-}
-
 impl Postgres {
     /// Runs one statement, prepared once for each connection, in one round trip. It may be run more than once.
     pub(crate) async fn query(
@@ -72,17 +66,41 @@ impl Postgres {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
         let asked = async {
-            // Every statement here may be repeated.
             let mut left = ASKED;
             loop {
                 left -= 1;
-                match self
-                    .asked_once(from, patience, statement, types, values)
-                    .await
-                {
-                    Err(Asked::InVain(_)) if left > 0 => {}
-                    Err(Asked::InVain(error) | Asked::Failed(error)) => return Err(error),
-                    Ok(rows) => return Ok(rows),
+                let client = match from {
+                    From::Pool => self.client_within(patience).await?,
+                    From::Spares => self.spare_within(patience).await?,
+                };
+                let lain_idle = client.lain_idle();
+                let asked = async {
+                    let statement = client.prepare_typed_cached(statement, types).await?;
+                    client.query(&statement, values).await
+                };
+                let error = match asked.await {
+                    Ok(rows) => {
+                        client.keep();
+                        return Ok(rows);
+                    }
+                    Err(error) => error,
+                };
+                let is_broken = failure::is_broken(&error);
+                let is_stale = lain_idle && failure::is_stale(&error);
+                let is_read_only = failure::is_read_only(&error);
+                if is_read_only || (lain_idle && is_broken) {
+                    // The idle connections lead to the same server: it is a standby, or it was restarted, or a device in between
+                    // has dropped them, which was not noticed.
+                    self.drop_idle();
+                } else if !is_broken && !is_stale {
+                    // The server has answered, so the connection works. On one that is stale every later call would fail.
+                    client.keep();
+                }
+                // Every statement here may be repeated. Beaten: the isolation level is that of the role or the pool, which may be
+                // stricter than the statements need.
+                let may_pass = (lain_idle && is_broken) || is_stale || failure::is_beaten(&error);
+                if !may_pass || left == 0 {
+                    return Err(error.into());
                 }
             }
         };
@@ -91,59 +109,6 @@ impl Postgres {
             Err(_) => {
                 self.drop_silent(patience);
                 Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-        }
-    }
-
-    async fn asked_once(
-        &self,
-        from: From,
-        patience: Duration,
-        statement: &str,
-        types: &[Type],
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Asked> {
-        let client = match from {
-            From::Pool => self.client_within(patience).await,
-            From::Spares => self.spare_within(patience).await,
-        };
-        let client = client.map_err(Asked::Failed)?;
-        let lain_idle = client.lain_idle();
-        let asked = async {
-            let statement = client.prepare_typed_cached(statement, types).await?;
-            client.query(&statement, values).await
-        };
-        match asked.await {
-            Ok(rows) => {
-                client.keep();
-                Ok(rows)
-            }
-            // The server was restarted, or a device in between has dropped the connection, and this was not noticed while it was
-            // idle.
-            Err(error) if lain_idle && failure::is_broken(&error) => {
-                self.drop_idle();
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // If it were kept, every later call on it would fail.
-            Err(error) if lain_idle && failure::is_stale(&error) => {
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // The isolation level is that of the role or the pool, which may be stricter than the statements need.
-            Err(error) if failure::is_beaten(&error) => {
-                client.keep();
-                Err(Asked::InVain(failure::store(error)))
-            }
-            // The idle connections lead to the same server.
-            Err(error) if failure::is_read_only(&error) => {
-                self.drop_idle();
-                Err(Asked::Failed(failure::store(error)))
-            }
-            Err(error) => {
-                // The server has answered, so the connection works.
-                if !failure::is_broken(&error) {
-                    client.keep();
-                }
-                Err(Asked::Failed(failure::store(error)))
             }
         }
     }

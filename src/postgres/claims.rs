@@ -9,7 +9,6 @@ use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
-use super::failure;
 use super::micros;
 use super::namespace::Namespace;
 use super::pool::Postgres;
@@ -148,11 +147,7 @@ impl PostgresStore {
             .postgres
             .query_for_lease(statement, types, &values)
             .await?;
-        Ok(if rows.is_empty() {
-            Ownership::Lost
-        } else {
-            Ownership::Held
-        })
+        Ok(Ownership::held(!rows.is_empty()))
     }
 
     async fn claim_once(
@@ -180,7 +175,7 @@ impl PostgresStore {
         let read = || -> Result<(Option<bool>, &[u8], i64), Error> {
             Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
         };
-        let (done, by, remaining) = read().map_err(failure::store)?;
+        let (done, by, remaining) = read()?;
         Ok(Some(match done {
             None => Claimed::Fresh,
             Some(false) => Claimed::Running {

@@ -7,14 +7,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use ::tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Socket};
+use ::tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 use deadpool_postgres::Connect;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-type Opened = Result<(Client, Box<dyn Messages>), Error>;
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Polls for the messages that the server sends by itself, which drives the connection.
+type Messages =
+    Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
+/// Dials once.
+type Dial = dyn Fn() -> Boxed<'static, Result<(Client, Messages), Error>> + Send + Sync;
 
 /// The settings of every connection, unless the configuration's options set them: name and value. Without them the server would
 /// continue statements whose caller no longer waits, and hold their locks.
@@ -46,7 +49,7 @@ pub(super) fn notice_silence(config: &mut Config) {
 
 /// Makes connections: the configuration with its connector, whose type is hidden from other code.
 pub(super) struct Connector {
-    dial: Box<dyn Dial>,
+    dial: Box<Dial>,
     settings: String,
 }
 
@@ -59,8 +62,16 @@ impl Connector {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let settings = settings(config.get_options());
+        let dial = move || -> Boxed<'static, _> {
+            let (config, tls) = (config.clone(), tls.clone());
+            Box::pin(async move {
+                let (client, mut connection) = config.connect(tls).await?;
+                let messages: Messages = Box::new(move |context| connection.poll_message(context));
+                Ok((client, messages))
+            })
+        };
         Self {
-            dial: Box::new(Dialled { config, tls }),
+            dial: Box::new(dial),
             settings,
         }
     }
@@ -70,9 +81,9 @@ impl Connector {
         &self,
         mut heard: impl FnMut(AsyncMessage) + Send + 'static,
     ) -> Result<(Client, Driven), Error> {
-        let (client, mut messages) = self.dial.dial().await?;
+        let (client, mut messages) = (self.dial)().await?;
         let driven = Driven(Some(tokio::spawn(async move {
-            while let Some(Ok(message)) = poll_fn(|context| messages.poll_next(context)).await {
+            while let Some(Ok(message)) = poll_fn(&mut messages).await {
                 heard(message);
             }
         })));
@@ -118,49 +129,6 @@ fn is_set(options: &str, name: &str) -> bool {
         let word = word.trim_start_matches('_');
         word == name || word.strip_prefix('c') == Some(name)
     })
-}
-
-trait Dial: Send + Sync {
-    fn dial(&self) -> Boxed<'_, Opened>;
-}
-
-struct Dialled<T> {
-    config: Config,
-    tls: T,
-}
-
-impl<T> Dial for Dialled<T>
-where
-    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-    T::Stream: Send + Sync,
-    T::TlsConnect: Send + Sync,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    fn dial(&self) -> Boxed<'_, Opened> {
-        Box::pin(async move {
-            let (client, connection) = self.config.connect(self.tls.clone()).await?;
-            Ok((client, Box::new(connection) as Box<dyn Messages>))
-        })
-    }
-}
-
-/// The messages that the server sends by itself; polling them drives the connection.
-trait Messages: Send {
-    fn poll_next(&mut self, context: &mut Context<'_>)
-    -> Poll<Option<Result<AsyncMessage, Error>>>;
-}
-
-impl<S, T> Messages for Connection<S, T>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send,
-    T: AsyncRead + AsyncWrite + Unpin + Send,
-{
-    fn poll_next(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
-        self.poll_message(context)
-    }
 }
 
 /// The task that drives a connection. When it is dropped, the socket is closed, also with a statement under way.

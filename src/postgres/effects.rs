@@ -6,11 +6,10 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
 use super::claimed::ClaimedIn;
-use super::error::PostgresError;
+use super::micros;
 use super::namespace::Namespace;
-use super::{failure, micros};
 use crate::Delivery;
-use crate::dedupe::{EventKey, body_digest};
+use crate::dedupe::{EventKey, StoreError, body_digest};
 
 /// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx, diesel
 /// or SeaORM.
@@ -79,19 +78,19 @@ pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
 ///
 /// # Errors
 /// The transaction has failed with the statement: roll it back.
-/// - [`Conflict`](crate::PostgresErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed
+/// - [`Conflict`](crate::StoreErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed
 ///   since this one began. Answer 503, or begin again: then it is a duplicate. A commit may fail in the same way:
-///   [`PostgresError::from`] shows it.
-/// - [`NoTables`](crate::PostgresErrorKind::NoTables), [`Denied`](crate::PostgresErrorKind::Denied): as in
+///   [`StoreError::from`] shows it.
+/// - [`Missing`](crate::StoreErrorKind::Missing), [`Denied`](crate::StoreErrorKind::Denied): as in
 ///   [`migrate`](super::migrate).
-/// - [`Aborted`](crate::PostgresErrorKind::Aborted): the transaction had failed before.
-/// - [`TimedOut`](crate::PostgresErrorKind::TimedOut), [`Failed`](crate::PostgresErrorKind::Failed): see there.
+/// - [`Aborted`](crate::StoreErrorKind::Aborted): the transaction had failed before.
+/// - [`TimedOut`](crate::StoreErrorKind::TimedOut), [`Unavailable`](crate::StoreErrorKind::Unavailable): see there.
 pub async fn claim_in(
     transaction: &Transaction<'_>,
     name: &str,
     delivery: &Delivery,
     retain: Duration,
-) -> Result<ClaimedIn, PostgresError> {
+) -> Result<ClaimedIn, StoreError> {
     claim_values_in(transaction, &ClaimValues::of(name, delivery, retain)).await
 }
 
@@ -102,14 +101,13 @@ pub async fn claim_in(
 pub async fn claim_values_in(
     transaction: &Transaction<'_>,
     values: &ClaimValues,
-) -> Result<ClaimedIn, PostgresError> {
-    match asked(transaction, values).await.map_err(failure::direct)? {
+) -> Result<ClaimedIn, StoreError> {
+    match asked(transaction, values).await? {
         Some(claimed) => Ok(claimed),
         // The other transaction has ended while the statement ran. The statement saw only that the event is a duplicate; the next
         // one reads the record. Where it can't either, the bodies can't be compared, which is reported as a difference.
         None => Ok(asked(transaction, values)
-            .await
-            .map_err(failure::direct)?
+            .await?
             .unwrap_or(ClaimedIn::Duplicate { same_body: false })),
     }
 }

@@ -3,7 +3,6 @@
 use ::tokio_postgres::Error;
 use ::tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::error::{PostgresError, PostgresErrorKind};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Returns whether the connection is lost, or its state is unknown.
@@ -29,7 +28,10 @@ pub(super) fn is_stale(error: &Error) -> bool {
 
 /// Returns whether nothing was changed since another transaction was faster. At `READ COMMITTED` this is rare.
 pub(super) fn is_beaten(error: &Error) -> bool {
-    error.code().is_some_and(is_conflict)
+    matches!(
+        error.code(),
+        Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
+    )
 }
 
 /// Returns whether the server is a standby. Another server may have become the primary.
@@ -37,43 +39,40 @@ pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-pub(crate) fn store(error: Error) -> StoreError {
-    let kind = match error.code() {
-        Some(code) if is_full(code) => StoreErrorKind::Full,
-        Some(code) if is_late(code) => StoreErrorKind::TimedOut,
-        Some(code) if is_for_good(code) => StoreErrorKind::Refused,
-        _ => StoreErrorKind::Unavailable,
-    };
-    StoreError::new(kind).caused_by(direct(error))
-}
-
-/// Converts the error of a statement that the program ran directly.
-pub(super) fn direct(error: Error) -> PostgresError {
-    let kind = match error.code() {
-        Some(code) if is_late(code) => PostgresErrorKind::TimedOut,
-        Some(code) => match code {
-            code if is_conflict(code) => PostgresErrorKind::Conflict,
-            &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN => PostgresErrorKind::NoTables,
-            &SqlState::INVALID_SCHEMA_NAME => PostgresErrorKind::NoSchema,
-            &SqlState::INSUFFICIENT_PRIVILEGE => PostgresErrorKind::Denied,
-            &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
-                PostgresErrorKind::Encoding
+/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](StoreErrorKind::Conflict).
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        use StoreErrorKind as Kind;
+        let told = match error.code() {
+            _ if is_beaten(&error) => Self::new(Kind::Conflict),
+            Some(&SqlState::DISK_FULL | &SqlState::OUT_OF_MEMORY) => Self::new(Kind::Full),
+            Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE) => {
+                Self::new(Kind::TimedOut)
             }
-            &SqlState::IN_FAILED_SQL_TRANSACTION => PostgresErrorKind::Aborted,
-            _ => PostgresErrorKind::Failed,
-        },
-        None => PostgresErrorKind::Failed,
-    };
-    PostgresError::new(kind).caused_by(error)
+            Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN) => Self::saying(
+                Kind::Missing,
+                "a table is missing: run hookgate::postgres::migrate, or look at the search_path",
+            ),
+            Some(&SqlState::INVALID_SCHEMA_NAME) => Self::saying(
+                Kind::Missing,
+                "no schema of the search_path exists: create it first",
+            ),
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::saying(
+                Kind::Denied,
+                "the role may not do this: migrate with one that may create tables, and grant this one SELECT, INSERT, UPDATE and DELETE on them",
+            ),
+            Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER) => {
+                Self::saying(Kind::Refused, ENCODING)
+            }
+            Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => Self::new(Kind::Aborted),
+            Some(code) if is_for_good(code) => Self::new(Kind::Refused),
+            _ => Self::saying(Kind::Unavailable, "PostgreSQL failed"),
+        };
+        told.caused_by(error)
+    }
 }
 
-fn is_conflict(code: &SqlState) -> bool {
-    *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
-}
-
-fn is_full(code: &SqlState) -> bool {
-    [SqlState::DISK_FULL, SqlState::OUT_OF_MEMORY].contains(code)
-}
+pub(super) const ENCODING: &str = "a text can't be stored: it holds U+0000, or the database is not in UTF8; create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0";
 
 /// Returns whether the fault is in the statement's input, so that repeating it fails again: a text that the encoding can't store,
 /// a constraint, a limit of the server. A statement that does not fit the tables (class 42) is not among them: each delivery has
@@ -82,15 +81,4 @@ fn is_for_good(code: &SqlState) -> bool {
     const CLASSES: [&str; 3] = ["22", "23", "54"];
     let class = code.code().get(..2).unwrap_or_default();
     CLASSES.contains(&class)
-}
-
-fn is_late(code: &SqlState) -> bool {
-    [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE].contains(code)
-}
-
-/// For errors of your own statements and of the commit: shows which of them are a [`Conflict`](PostgresErrorKind::Conflict).
-impl From<Error> for PostgresError {
-    fn from(error: Error) -> Self {
-        direct(error)
-    }
 }

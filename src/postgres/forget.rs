@@ -5,8 +5,7 @@ use ::tokio_postgres::types::Type;
 
 use super::claims::FORGET_CLAIMS;
 use super::effects::FORGET_EFFECTS;
-use super::error::PostgresError;
-use super::failure;
+use crate::dedupe::StoreError;
 
 /// Deletes events whose retention has ended and claims whose lease or retention has: of each at most `most`, and returns the
 /// number deleted in all. Call it again while it returns at least `most`.
@@ -17,14 +16,13 @@ use super::failure;
 ///
 /// # Errors
 /// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.
-pub async fn forget(client: &impl GenericClient, most: u32) -> Result<u64, PostgresError> {
+pub async fn forget(client: &impl GenericClient, most: u32) -> Result<u64, StoreError> {
     let mut forgotten = 0;
     for statement in [FORGET_CLAIMS, FORGET_EFFECTS] {
         let row = client
             .query_typed_one(statement, &[(&i64::from(most), Type::INT8)])
-            .await
-            .map_err(failure::direct)?;
-        let rows: i64 = row.try_get(0).map_err(failure::direct)?;
+            .await?;
+        let rows: i64 = row.try_get(0)?;
         forgotten += rows.unsigned_abs();
     }
     Ok(forgotten)

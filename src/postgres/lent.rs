@@ -6,16 +6,6 @@ use std::sync::Arc;
 use deadpool_postgres::{ClientWrapper, Object};
 
 use super::spare::{Spare, Spares};
-use crate::dedupe::StoreError;
-
-/// The reason why a renewal or a settlement got no connection.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more"
-)]
-pub(super) struct NoneFree {
-    pub(super) source: Option<StoreError>,
-}
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
 /// timeout or with its future, may still be under way, and the next user would wait for it.

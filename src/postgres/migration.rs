@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use ::tokio_postgres::GenericClient;
 
-use super::error::{PostgresError, PostgresErrorKind};
 use super::failure;
 use super::tables::{MIGRATIONS, Migration};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The table that records the steps that were run.
 const REMEMBERED: &str = "CREATE TABLE IF NOT EXISTS hookgate_migrations (
@@ -36,14 +36,14 @@ const LOCK: i64 = 0x686f_6f6b_6761_7465;
 /// A client of the crate `deadpool-postgres` is passed as `&**client`.
 ///
 /// # Errors
-/// - [`Denied`](crate::PostgresErrorKind::Denied): a table is missing, and the role may not create it.
-/// - [`Encoding`](crate::PostgresErrorKind::Encoding): the database is in another encoding than UTF8, also in `SQL_ASCII`.
-/// - [`NoSchema`](crate::PostgresErrorKind::NoSchema): no schema of the `search_path` exists.
-/// - [`TimedOut`](crate::PostgresErrorKind::TimedOut): another process migrates for longer than the connection's time-outs.
-/// - [`Aborted`](crate::PostgresErrorKind::Aborted): `client` is a transaction that had failed before, or one that is stricter
+/// - [`Denied`](StoreErrorKind::Denied): a table is missing, and the role may not create it.
+/// - [`Setting`](StoreErrorKind::Setting): the database is in another encoding than UTF8, also in `SQL_ASCII`.
+/// - [`Missing`](StoreErrorKind::Missing): no schema of the `search_path` exists.
+/// - [`TimedOut`](StoreErrorKind::TimedOut): another process migrates for longer than the connection's time-outs.
+/// - [`Aborted`](StoreErrorKind::Aborted): `client` is a transaction that had failed before, or one that is stricter
 ///   than `READ COMMITTED` and met another process that migrates.
-/// - [`Failed`](crate::PostgresErrorKind::Failed): any other error; see its source.
-pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
+/// - [`Unavailable`](StoreErrorKind::Unavailable), or another kind: any other error; see its source.
+pub async fn migrate(client: &impl GenericClient) -> Result<(), StoreError> {
     let missing_now = missing(client).await?;
     if missing_now.is_empty() {
         return Ok(());
@@ -62,32 +62,32 @@ pub async fn migrate(client: &impl GenericClient) -> Result<(), PostgresError> {
         // At a stricter default isolation, a transaction that waited for the lock does not see the writes of the lock's previous
         // holder, and is refused. The next transaction sees them.
         Err(error) if failure::is_beaten(&error) && missing(client).await?.is_empty() => Ok(()),
-        ran => ran.map_err(failure::direct),
+        ran => Ok(ran?),
     }
 }
 
 /// Returns the steps that have not been run, in their order. A database in another encoding than UTF8 is an error also where all
 /// were run: it may have been restored from a dump of one in UTF8.
-async fn missing(client: &impl GenericClient) -> Result<Vec<&'static Migration>, PostgresError> {
+async fn missing(client: &impl GenericClient) -> Result<Vec<&'static Migration>, StoreError> {
     let known = client
         .query_typed_one(
             "SELECT to_regclass('hookgate_migrations') IS NOT NULL, current_setting('server_encoding')",
             &[],
         )
-        .await
-        .map_err(failure::direct)?;
+        .await?;
     let encoding: &str = known.get(1);
     if encoding != "UTF8" {
         let source =
             format!("the encoding of this database is {encoding}, and hookgate needs UTF8");
-        return Err(PostgresError::new(PostgresErrorKind::Encoding).caused_by(source));
+        return Err(
+            StoreError::saying(StoreErrorKind::Setting, failure::ENCODING).caused_by(source),
+        );
     }
     let mut missing: Vec<_> = MIGRATIONS.iter().collect();
     if known.get::<_, bool>(0) {
         let applied = client
             .query_typed("SELECT name FROM hookgate_migrations", &[])
-            .await
-            .map_err(failure::direct)?;
+            .await?;
         for row in &applied {
             let applied: &str = row.get(0);
             missing.retain(|step| step.name != applied);

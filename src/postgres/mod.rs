@@ -26,20 +26,20 @@
 //! ```no_run
 //! # #[cfg(feature = "axum")] {
 //! use axum::{extract::State, http::StatusCode, response::{IntoResponse, Response}};
-//! use hookgate::{Delivery, FailureReason, PostgresError, postgres::{NotFresh, claim_in}};
+//! use hookgate::{Delivery, FailureReason, StoreError, postgres::{NotFresh, claim_in}};
 //! use std::time::Duration;
 //!
 //! const RETAIN: Duration = Duration::from_secs(48 * 60 * 60); // as long as the receiver's own retention, or longer
 //!
 //! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, Response> {
 //!     let mut client = pool.get().await.map_err(|error| FailureReason::new(error).into_response())?;
-//!     let transaction = client.transaction().await.map_err(PostgresError::from).map_err(IntoResponse::into_response)?;
+//!     let transaction = client.transaction().await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
 //!     let claimed = claim_in(&transaction, "orders", &delivery, RETAIN).await.map_err(IntoResponse::into_response)?;
 //!     claimed.fresh().map_err(NotFresh::into_response)?; // 200 for a duplicate, 503 for one that another transaction holds
 //!
 //!     let order = "INSERT INTO orders (event_id) VALUES ($1)";
-//!     transaction.execute(order, &[&delivery.event_id()]).await.map_err(PostgresError::from).map_err(IntoResponse::into_response)?;
-//!     transaction.commit().await.map_err(PostgresError::from).map_err(IntoResponse::into_response)?;
+//!     transaction.execute(order, &[&delivery.event_id()]).await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
+//!     transaction.commit().await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
 //!     Ok(StatusCode::NO_CONTENT)
 //! }
 //! # }
@@ -162,7 +162,6 @@ mod claimed;
 mod claims;
 mod connect;
 mod effects;
-mod error;
 mod failure;
 mod forget;
 mod lent;
@@ -178,13 +177,12 @@ use std::time::Duration;
 pub use claimed::{ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
 pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
-pub use error::{PostgresError, PostgresErrorKind};
 pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
-pub(crate) use {failure::store as store_error, task::Task};
+pub(crate) use task::Task;
 
 /// Returns microseconds for an interval of the server, limited to a hundred years.
 fn micros(time: Duration) -> i64 {

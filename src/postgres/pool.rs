@@ -13,8 +13,7 @@ use deadpool_postgres::{
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, PoolConnector};
-use super::failure;
-use super::lent::{Held, Lent, NoneFree};
+use super::lent::{Held, Lent};
 use super::spare::{STARVED, Spares, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -24,6 +23,8 @@ const CONNECTIONS: usize = 8;
 /// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
 /// that the call ends here, with a reason.
 const PATIENCE: Duration = Duration::from_millis(900);
+const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
+
 /// A PostgreSQL database. Clones share its connections.
 ///
 /// It connects at the first call, so that a program starts while its database is down. A connection that breaks is replaced
@@ -90,14 +91,7 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build();
         match pool {
-            Ok(pool) => Self {
-                pool,
-                spares: Arc::new(Spares::new(Some(Arc::clone(&connector)))),
-                connector: Some(connector),
-                patience: PATIENCE,
-                scopes: Arc::default(),
-                inbox_scopes: Arc::default(),
-            },
+            Ok(pool) => Self::with(pool, Some(connector)),
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
     }
@@ -115,10 +109,14 @@ impl Postgres {
     /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
+        Self::with(pool, None)
+    }
+
+    fn with(pool: Pool, connector: Option<Arc<Connector>>) -> Self {
         Self {
             pool,
-            spares: Arc::new(Spares::new(None)),
-            connector: None,
+            spares: Arc::new(Spares::new(connector.clone())),
+            connector,
             patience: PATIENCE,
             scopes: Arc::default(),
             inbox_scopes: Arc::default(),
@@ -171,7 +169,7 @@ impl Postgres {
         };
         match timeout(patience, self.pool.timeout_get(&patient)).await {
             Ok(Ok(object)) => Ok(self.lent(Held::Pooled(object))),
-            Ok(Err(PoolError::Backend(error))) => Err(failure::store(error)),
+            Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
         }
@@ -204,9 +202,11 @@ impl Postgres {
             Ok(Ok(lent)) => Ok(lent),
             Ok(Err(lent)) => lent,
             Err(_) => {
-                let source = unopened.map(failure::store).or(failed);
-                let kind = StoreErrorKind::TimedOut;
-                Err(StoreError::new(kind).caused_by(NoneFree { source }))
+                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
+                Err(match unopened.map(StoreError::from).or(failed) {
+                    Some(source) => none.caused_by(source),
+                    None => none,
+                })
             }
         }
     }
@@ -225,7 +225,7 @@ impl Postgres {
         };
         match timeout(self.patience, Listener::open(connector, channel)).await {
             Ok(Ok(listener)) => Ok(Some(listener)),
-            Ok(Err(error)) => Err(failure::store(error)),
+            Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::line;
 use crate::clock::UnixSeconds;
-use crate::verify::{DeliveryHeaders, HeaderError};
+use crate::verify::{DeliveryHeaders, VerifyError};
 
 /// A delivery as it was received, and its answer.
 ///
@@ -129,7 +129,7 @@ impl LoggedDelivery {
     ///
     /// # Errors
     /// As [`DeliveryHeaders::from_pairs`].
-    pub fn head(&self) -> Result<DeliveryHeaders<'_>, HeaderError> {
+    pub fn head(&self) -> Result<DeliveryHeaders<'_>, VerifyError> {
         DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
     }
 

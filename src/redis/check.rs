@@ -3,26 +3,25 @@
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use ::redis::{RedisError as DriverError, ServerErrorKind, Value, cmd};
+use ::redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
-use super::error::{RedisError, RedisErrorKind};
 use super::finding::{Finding, Findings, Risk};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The limit of the whole check, connecting included.
 const LIMIT: Duration = Duration::from_secs(5);
 /// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
 const LEAST: (u64, u64) = (7, 0);
 
-pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisError> {
-    timeout(LIMIT, look(connection)).await.unwrap_or_else(|_| {
-        Err(RedisError::new(RedisErrorKind::Unreachable).caused_by("it does not answer"))
-    })
+pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
+    let looked = timeout(LIMIT, look(connection)).await;
+    looked.unwrap_or_else(|_| Err(unreachable("it does not answer")))
 }
 
-async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisError> {
+async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
     let mut found = Vec::new();
-    let servers = servers(cmd("INFO").query_async(connection).await)?;
+    let servers = servers(ask(connection, &cmd("INFO")).await?);
     let count = servers.len();
     let mut appends = false;
     if let [(None, Some(info))] = &servers[..]
@@ -50,21 +49,14 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
     }
     // Managed servers often deny it. In a cluster one node answers; its nodes have the same configuration.
     if appends {
-        let mut get = cmd("CONFIG");
-        let read = get.arg("GET").arg("appendfsync").query_async(connection);
-        let risk = match read.await.map(setting) {
-            Ok(Some(when)) => match when.as_str() {
-                "always" => None,
-                "everysec" => Some(Risk::FlushedEverySecond),
-                _ => Some(Risk::FlushedBySystem),
-            },
-            Ok(None) => Some(Risk::Unread {
+        let when = ask(connection, cmd("CONFIG").arg("GET").arg("appendfsync")).await?;
+        let risk = match when.and_then(setting).as_deref() {
+            Some("always") => None,
+            Some("everysec") => Some(Risk::FlushedEverySecond),
+            Some(_) => Some(Risk::FlushedBySystem),
+            None => Some(Risk::Unread {
                 what: "appendfsync",
             }),
-            Err(error) if refused(&error) => Some(Risk::Unread {
-                what: "appendfsync",
-            }),
-            Err(error) => return Err(unreachable(error)),
         };
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
@@ -78,46 +70,45 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, RedisEr
 /// A server's name, where it is one of several, and the value that it reports, where it reports one.
 type ServerReport = (Option<String>, Option<String>);
 
-fn servers(read: Result<Value, DriverError>) -> Result<Vec<ServerReport>, RedisError> {
-    match read {
-        Ok(Value::Map(nodes)) => Ok(nodes
+fn servers(info: Option<Value>) -> Vec<ServerReport> {
+    match info {
+        Some(Value::Map(nodes)) => nodes
             .into_iter()
             .map(|(node, info)| (text(node), text(info)))
-            .collect()),
-        Ok(info) => Ok(vec![(None, text(info))]),
-        Err(error) if refused(&error) => Ok(vec![(None, None)]),
-        Err(error) => Err(unreachable(error)),
+            .collect(),
+        info => vec![(None, info.and_then(text))],
     }
 }
 
 /// Checks a node of a cluster that is used as a single server: whether other nodes keep a share of the events.
-async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, RedisError> {
-    let unread = Some(Risk::Unread {
-        what: "CLUSTER INFO",
-    });
-    match cmd("CLUSTER").arg("INFO").query_async(connection).await {
-        Ok(info) => {
-            let info = text(info).unwrap_or_default();
-            match Info(&info).get("cluster_size").map(str::parse) {
-                Some(Ok(primaries @ 2..)) => Ok(Some(Risk::OneNode { primaries })),
-                Some(Ok(_)) => Ok(None),
-                _ => Ok(unread),
-            }
-        }
-        Err(error) if refused(&error) => Ok(unread),
+async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, StoreError> {
+    let info = ask(connection, cmd("CLUSTER").arg("INFO")).await?;
+    let info = info.and_then(text).unwrap_or_default();
+    Ok(match Info(&info).get("cluster_size").map(str::parse) {
+        Some(Ok(primaries @ 2..)) => Some(Risk::OneNode { primaries }),
+        Some(Ok(_)) => None,
+        _ => Some(Risk::Unread {
+            what: "CLUSTER INFO",
+        }),
+    })
+}
+
+/// Returns `None` where the server does not allow this user the command, or does not know the command.
+async fn ask<C: ConnectionLike>(
+    connection: &mut C,
+    command: &Cmd,
+) -> Result<Option<Value>, StoreError> {
+    let refused = [ServerErrorKind::NoPerm, ServerErrorKind::ResponseError].map(ErrorKind::Server);
+    match command.query_async(connection).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if refused.contains(&error.kind()) => Ok(None),
         Err(error) => Err(unreachable(error)),
     }
 }
 
-fn unreachable(error: DriverError) -> RedisError {
-    RedisError::new(RedisErrorKind::Unreachable).caused_by(error)
-}
-
-/// Returns whether the server is reachable but does not allow this user the command, or does not know the command.
-fn refused(error: &DriverError) -> bool {
-    let kind = ::redis::ErrorKind::Server;
-    error.kind() == kind(ServerErrorKind::NoPerm)
-        || error.kind() == kind(ServerErrorKind::ResponseError)
+fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    let message = "Redis can't be reached: look at its address, its login and whether it runs";
+    StoreError::saying(StoreErrorKind::Unavailable, message).caused_by(error)
 }
 
 fn text(value: Value) -> Option<String> {
@@ -157,15 +148,16 @@ impl<'a> Info<'a> {
         self.get(name) == Some(value)
     }
 
-    fn refuse_old(&self) -> Result<(), RedisError> {
+    fn refuse_old(&self) -> Result<(), StoreError> {
         let Some(version) = self.get("redis_version") else {
             return Ok(());
         };
         let mut numbers = version.split('.').map_while(|part| part.parse().ok());
         match (numbers.next(), numbers.next()) {
             (Some(major), Some(minor)) if (major, minor) < LEAST => {
+                let message = "this Redis is too old: take Redis 7.0 or newer, or any Valkey";
                 let found = format!("it is version {version}");
-                Err(RedisError::new(RedisErrorKind::TooOld).caused_by(found))
+                Err(StoreError::saying(StoreErrorKind::TooOld, message).caused_by(found))
             }
             _ => Ok(()),
         }
@@ -217,7 +209,7 @@ pub(super) fn log(findings: &Findings) {
 
 #[cfg(test)]
 mod tests {
-    use ::redis::{Cmd, Pipeline, RedisFuture};
+    use ::redis::{Pipeline, RedisError, RedisFuture};
 
     use super::*;
 
@@ -252,16 +244,16 @@ mod tests {
     }
 
     trait IntoError {
-        fn into_error(self) -> DriverError;
+        fn into_error(self) -> RedisError;
     }
 
     impl IntoError for ServerErrorKind {
-        fn into_error(self) -> DriverError {
+        fn into_error(self) -> RedisError {
             (::redis::ErrorKind::Server(self), "refused").into()
         }
     }
 
-    fn checked(answer: Value) -> Result<Findings, RedisError> {
+    fn checked(answer: Value) -> Result<Findings, StoreError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -281,7 +273,7 @@ mod tests {
     fn old_servers_are_refused_and_new_ones_are_not() {
         for version in ["2.8.0", "5.0.14", "6.2.14", "6.10.0"] {
             let error = checked(info(version)).unwrap_err();
-            assert_eq!(error.kind(), RedisErrorKind::TooOld, "{version}");
+            assert_eq!(error.kind(), StoreErrorKind::TooOld, "{version}");
             let text = format!("{error:?}");
             assert!(text.contains("take Redis 7.0 or newer"), "{text}");
             assert!(text.contains(version), "{text}");
@@ -299,7 +291,7 @@ mod tests {
         };
         assert_eq!(checked(nodes(["7.2.4", "7.2.4"])).unwrap().servers(), 2);
         let error = checked(nodes(["7.2.4", "6.2.0"])).unwrap_err();
-        assert_eq!(error.kind(), RedisErrorKind::TooOld);
+        assert_eq!(error.kind(), StoreErrorKind::TooOld);
     }
 
     #[test]
@@ -327,7 +319,7 @@ mod tests {
         assert_eq!(risks, [unread("appendonly"), unread("maxmemory-policy")]);
         assert_eq!(
             findings.strict().unwrap_err().kind(),
-            RedisErrorKind::Forgets
+            StoreErrorKind::NotDurable
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::{RedisError, RedisErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The findings of a check of the server's settings. Empty where the check found no risk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,17 +27,15 @@ impl Findings {
     /// last moments before a crash, which `appendfsync` and replication allow, is reported and not refused.
     ///
     /// # Errors
-    /// [`Forgets`](RedisErrorKind::Forgets), with the text of the findings.
-    pub fn strict(self) -> Result<Self, RedisError> {
-        let forgets: Vec<_> = self
-            .iter()
-            .filter(|finding| finding.risk.forgets())
-            .collect();
-        if forgets.is_empty() {
+    /// [`NotDurable`](StoreErrorKind::NotDurable), with the text of the findings.
+    pub fn strict(self) -> Result<Self, StoreError> {
+        let forgets = self.iter().filter(|finding| finding.risk.forgets());
+        let words: Vec<_> = forgets.map(ToString::to_string).collect();
+        if words.is_empty() {
             return Ok(self);
         }
-        let words: Vec<_> = forgets.iter().map(ToString::to_string).collect();
-        Err(RedisError::new(RedisErrorKind::Forgets).caused_by(words.join("; ")))
+        let message = "this Redis may forget ids, so that events would run twice";
+        Err(StoreError::saying(StoreErrorKind::NotDurable, message).caused_by(words.join("; ")))
     }
 }
 
@@ -142,7 +140,7 @@ impl fmt::Display for Risk {
             }
             Self::Unread { what } => write!(
                 f,
-                "{what} can't be read, so nothing is known of it: allow it, or look yourself"
+                "{what} can't be read: allow this user to read it, or check the setting yourself"
             ),
             Self::FlushedBySystem => f.write_str(
                 "up to half a minute of ids is forgotten when the machine goes down (appendfsync is no): set it to everysec or always",

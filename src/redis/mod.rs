@@ -134,7 +134,6 @@
 
 mod check;
 mod connection;
-mod error;
 mod failure;
 mod finding;
 mod record;
@@ -142,7 +141,6 @@ mod script;
 mod store;
 
 pub use connection::Connection;
-pub use error::{RedisError, RedisErrorKind};
 pub use finding::{Finding, Findings, Risk};
 pub use record::BYTES_PER_RECORD;
 pub use store::RedisStore;

@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 use super::check;
 use super::connection::Connection;
-use super::error::{RedisError, RedisErrorKind};
 use super::failure::{broke, store_error};
 use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
@@ -56,7 +55,7 @@ const LOOKS: usize = 8;
 ///     .with_call_limit(Duration::from_millis(500));
 /// // Neither `Debug` nor an error shows a URL's password.
 /// assert!(!format!("{store:?}").contains("made-up-password"));
-/// # Ok::<(), hookgate::RedisError>(())
+/// # Ok::<(), hookgate::StoreError>(())
 /// ```
 ///
 /// - **A claim and its commit are one round trip each**; a duplicate of a done event takes one, a copy of a running one two.
@@ -82,10 +81,10 @@ impl RedisStore {
     /// `rediss://…` is TLS: [setup](super#tls).
     ///
     /// # Errors
-    /// - [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
-    /// - [`Unreachable`](RedisErrorKind::Unreachable): it can't be reached, or refuses the login.
-    /// - [`TooOld`](RedisErrorKind::TooOld): it is older than Redis 7.0.
-    pub async fn connect(url: &str) -> Result<Self, RedisError> {
+    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
+    /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let store = Self::open(url)?;
         check::log(&store.check().await?);
         Ok(store)
@@ -95,10 +94,13 @@ impl RedisStore {
     /// deliveries are answered 503.
     ///
     /// # Errors
-    /// [`Url`](RedisErrorKind::Url): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
-    pub fn open(url: &str) -> Result<Self, RedisError> {
+    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
         // The error of redis may repeat a part of the URL.
-        let client = Client::open(url).map_err(|_| RedisError::new(RedisErrorKind::Url))?;
+        let client = Client::open(url).map_err(|_| {
+            let message = "this can't be used as a Redis URL: write redis://host:port, or rediss:// for TLS, which needs a TLS feature of the crate redis";
+            StoreError::saying(StoreErrorKind::Setting, message)
+        })?;
         Ok(Self::on(Connection::new(client)))
     }
 }
@@ -154,7 +156,7 @@ where
     /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role.
     ///
     /// ```no_run
-    /// # async fn start() -> Result<(), hookgate::RedisError> {
+    /// # async fn start() -> Result<(), hookgate::StoreError> {
     /// use hookgate::RedisStore;
     ///
     /// let store = RedisStore::connect("redis://localhost:6379").await?;
@@ -168,9 +170,9 @@ where
     /// ```
     ///
     /// # Errors
-    /// - [`Unreachable`](RedisErrorKind::Unreachable): it can't be reached, or refuses the login.
-    /// - [`TooOld`](RedisErrorKind::TooOld): it is older than Redis 7.0.
-    pub async fn check(&self) -> Result<Findings, RedisError> {
+    /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
+    /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
+    pub async fn check(&self) -> Result<Findings, StoreError> {
         check::check(&mut self.connection.clone()).await
     }
 
@@ -234,11 +236,8 @@ where
     ) -> Result<Ownership, StoreError> {
         let key = record::key(&self.prefix, key);
         let mut connection = self.connection.clone();
-        let changed = script.run(&mut connection, &key, arguments).await;
-        Ok(match changed.map_err(store_error)? {
-            0 => Ownership::Lost,
-            _ => Ownership::Held,
-        })
+        let changed: Result<i64, _> = script.run(&mut connection, &key, arguments).await;
+        Ok(Ownership::held(changed.map_err(store_error)? != 0))
     }
 
     fn limited<'a, T>(

@@ -1,5 +1,6 @@
 //! Errors of verification: why a delivery is not authentic or not fresh.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::UnixSeconds;
@@ -10,71 +11,25 @@ use crate::UnixSeconds;
 #[error("not written as the service writes it")]
 pub struct Malformed;
 
-/// The reason why the headers of a delivery can't be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("header {header} {}", .kind.message())]
-pub struct HeaderError {
-    kind: HeaderErrorKind,
-    header: &'static str,
-}
-
-/// The error in a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HeaderErrorKind {
-    /// A required header is missing.
-    Missing,
-    /// The header appears more than once.
-    Duplicate,
-    /// The header is not in the form that the service writes.
-    Malformed,
-}
-
-impl HeaderError {
-    pub(crate) fn new(kind: HeaderErrorKind, header: &'static str) -> Self {
-        Self { kind, header }
-    }
-
-    /// The kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> HeaderErrorKind {
-        self.kind
-    }
-
-    /// The header's name, in lower case.
-    #[must_use]
-    pub fn header(&self) -> &'static str {
-        self.header
-    }
-}
-
-impl HeaderErrorKind {
-    fn message(self) -> &'static str {
-        match self {
-            Self::Missing => "is missing",
-            Self::Duplicate => "appears more than once",
-            Self::Malformed => "is not written as the service writes it",
-        }
-    }
-}
-
 /// The reason why a delivery was not accepted as authentic and fresh.
 ///
 /// It is for the operator. A sender must not learn the kind: give the same answer to all of them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .kind.message())]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", Message(.kind))]
 pub struct VerifyError {
     kind: VerifyErrorKind,
-    #[source]
-    source: Option<HeaderError>,
 }
 
 /// The kinds of failed verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
-    /// A header is missing, doubled or malformed; [`source()`](std::error::Error::source) names it.
-    Header,
+    /// The header of this name, in lower case, is missing.
+    HeaderMissing(&'static str),
+    /// The header of this name appears more than once.
+    HeaderDuplicate(&'static str),
+    /// The header of this name is not in the form that the service writes.
+    HeaderMalformed(&'static str),
     /// The timestamp is older than the window allows.
     Stale(Times),
     /// The timestamp is stale, but the signature is valid. This is the only sign that retries carry their first timestamp. It
@@ -122,22 +77,13 @@ impl Times {
 
 impl VerifyError {
     pub(crate) fn new(kind: VerifyErrorKind) -> Self {
-        Self { kind, source: None }
+        Self { kind }
     }
 
     /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> VerifyErrorKind {
         self.kind
-    }
-}
-
-impl From<HeaderError> for VerifyError {
-    fn from(source: HeaderError) -> Self {
-        Self {
-            kind: VerifyErrorKind::Header,
-            source: Some(source),
-        }
     }
 }
 
@@ -150,7 +96,9 @@ impl VerifyErrorKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Header => "header",
+            Self::HeaderMissing(_) | Self::HeaderDuplicate(_) | Self::HeaderMalformed(_) => {
+                "header"
+            }
             Self::Stale(_) => "stale",
             Self::StaleButAuthentic(_) => "stale_but_authentic",
             Self::Ahead(_) => "ahead",
@@ -168,22 +116,35 @@ impl VerifyErrorKind {
             other => other,
         }
     }
+}
 
-    fn message(&self) -> String {
-        match self {
-            Self::Header => "the delivery's headers can't be used".into(),
-            Self::Stale(times) => format!(
+/// The kind as a sentence.
+struct Message<'a>(&'a VerifyErrorKind);
+
+impl fmt::Display for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use VerifyErrorKind as Kind;
+        match self.0 {
+            Kind::HeaderMissing(name) => write!(f, "header {name} is missing"),
+            Kind::HeaderDuplicate(name) => write!(f, "header {name} appears more than once"),
+            Kind::HeaderMalformed(name) => {
+                write!(f, "header {name} is not written as the service writes it")
+            }
+            Kind::Stale(times) => write!(
+                f,
                 "the delivery is stale: its timestamp {} lies {} s before the clock's {}, at most {} s are accepted",
                 times.timestamp,
                 times.age(),
                 times.now,
                 times.limit.as_secs()
             ),
-            Self::StaleButAuthentic(times) => format!(
+            Kind::StaleButAuthentic(times) => write!(
+                f,
                 "the delivery is stale but authentic: signed {} s ago; do retries carry their first timestamp?",
                 times.age()
             ),
-            Self::Ahead(times) => format!(
+            Kind::Ahead(times) => write!(
+                f,
                 "the delivery is ahead of its time: its timestamp {} lies {} s after the clock's {}, at most {} s are accepted{}",
                 times.timestamp,
                 times.lead(),
@@ -195,18 +156,17 @@ impl VerifyErrorKind {
                     ""
                 }
             ),
-            Self::UnknownSubscription => {
-                "x-service-webhook-id names no subscription that has keys here".into()
+            Kind::UnknownSubscription => {
+                f.write_str("x-service-webhook-id names no subscription that has keys here")
             }
-            Self::NotLookedUp => {
-                "the subscription's keys have not been looked up: open the delivery with .open_async(…)"
-                    .into()
+            Kind::NotLookedUp => f.write_str(
+                "the subscription's keys have not been looked up: open the delivery with .open_async(…)",
+            ),
+            Kind::SignatureMismatch => {
+                f.write_str("the signature is not that of these bytes under any live key")
             }
-            Self::SignatureMismatch => {
-                "the signature is not that of these bytes under any live key".into()
-            }
-            Self::WorkspaceMismatch => {
-                "the signed body is not from the workspace that the keys are pinned to".into()
+            Kind::WorkspaceMismatch => {
+                f.write_str("the signed body is not from the workspace that the keys are pinned to")
             }
         }
     }
@@ -246,6 +206,25 @@ mod tests {
             told.contains("stale but authentic: signed 10000 s ago"),
             "{told}"
         );
-        assert_eq!(VerifyErrorKind::Header.but_authentic().name(), "header");
+        let missing = VerifyErrorKind::HeaderMissing("x-service-signature");
+        assert_eq!(missing.but_authentic(), missing);
+    }
+
+    #[test]
+    fn the_message_names_the_header_and_the_label_does_not() {
+        for (kind, message) in [
+            (VerifyErrorKind::HeaderMissing("a"), "header a is missing"),
+            (
+                VerifyErrorKind::HeaderDuplicate("a"),
+                "header a appears more than once",
+            ),
+            (
+                VerifyErrorKind::HeaderMalformed("a"),
+                "header a is not written as the service writes it",
+            ),
+        ] {
+            assert_eq!(VerifyError::new(kind).to_string(), message);
+            assert_eq!(kind.name(), "header");
+        }
     }
 }

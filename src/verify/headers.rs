@@ -1,6 +1,6 @@
 //! The headers of a delivery, read in one walk and borrowed.
 
-use super::error::{HeaderError, HeaderErrorKind as Kind, Malformed};
+use super::error::{Malformed, VerifyError, VerifyErrorKind as Kind};
 use super::signature::Signature;
 use super::timestamp::Timestamp;
 
@@ -39,7 +39,7 @@ impl<'h> DeliveryHeaders<'h> {
     /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values hides an attack.
     ///
     /// ```
-    /// use hookgate::{DeliveryHeaders, HeaderErrorKind};
+    /// use hookgate::{DeliveryHeaders, VerifyErrorKind};
     ///
     /// let signature = format!("sha256={}", "0".repeat(64));
     /// let head = DeliveryHeaders::from_pairs([
@@ -50,12 +50,12 @@ impl<'h> DeliveryHeaders<'h> {
     /// assert_eq!(head.timestamp().as_str(), "1763690000");
     ///
     /// let error = DeliveryHeaders::from_pairs([("x-service-timestamp", "1763690000")]).unwrap_err();
-    /// assert_eq!((error.kind(), error.header()), (HeaderErrorKind::Missing, "x-service-signature"));
-    /// # Ok::<(), hookgate::HeaderError>(())
+    /// assert_eq!(error.kind(), VerifyErrorKind::HeaderMissing("x-service-signature"));
+    /// # Ok::<(), hookgate::VerifyError>(())
     /// ```
     pub fn from_pairs<N, V>(
         pairs: impl IntoIterator<Item = (N, &'h V)>,
-    ) -> Result<Self, HeaderError>
+    ) -> Result<Self, VerifyError>
     where
         N: AsRef<[u8]>,
         V: AsRef<[u8]> + ?Sized + 'h,
@@ -163,7 +163,7 @@ impl<'h> HeaderSlots<'h> {
     }
 
     #[inline]
-    pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, HeaderError> {
+    pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, VerifyError> {
         Ok(DeliveryHeaders {
             signature: self.signature.parse(SIGNATURE, Signature::parse)?,
             timestamp: self.timestamp.parse(TIMESTAMP, Timestamp::parse)?,
@@ -184,11 +184,11 @@ impl<'h> HeaderSlot<'h> {
     }
 
     #[inline]
-    fn at_most_once(self, name: &'static str) -> Result<Option<&'h [u8]>, HeaderError> {
+    fn at_most_once(self, name: &'static str) -> Result<Option<&'h [u8]>, VerifyError> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(value)),
-            Self::Duplicate => Err(HeaderError::new(Kind::Duplicate, name)),
+            Self::Duplicate => Err(VerifyError::new(Kind::HeaderDuplicate(name))),
         }
     }
 
@@ -197,10 +197,10 @@ impl<'h> HeaderSlot<'h> {
         self,
         name: &'static str,
         parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
-    ) -> Result<T, HeaderError> {
+    ) -> Result<T, VerifyError> {
         let value = self
             .at_most_once(name)?
-            .ok_or(HeaderError::new(Kind::Missing, name))?;
-        parse(value).map_err(|Malformed| HeaderError::new(Kind::Malformed, name))
+            .ok_or(VerifyError::new(Kind::HeaderMissing(name)))?;
+        parse(value).map_err(|Malformed| VerifyError::new(Kind::HeaderMalformed(name)))
     }
 }

@@ -155,7 +155,7 @@ impl Authenticator {
         seen: impl FnOnce(UnixSeconds),
     ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
         head.refuse_unreadable(self.max_body)?;
-        let headers = head.delivery_headers().map_err(VerifyError::from)?;
+        let headers = head.delivery_headers()?;
         let (window, now) = (self.verifier.window(), self.clock.now());
         seen(now);
         let stale = match window.check(headers.timestamp().seconds(), now) {

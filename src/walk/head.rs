@@ -2,7 +2,7 @@
 
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
-use crate::verify::HeaderError;
+use crate::verify::VerifyError;
 use crate::verify::{DeliveryHeaders, HeaderSlots};
 
 /// Method and headers of a request, borrowed from the server.
@@ -86,7 +86,7 @@ impl<'h> RequestHead<'h> {
         }
     }
 
-    pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, HeaderError> {
+    pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
         self.found.clone().into_headers()
     }
 }

@@ -36,7 +36,7 @@ fn public_types_cross_threads() {
 #[test]
 fn errors_fit_into_a_box() {
     each! { is_an_error:
-        ConfigError, EventError, HeaderError, StoreError, VerifyError, Malformed, Refusal, BodyTooLarge,
+        ConfigError, EventError, StoreError, VerifyError, Malformed, Refusal, BodyTooLarge,
     }
 }
 

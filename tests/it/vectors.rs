@@ -10,8 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::{
-    DeliveryHeaders, HeaderError, HeaderErrorKind, Intake, KeyRing, Keys, Proof, Secret,
-    UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
+    DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, UnixSeconds, Verifier, VerifyError,
+    VerifyErrorKind, Window,
 };
 use serde::Deserialize;
 
@@ -192,10 +192,7 @@ impl Vector {
             .collect();
         let now = UnixSeconds::new(self.now.parse().unwrap());
         let head = DeliveryHeaders::from_pairs(values.iter().map(|(name, value)| (*name, value)));
-        let proof = match head {
-            Ok(head) => verify(&verifier, &head, &self.body.bytes(), now),
-            Err(error) => Err(error.into()),
-        };
+        let proof = head.and_then(|head| verify(&verifier, &head, &self.body.bytes(), now));
         match proof {
             Ok(proof) => Verdict::Verified {
                 key: proof.key_name().into(),
@@ -253,19 +250,9 @@ impl Body {
 
 fn refusal(error: &VerifyError) -> Verdict {
     let kind = match error.kind() {
-        VerifyErrorKind::Header => {
-            let header: &HeaderError = std::error::Error::source(error)
-                .unwrap()
-                .downcast_ref()
-                .unwrap();
-            let kind = match header.kind() {
-                HeaderErrorKind::Missing => "header-missing",
-                HeaderErrorKind::Duplicate => "header-doubled",
-                HeaderErrorKind::Malformed => "header-malformed",
-                other => panic!("no vector kind for {other:?}"),
-            };
-            return refused(kind, Some(header.header()));
-        }
+        VerifyErrorKind::HeaderMissing(name) => return refused("header-missing", Some(name)),
+        VerifyErrorKind::HeaderDuplicate(name) => return refused("header-doubled", Some(name)),
+        VerifyErrorKind::HeaderMalformed(name) => return refused("header-malformed", Some(name)),
         VerifyErrorKind::Stale(..) => "stale",
         VerifyErrorKind::Ahead(..) => "ahead",
         VerifyErrorKind::UnknownSubscription => "unknown-subscription",

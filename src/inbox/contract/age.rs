@@ -67,14 +67,7 @@ pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(sub
 pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
     subject.pass(4).await;
-    assert_eq!(
-        subject
-            .engine
-            .dead_letter(of("evt_2"), "by hand".into())
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(subject.operate(of("evt_2"), by_hand()).await, 1);
     assert_eq!(subject.due_again(of("evt_2")).await, 1);
     let batch = subject.lease(subject.within(1, ask(9))).await;
     assert_eq!(events(&batch.jobs), ["evt_1", "evt_2"]);
@@ -101,8 +94,8 @@ pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Sub
         assert_eq!(subject.due_again(of("evt_1")).await, 1);
         let batch = subject.lease(subject.within(3, ask(9))).await;
         subject.assert_too_old(&batch, "evt_1").await;
-        let retried = subject.engine.retry(of("evt_1"), Age::Forgotten);
-        assert_eq!(retried.await.unwrap(), 1);
+        let forgotten = Change::Retry { forgets_age: true };
+        assert_eq!(subject.operate(of("evt_1"), forgotten).await, 1);
         // It counts as never run, however long it takes until a worker leases it.
         subject.pass(4).await;
         let batch = subject.lease(subject.within(3, ask(9))).await;

@@ -129,20 +129,15 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
 
 pub(super) async fn a_waiting_entry_can_be_dead_lettered(subject: Subject) {
     subject.of_each_state().await;
-    let dead_letter = async |which| {
-        subject
-            .engine
-            .dead_letter(which, "by hand".to_owned())
-            .await
-    };
+    let dead_letter = async |which| subject.operate(which, by_hand()).await;
     for name in ["running", "done", "dead"] {
-        assert_eq!(dead_letter(of(name)).await.unwrap(), 0, "{name}");
+        assert_eq!(dead_letter(of(name)).await, 0, "{name}");
     }
     assert_eq!(
         subject.listed("dead").await.last_error.unwrap(),
         "no such row"
     );
-    assert_eq!(dead_letter(Selection::default()).await.unwrap(), 2);
+    assert_eq!(dead_letter(Selection::default()).await, 2);
     for name in ["failed", "queued"] {
         let listed = subject.listed(name).await;
         assert_eq!(listed.state, EntryState::Dead);
@@ -155,7 +150,7 @@ pub(super) async fn a_waiting_entry_can_be_dead_lettered(subject: Subject) {
 
 pub(super) async fn what_is_over_is_purged(subject: Subject) {
     subject.of_each_state().await;
-    let purge = async |which| subject.engine.purge(which).await.unwrap();
+    let purge = async |which| subject.operate(which, Change::Purge).await;
     // Entries that are queued or running stay.
     for name in ["running", "failed", "queued"] {
         assert_eq!(purge(of(name)).await, 0, "{name}");
@@ -219,11 +214,7 @@ pub(super) async fn numbers_are_counted(subject: Subject) {
     subject.with(&["later"]).await;
     assert!(stats().await.oldest.unwrap() >= subject.units(3) - Duration::from_millis(5));
     // Entries that are done or dead do not count as waiting.
-    subject
-        .engine
-        .dead_letter(Selection::default(), "by hand".to_owned())
-        .await
-        .unwrap();
+    subject.operate(Selection::default(), by_hand()).await;
     let counted = stats().await;
     assert_eq!((counted.queued, counted.dead, counted.running), (0, 4, 1));
     assert!(counted.oldest.is_some(), "one runs");

@@ -4,14 +4,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use ::tokio_postgres::Row;
-use ::tokio_postgres::types::Type;
+use ::tokio_postgres::types::{ToSql, Type};
 
 use super::row::{column, entry, listed, tries};
-use super::schema::{ENTRY, LISTED, RUNNING};
+use super::schema::{ENTRY, LISTED};
 use super::units::{at_most, seconds};
-use crate::dedupe::ClaimToken;
-use crate::dedupe::StoreError;
-use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, TOO_OLD};
+use crate::dedupe::{ClaimToken, StoreError};
+use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, EntryState, Job, TOO_OLD};
 use crate::postgres::Postgres;
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
@@ -99,21 +98,10 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
 /// Leases with one statement, and so with one round trip.
 pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     let asked = Asked::new(ask);
+    let token = asked.token.as_bytes().as_slice();
+    let parameters = asked.parameters(&asked.most, &name, &token);
     let rows = postgres
-        .query_within(
-            PATIENCE,
-            &LEASE,
-            &TYPES,
-            &[
-                &asked.most,
-                &asked.except,
-                &asked.max_tries,
-                &name,
-                &asked.run_within,
-                &asked.token.as_bytes().as_slice(),
-                &asked.lease,
-            ],
-        )
+        .query_within(PATIENCE, &LEASE, &TYPES, &parameters)
         .await?;
     let mut batch = Batch::default();
     if let Some(row) = rows.first() {
@@ -147,6 +135,24 @@ impl Asked {
             lease: seconds(ask.lease),
         }
     }
+
+    /// Returns the parameters of a lease's statements, of which the first differs.
+    pub(super) fn parameters<'a>(
+        &'a self,
+        first: &'a (dyn ToSql + Sync),
+        name: &'a &str,
+        token: &'a &[u8],
+    ) -> [&'a (dyn ToSql + Sync); 7] {
+        [
+            first,
+            &self.except,
+            &self.max_tries,
+            name,
+            &self.run_within,
+            token,
+            &self.lease,
+        ]
+    }
 }
 
 /// Converts seconds, if there are any.
@@ -164,7 +170,7 @@ impl Batch {
             };
             // An entry that cannot be read must not fail the others, which are leased by now. It becomes a dead letter after the
             // most runs.
-            if column::<i16>(row, "state")? == RUNNING {
+            if column::<i16>(row, "state")? == EntryState::Running as i16 {
                 let Ok(entry) = entry(row) else {
                     continue;
                 };

@@ -20,13 +20,14 @@ use tokio::sync::Notify;
 
 use self::table::Table;
 use super::durable::Inbox;
-use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{
+    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+};
 use super::entry::Entry;
 use super::sink::Accepted;
-use crate::dedupe::StoreError;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::postgres::Postgres;
-use crate::postgres::{PostgresError, PostgresErrorKind};
 
 /// The most bytes of a name.
 const LONGEST_NAME: usize = 63;
@@ -93,7 +94,7 @@ impl Inbox {
     /// Notifications do not pass through it: workers look for entries at their poll interval.
     ///
     /// # Errors
-    /// [`Name`](crate::PostgresErrorKind::Name): `name` is not a valid name of an inbox.
+    /// [`Setting`](crate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.
     ///
     /// # Security
     /// A name separates programs that trust each other. A role with rights on the table can read and write the entries of every
@@ -103,10 +104,13 @@ impl Inbox {
     /// the table decides which events the handlers accept as verified: entries of the table are not verified again. Bodies are
     /// stored in the table in plain text.
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
-    pub fn on_postgres(postgres: &Postgres, name: &str) -> Result<Self, PostgresError> {
+    pub fn on_postgres(postgres: &Postgres, name: &str) -> Result<Self, StoreError> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if !(1..=LONGEST_NAME).contains(&name.len()) || !name.bytes().all(is_letter) {
-            return Err(PostgresError::new(PostgresErrorKind::Name));
+            return Err(StoreError::saying(
+                StoreErrorKind::Setting,
+                "the name of an inbox is 1 to 63 ASCII letters, digits, '.', '_' or '-': use that of the program",
+            ));
         }
         Ok(Self {
             engine: Arc::new(Table::new(postgres.clone(), name)),
@@ -177,20 +181,15 @@ impl Engine for Table {
         StoreFuture::boxed(operate::show(self, id))
     }
 
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64> {
         StoreFuture::boxed(async move {
-            let retried = operate::retry(self, which, age).await?;
-            self.wire.tell();
-            Ok(retried)
+            let makes_due = matches!(change, Change::Retry { .. });
+            let changed = operate::operate(self, which, change).await?;
+            if makes_due {
+                self.wire.tell();
+            }
+            Ok(changed)
         })
-    }
-
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::dead_letter(self, which, reason))
-    }
-
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(operate::purge(self, which))
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {

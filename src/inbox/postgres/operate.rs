@@ -6,15 +6,13 @@ use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
 
 use super::lease::{FIRST, time};
-use super::row::{column, entry, listed, unsigned};
+use super::row::{column, entry, listed};
 use super::schema::{ENTRY, LISTED};
 use super::table::Table;
 use super::units::{at_most, seconds};
 use crate::dedupe::StoreError;
-use crate::inbox::engine::{
-    Age, DEAD_LETTERED, EntryId, EntryState, InboxStats, Listed, PURGED, Page, RETRIED, Selection,
-};
-use crate::inbox::entry::Entry;
+use crate::inbox::engine::{Change, EntryId, EntryState, InboxStats, Listed, Page, Selection};
+use crate::inbox::entry::{Entry, unsigned};
 use crate::postgres::Postgres;
 
 /// The time limit of a call. An operator can wait longer than a sender.
@@ -81,7 +79,7 @@ async fn ask(
         &page.after.map_or(i64::MIN, |after| after.0),
         &at_most(page.most),
         &text,
-        &table.name(),
+        &&*table.name,
     ];
     table
         .postgres
@@ -89,16 +87,26 @@ async fn ask(
         .await
 }
 
+/// Reads these columns of the selected entries.
+async fn read(
+    table: &Table,
+    columns: &str,
+    which: &Selection,
+    page: Page,
+) -> Result<Vec<Row>, StoreError> {
+    let statement = format!(
+        "SELECT {columns} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
+        conditions(which)
+    );
+    ask(table, &statement, which, None, page, None).await
+}
+
 pub(super) async fn list(
     table: &Table,
     which: Selection,
     page: Page,
 ) -> Result<Vec<Listed>, StoreError> {
-    let statement = format!(
-        "SELECT {LISTED} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
-        conditions(&which)
-    );
-    let rows = ask(table, &statement, &which, None, page, None).await?;
+    let rows = read(table, LISTED, &which, page).await?;
     rows.iter().map(listed).collect()
 }
 
@@ -106,21 +114,10 @@ pub(super) async fn show(
     table: &Table,
     id: EntryId,
 ) -> Result<Option<(Listed, Entry)>, StoreError> {
-    let statement =
-        format!("SELECT {LISTED}, {ENTRY} FROM hookgate_inbox WHERE id = $1 AND namespace = $2");
-    let rows = table
-        .postgres
-        .query_within(
-            PATIENCE,
-            &statement,
-            &[Type::INT8, Type::TEXT],
-            &[&id.0, &table.name()],
-        )
-        .await?;
-    match rows.first() {
-        Some(row) => Ok(Some((listed(row)?, entry(row)?))),
-        None => Ok(None),
-    }
+    let which = Selection::all().id(id);
+    let rows = read(table, &format!("{LISTED}, {ENTRY}"), &which, Page::first(1)).await?;
+    let shown = rows.first().map(|row| Ok((listed(row)?, entry(row)?)));
+    shown.transpose()
 }
 
 /// Makes the chosen entries due; `first` becomes the time of their first lease.
@@ -131,39 +128,25 @@ SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp(), first_leased
     )
 }
 
-pub(super) async fn retry(table: &Table, which: Selection, age: Age) -> Result<u64, StoreError> {
-    let first = match age {
-        Age::SinceFirstLease => FIRST,
-        Age::Forgotten => "NULL",
-    };
-    in_chunks(table, &which, RETRIED, &retry_as(first), None).await
-}
-
-pub(super) async fn dead_letter(
-    table: &Table,
-    which: Selection,
-    why: String,
-) -> Result<u64, StoreError> {
-    const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
+const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
-    in_chunks(table, &which, DEAD_LETTERED, DEAD_LETTER, Some(&why)).await
-}
 
-pub(super) async fn purge(table: &Table, which: Selection) -> Result<u64, StoreError> {
-    const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
-    in_chunks(table, &which, PURGED, PURGE, None).await
-}
+const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 
-/// Changes the selected entries in these states, one state after another and one chunk at a time, in the order of their numbers.
+/// Changes the selected entries, one state after another and one chunk at a time, in the order of their numbers.
 /// Entries that are accepted after the call began are left out: otherwise the call might never end. After an error, the chunks
 /// before it stay changed.
-async fn in_chunks(
+pub(super) async fn operate(
     table: &Table,
-    which: &Selection,
-    states: &'static [EntryState],
-    change: &str,
-    text: Option<&str>,
+    which: Selection,
+    change: Change,
 ) -> Result<u64, StoreError> {
+    let (made, text) = match &change {
+        Change::Retry { forgets_age: false } => (retry_as(FIRST), None),
+        Change::Retry { forgets_age: true } => (retry_as("NULL"), None),
+        Change::DeadLetter { reason } => (DEAD_LETTER.to_owned(), Some(&**reason)),
+        Change::Purge => (PURGE.to_owned(), None),
+    };
     let last = table
         .postgres
         .query_within(
@@ -178,8 +161,8 @@ async fn in_chunks(
         return Ok(0);
     };
     let mut all = 0;
-    for (_, which) in which.in_each(states) {
-        let statement = chunk(&which, change);
+    for (_, which) in which.in_each(change.states()) {
+        let statement = chunk(&which, &made);
         let mut page = Page::first(CHUNK);
         loop {
             let rows = ask(table, &statement, &which, Some(last), page, text).await?;
@@ -237,7 +220,7 @@ pub(super) async fn stats(table: &Table) -> Result<InboxStats, StoreError> {
     let types = [Type::INT8, Type::TEXT];
     let rows = table
         .postgres
-        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &table.name()])
+        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &&*table.name])
         .await?;
     let Some(row) = rows.first() else {
         return Ok(InboxStats::default());

@@ -3,18 +3,14 @@
 use ::tokio_postgres::Row;
 use bytes::Bytes;
 
-use super::schema::{DEAD, DONE, QUEUED, RUNNING};
 use crate::clock::UnixSeconds;
-use crate::dedupe::EventKey;
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{EventKey, StoreError, StoreErrorKind};
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
-use crate::inbox::entry::Entry;
+use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::entry::{Entry, readable, unsigned};
 
 /// The error for a row that cannot be read: another program has changed it, or the table is a different one.
-pub(super) fn unreadable(
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> StoreError {
+fn unreadable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
 }
 
@@ -28,13 +24,8 @@ where
 
 /// Reads the columns of `LISTED`.
 pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
-    let state = match column::<i16>(row, "state")? {
-        QUEUED => EntryState::Queued,
-        RUNNING => EntryState::Running,
-        DONE => EntryState::Done,
-        DEAD => EntryState::Dead,
-        _ => return Err(unreadable("a state that is none")),
-    };
+    let state = EntryState::of_number(column::<i16>(row, "state")?.into());
+    let state = state.ok_or_else(|| unreadable("the entry has no valid state"))?;
     let until = unsigned(column(row, "until_ms")?);
     Ok(Listed {
         id: EntryId(column(row, "id")?),
@@ -79,9 +70,4 @@ fn key(bytes: &[u8]) -> Result<EventKey, StoreError> {
         .try_into()
         .map(EventKey::from_bytes)
         .map_err(unreadable)
-}
-
-/// Returns a count or a time; a negative one becomes zero.
-pub(super) fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
 }

@@ -1,10 +1,5 @@
 //! The parts that statements on the table share.
 
-pub(super) const QUEUED: i16 = 0;
-pub(super) const RUNNING: i16 = 1;
-pub(super) const DONE: i16 = 2;
-pub(super) const DEAD: i16 = 3;
-
 /// The columns that are read to list an entry.
 pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, last_error,
   octet_length(body)::bigint AS body_bytes,

@@ -11,14 +11,14 @@ use std::sync::LazyLock;
 use std::task::Poll;
 
 use ::tokio_postgres::Error;
-use ::tokio_postgres::types::{ToSql, Type};
+use ::tokio_postgres::types::Type;
 use tokio::time::timeout;
 
 use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, time};
 use super::row::column;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
-use crate::postgres::{Postgres, store_error};
+use crate::postgres::Postgres;
 
 /// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever state the table has for it.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
@@ -85,19 +85,14 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
         let first = client.prepare_typed_cached(&CANDIDATES, &types[..5]).await;
         types[0] = Type::INT8_ARRAY;
         let second = client.prepare_typed_cached(&LEASE, &types).await;
-        (first.map_err(store_error)?, second.map_err(store_error)?)
+        (first?, second?)
     };
     // The two calls of each pair are sent at once and answered together: two round trips in total.
-    let parameters: [&(dyn ToSql + Sync); 5] = [
-        &asked.most,
-        &asked.except,
-        &asked.max_tries,
-        &name,
-        &asked.run_within,
-    ];
+    let token = asked.token.as_bytes().as_slice();
+    let parameters = asked.parameters(&asked.most, &name, &token);
     let (begun, found) = at_once(
         client.batch_execute(BEGIN),
-        client.query(&first, &parameters),
+        client.query(&first, &parameters[..5]),
     )
     .await;
     let found = both(begun, found)?;
@@ -109,18 +104,9 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
         ids.extend(column::<Option<i64>>(row, "id")?);
     }
     if ids.is_empty() {
-        client.batch_execute("COMMIT").await.map_err(store_error)?;
+        client.batch_execute("COMMIT").await?;
     } else {
-        let token = asked.token.as_bytes().as_slice();
-        let parameters: [&(dyn ToSql + Sync); 7] = [
-            &ids,
-            &asked.except,
-            &asked.max_tries,
-            &name,
-            &asked.run_within,
-            &token,
-            &asked.lease,
-        ];
+        let parameters = asked.parameters(&ids, &name, &token);
         let (taken, committed) = at_once(
             client.query(&second, &parameters),
             client.batch_execute("COMMIT"),
@@ -162,7 +148,7 @@ async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Ou
 /// Returns the second's answer, if the first succeeded too.
 fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, StoreError> {
     // The second's error says more: a commit after a failure is a rollback, and reports no error.
-    let second = second.map_err(store_error)?;
-    first.map_err(store_error)?;
+    let second = second?;
+    first?;
     Ok(second)
 }

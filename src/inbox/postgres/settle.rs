@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
 
-use super::schema::{DEAD, DONE, QUEUED, durable};
+use super::schema::durable;
 use super::units::seconds;
-use crate::dedupe::StoreError;
-use crate::dedupe::{ClaimToken, Ownership};
-use crate::inbox::engine::{End, EntryId};
+use crate::dedupe::{ClaimToken, Ownership, StoreError};
+use crate::inbox::engine::{End, EntryId, EntryState};
 use crate::postgres::Postgres;
 
 const RENEW: &str =
@@ -40,7 +39,7 @@ pub(super) async fn renew(
     let renewed = postgres
         .query_for_lease(RENEW, &types, &[&id.0, &token, &seconds(lease)])
         .await?;
-    Ok(held(!renewed.is_empty()))
+    Ok(Ownership::held(!renewed.is_empty()))
 }
 
 pub(super) async fn settle(
@@ -51,10 +50,10 @@ pub(super) async fn settle(
 ) -> Result<Ownership, StoreError> {
     let is_returned = matches!(end, End::Return);
     let (state, after, error) = match end {
-        End::Done => (DONE, Duration::ZERO, None),
-        End::Retry { after, error } => (QUEUED, after, Some(error)),
-        End::Dead { error } => (DEAD, Duration::ZERO, Some(error)),
-        End::Return => (QUEUED, Duration::ZERO, None),
+        End::Done => (EntryState::Done, Duration::ZERO, None),
+        End::Retry { after, error } => (EntryState::Queued, after, Some(error)),
+        End::Dead { error } => (EntryState::Dead, Duration::ZERO, Some(error)),
+        End::Return => (EntryState::Queued, Duration::ZERO, None),
     };
     let types = [
         Type::INT8,
@@ -69,16 +68,15 @@ pub(super) async fn settle(
         .query_for_lease(
             SETTLE,
             &types,
-            &[&id.0, &token, &state, &seconds(after), &error, &is_returned],
+            &[
+                &id.0,
+                &token,
+                &(state as i16),
+                &seconds(after),
+                &error,
+                &is_returned,
+            ],
         )
         .await?;
-    Ok(held(!settled.is_empty()))
-}
-
-fn held(is_held: bool) -> Ownership {
-    if is_held {
-        Ownership::Held
-    } else {
-        Ownership::Lost
-    }
+    Ok(Ownership::held(!settled.is_empty()))
 }

@@ -28,8 +28,4 @@ impl Table {
             name,
         }
     }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
 }

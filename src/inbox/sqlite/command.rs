@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::fault::Fault;
-use crate::dedupe::{ClaimToken, Ownership};
-use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::inbox::engine::{
-    Age, Ask, Batch, DEAD_LETTERED, End, EntryId, EntryState, PURGED, RETRIED,
-};
+use crate::dedupe::{ClaimToken, Ownership, StoreError, StoreErrorKind};
+use crate::inbox::engine::{Ask, Batch, Change, End, EntryId, EntryState};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 
@@ -46,27 +42,9 @@ pub(super) enum Command {
         ids: Vec<EntryId>,
         /// The state in which the entries were found; it may have changed since.
         state: EntryState,
-        deed: Arc<Deed>,
+        change: Arc<Change>,
         reply: Reply<u64>,
     },
-}
-
-/// The change that an operator makes to entries.
-pub(super) enum Deed {
-    Retry { age: Age },
-    DeadLetter { reason: String },
-    Purge,
-}
-
-impl Deed {
-    /// Returns the states from which this change is possible.
-    pub(super) fn states(&self) -> &'static [EntryState] {
-        match self {
-            Self::Retry { .. } => RETRIED,
-            Self::DeadLetter { .. } => DEAD_LETTERED,
-            Self::Purge => PURGED,
-        }
-    }
 }
 
 /// The result of a command, after its commit.
@@ -101,8 +79,7 @@ impl Command {
         }
     }
 
-    pub(super) fn refuse(self, fault: &Fault) {
-        let error = StoreError::from(fault.clone());
+    pub(super) fn refuse(self, error: StoreError) {
         // A caller that no longer waits needs no answer.
         match self {
             Self::Accept { reply, .. } => drop(reply.send(Err(error))),
@@ -131,7 +108,7 @@ impl Command {
             }
             (Self::Operate { reply, .. }, Answer::Count(count)) => drop(reply.send(Ok(count))),
             // Not reachable: the function that carries out a command makes the answer of its type.
-            (command, _) => command.refuse(&Fault::said(
+            (command, _) => command.refuse(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the answer is another command's",
             )),

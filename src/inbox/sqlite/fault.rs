@@ -1,50 +1,49 @@
-//! A failure in SQLite, which is reported to every caller that shared the commit.
+//! Failures in SQLite, when the file is opened and while it is used.
 
-use std::fmt;
-use std::sync::Arc;
+use std::error::Error as _;
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
-/// One failure, which may be reported to many callers.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    kind: StoreErrorKind,
-    source: Arc<Source>,
+/// Converts an error of SQLite. Opening reports it as well as each call.
+pub(super) fn failed(error: rusqlite::Error) -> StoreError {
+    let (kind, advice) = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => (
+            Kind::NotAStore,
+            "this is no SQLite database: name the file that the receiver opens, or one that does not exist yet",
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            Kind::Corrupt,
+            "the file is damaged: move it away with those beside it, and put a backup in its place",
+        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            Kind::TimedOut,
+            "another process keeps the file locked: end it, or wait for longer with .patience(…)",
+        ),
+        Some(ErrorCode::DiskFull) => (
+            Kind::Full,
+            "there is no room: free some on the disk, or allow more with .max_pages(…)",
+        ),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
+            Kind::Denied,
+            "this program may not write the file and those beside it: give them and their folder to its user",
+        ),
+        Some(ErrorCode::FileLockingProtocolFailed) => (
+            Kind::NotDurable,
+            "the file system keeps no locks: use a disk of this machine",
+        ),
+        _ => (Kind::Unavailable, "SQLite can't use the file"),
+    };
+    StoreError::saying(kind, advice).caused_by(error)
 }
 
-#[derive(Debug)]
-enum Source {
-    Sqlite(rusqlite::Error),
-    Said(&'static str),
-}
-
-impl Fault {
-    pub(super) fn said(kind: StoreErrorKind, words: &'static str) -> Self {
-        Self {
-            kind,
-            source: Arc::new(Source::Said(words)),
-        }
-    }
-
-    pub(super) fn kind(&self) -> StoreErrorKind {
-        self.kind
-    }
-
-    /// Whether the write may succeed when the reserve is released.
-    pub(super) fn lacks_room(&self) -> bool {
-        match &*self.source {
-            Source::Sqlite(error) => lacks_room(error),
-            Source::Said(_) => false,
-        }
-    }
-}
-
-/// Whether the error may mean that there is no space. SQLite reports [`ErrorCode::DiskFull`] only if the disk has none left. If the
-/// user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
-pub(super) fn lacks_room(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| {
+/// Whether the write may succeed when the reserve is released. SQLite reports [`ErrorCode::DiskFull`] only if the disk has no
+/// space left. If the user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
+pub(super) fn lacks_room(error: &StoreError) -> bool {
+    let error = error.source().and_then(|source| source.downcast_ref());
+    let code = error.and_then(|error: &rusqlite::Error| error.sqlite_error());
+    code.is_some_and(|error| {
         error.code == ErrorCode::DiskFull
             || matches!(
                 error.extended_code,
@@ -53,48 +52,12 @@ pub(super) fn lacks_room(error: &rusqlite::Error) -> bool {
     })
 }
 
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        let kind = match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::TimedOut,
-            _ => StoreErrorKind::Unavailable,
-        };
-        Self {
-            kind,
-            source: Arc::new(Source::Sqlite(error)),
-        }
-    }
-}
-
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
-        Self::new(fault.kind).caused_by(SharedSource(fault.source))
-    }
-}
-
-/// The source of each caller's error.
-#[derive(Debug)]
-struct SharedSource(Arc<Source>);
-
-impl fmt::Display for SharedSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
-            Source::Sqlite(error) => error.fmt(f),
-            Source::Said(words) => f.write_str(words),
-        }
-    }
-}
-
-impl std::error::Error for SharedSource {}
-
 /// No answer comes: the threads have ended because the inbox was dropped, or the user's code that they called has panicked.
 pub(super) fn ended() -> StoreError {
-    Fault::said(
-        StoreErrorKind::Unavailable,
+    StoreError::saying(
+        Kind::Unavailable,
         "the inbox is closed, or its clock has panicked",
     )
-    .into()
 }
 
 #[cfg(test)]
@@ -105,7 +68,7 @@ mod tests {
     fn a_quota_that_is_used_up_is_a_lack_of_room_and_a_lock_is_none() {
         let lacks = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Fault::from(error).lacks_room()
+            lacks_room(&failed(error))
         };
         for code in [
             ffi::SQLITE_FULL,
@@ -118,7 +81,6 @@ mod tests {
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_READ] {
             assert!(!lacks(code), "{code}");
         }
-        let said = Fault::said(StoreErrorKind::Full, "the reserve is too short");
-        assert!(!said.lacks_room());
+        assert!(!lacks_room(&StoreError::new(Kind::Full)));
     }
 }

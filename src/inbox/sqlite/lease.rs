@@ -42,6 +42,17 @@ struct Candidate {
     row: Option<Row>,
 }
 
+impl Candidate {
+    /// Reads the columns `id`, `row` and `until`, of which the caller has read the second.
+    fn read(columns: &rusqlite::Row<'_>, row: Option<Row>) -> Result<Self> {
+        Ok(Self {
+            due: columns.get(2)?,
+            id: columns.get(0)?,
+            row,
+        })
+    }
+}
+
 /// The entries that were found, and whether there may be more.
 #[derive(Default)]
 struct Candidates {
@@ -177,20 +188,12 @@ impl<'c> Leasing<'c> {
                 }
                 continue;
             }
-            let of_row: Option<Row> = if ask.serial_by_row {
-                row::of_row(row, 1)?
-            } else {
-                None
-            };
+            let of_row = row::of_row(row, 1)?.filter(|_| ask.serial_by_row);
             let may_run = |row| {
                 !busy.contains(&row) && found.candidates.iter().all(|found| found.row != Some(row))
             };
             if found.candidates.len() <= ask.most && of_row.is_none_or(may_run) {
-                found.candidates.push(Candidate {
-                    due: row.get(2)?,
-                    id,
-                    row: of_row,
-                });
+                found.candidates.push(Candidate::read(row, of_row)?);
             }
         }
         drop(rows);
@@ -238,11 +241,7 @@ impl<'c> Leasing<'c> {
             if here.contains(&id) {
                 continue;
             }
-            let of_row: Option<Row> = if ask.serial_by_row {
-                row::of_row(row, 1)?
-            } else {
-                None
-            };
+            let of_row = row::of_row(row, 1)?.filter(|_| ask.serial_by_row);
             if of_row.is_some_and(|row| !busy.insert(row)) {
                 passed_over += 1;
                 if passed_over == LOOKED_AT {
@@ -251,11 +250,7 @@ impl<'c> Leasing<'c> {
                 }
                 continue;
             }
-            found.candidates.push(Candidate {
-                due: row.get(2)?,
-                id,
-                row: of_row,
-            });
+            found.candidates.push(Candidate::read(row, of_row)?);
         }
         drop(rows);
         if found.cut_short {
@@ -283,11 +278,7 @@ impl<'c> Leasing<'c> {
         while let Some(row) = rows.next()? {
             let id = row.get(0)?;
             if !known.contains(&id) {
-                found.candidates.push(Candidate {
-                    due: row.get(2)?,
-                    id,
-                    row: None,
-                });
+                found.candidates.push(Candidate::read(row, None)?);
             }
         }
         drop(rows);
@@ -298,21 +289,16 @@ impl<'c> Leasing<'c> {
             let next = self.next_row.query_row([self.after_row], |row| {
                 // A row key of the wrong length ends the search, which then begins again.
                 let of_row = row::of_row(row, 1)?.unwrap_or([u8::MAX; 16]);
-                Ok((row.get(0)?, of_row, row.get(2)?))
+                Ok((of_row, Candidate::read(row, Some(of_row))?))
             });
-            let Some((id, of_row, due)) = next.optional()? else {
+            let Some((of_row, candidate)) = next.optional()? else {
                 // The next call begins at the first row again.
                 self.after_row = [0; 16];
                 break;
             };
-            let (id, of_row, due): (i64, Row, i64) = (id, of_row, due);
             self.after_row = of_row;
-            if due <= now && busy.insert(of_row) {
-                found.candidates.push(Candidate {
-                    due,
-                    id,
-                    row: Some(of_row),
-                });
+            if candidate.due <= now && busy.insert(of_row) {
+                found.candidates.push(candidate);
             }
         }
         Ok(())
@@ -320,11 +306,8 @@ impl<'c> Leasing<'c> {
 
     /// Returns the time until the next entry is due, or the next lease of another process ends.
     fn next_in(&mut self, here: &HashSet<i64>, now: i64) -> Result<Option<Duration>> {
-        let queued: Option<i64> = self
-            .next_queued
-            .query_row([now], |row| row.get(0))
-            .optional()?;
-        let mut next = queued;
+        let queued = self.next_queued.query_row([now], |row| row.get(0));
+        let mut next: Option<i64> = queued.optional()?;
         let mut rows = self.next_ended.query([now])?;
         while let Some(row) = rows.next()? {
             let (id, until): (i64, i64) = (row.get(0)?, row.get(1)?);

@@ -36,17 +36,19 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
-use self::command::{Command, Deed, Reply, Seat};
-use self::fault::{Fault, ended};
+use self::command::{Command, Reply, Seat};
+use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::shared::EngineState;
 use self::writer::Writer;
-use super::engine::{Age, Ask, Batch, End, Engine, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{
+    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+};
 use super::entry::Entry;
 use super::sink::Accepted;
+use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::inbox::error::{InboxError, InboxErrorKind};
 
 pub use options::InboxOptions;
 
@@ -64,29 +66,23 @@ pub(super) struct SqliteEngine {
 }
 
 impl SqliteEngine {
-    pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, InboxError> {
-        options.check(path)?;
+    pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
+        options.check()?;
         let opened = open::open(path, options)?;
         let (alive, open) = watch::channel(());
         let shared = Arc::new(EngineState::default());
         let (questions, asked) = channel();
         let clock = Arc::clone(&options.clock);
-        let reader = start(
-            path,
-            "inbox-reader",
-            opened.reader,
-            move |connection, ready| {
-                let mut reader = Reader::prepare(connection, clock)?;
-                ready();
-                reader.run(&asked);
-                Ok(())
-            },
-        )?;
+        let reader = start("inbox-reader", opened.reader, move |connection, ready| {
+            let mut reader = Reader::prepare(connection, clock)?;
+            ready();
+            reader.run(&asked);
+            Ok(())
+        })?;
         let (commands, asked) = channel();
         let (settings, told) = (options.clone(), Arc::clone(&shared));
         let (place, reserve) = (opened.place, opened.reserve);
         start(
-            path,
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
@@ -117,38 +113,44 @@ impl SqliteEngine {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    async fn question<T>(
+    /// Calls the reader, unless the caller has stopped waiting.
+    async fn read<T: Send + 'static>(
         &self,
-        question: impl FnOnce(Reply<T>) -> Question,
+        read: impl FnOnce(&mut Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.questions.send(question(reply));
+        let question: Question = Box::new(move |reader| {
+            if !reply.is_closed() {
+                // A clock that panics fails this answer, and does not end the thread.
+                let read = caught(|| read(reader)).map_err(|_| ended());
+                drop(reply.send(read.and_then(|read| read.map_err(failed))));
+            }
+        });
+        let sent = self.questions.send(question);
         sent.map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Works in chunks, so that no operator's command delays deliveries: the selected entries are read first, and then written.
-    async fn operate(&self, which: Selection, deed: Deed) -> Result<u64, StoreError> {
-        let deed = Arc::new(deed);
-        let last = self.question(|reply| Question::Last { reply }).await?;
+    async fn in_chunks(&self, which: Selection, change: Change) -> Result<u64, StoreError> {
+        let change = Arc::new(change);
+        let last = self.read(|reader| reader.last()).await?;
         let mut count = 0;
-        for (state, which) in which.in_each(deed.states()) {
+        for (state, which) in which.in_each(change.states()) {
             let mut page = Page::first(CHUNK);
             loop {
                 let which = which.clone();
-                let ids = self
-                    .question(|reply| Question::Ids { which, page, reply })
-                    .await?;
+                let ids = self.read(move |reader| reader.ids(&which, page)).await?;
                 let (full, end) = (ids.len() == CHUNK, ids.last().copied());
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
-                    let deed = Arc::clone(&deed);
+                    let change = Arc::clone(&change);
                     count += self
                         .command(|reply| Command::Operate {
                             ids,
                             state,
-                            deed,
+                            change,
                             reply,
                         })
                         .await?;
@@ -165,15 +167,14 @@ impl SqliteEngine {
 
 /// Starts a thread with the values that it owns, and waits until it is ready.
 fn start<O: Send + 'static>(
-    path: &Path,
     name: &str,
     owned: O,
     work: impl FnOnce(&O, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
-) -> Result<JoinHandle<()>, InboxError> {
+) -> Result<JoinHandle<()>, StoreError> {
     let (ready, is_ready) = sync_channel(1);
-    let failed = |error| {
-        let advice = "the system starts no more threads: look for what has so many";
-        InboxError::new(InboxErrorKind::Failed, path, advice).caused_by(error)
+    let not_started = |error| {
+        let advice = "the system starts no more threads: look for the program that has so many";
+        StoreError::saying(StoreErrorKind::Unavailable, advice).caused_by(error)
     };
     let thread = thread::Builder::new().name(name.to_owned());
     let started = thread.spawn(move || {
@@ -183,11 +184,11 @@ fn start<O: Send + 'static>(
             say(Err(error));
         }
     });
-    let thread = started.map_err(failed)?;
+    let thread = started.map_err(not_started)?;
     match is_ready.recv() {
         Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(open::refusal(path, error)),
-        Err(_) => Err(failed(std::io::Error::other("a thread has ended"))),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(not_started(std::io::Error::other("a thread has ended"))),
     }
 }
 
@@ -199,11 +200,10 @@ impl Engine for SqliteEngine {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
             let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {
-                return Err(Fault::said(
+                return Err(StoreError::saying(
                     StoreErrorKind::Unavailable,
-                    "as many deliveries wait to be stored as may",
-                )
-                .into());
+                    "as many deliveries wait to be stored as .max_waiting(…) allows",
+                ));
             };
             let entry = Box::new(entry);
             self.command(|reply| Command::Accept {
@@ -243,27 +243,19 @@ impl Engine for SqliteEngine {
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
-        StoreFuture::boxed(self.question(move |reply| Question::List { which, page, reply }))
+        StoreFuture::boxed(self.read(move |reader| reader.list(&which, page)))
     }
 
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>> {
-        StoreFuture::boxed(self.question(move |reply| Question::Show { id, reply }))
+        StoreFuture::boxed(self.read(move |reader| reader.show(id)))
     }
 
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Retry { age }))
-    }
-
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::DeadLetter { reason }))
-    }
-
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        StoreFuture::boxed(self.operate(which, Deed::Purge))
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64> {
+        StoreFuture::boxed(self.in_chunks(which, change))
     }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats> {
-        StoreFuture::boxed(self.question(|reply| Question::Stats { reply }))
+        StoreFuture::boxed(self.read(|reader| reader.stats()))
     }
 
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
-use super::fault::lacks_room;
+use super::fault::{failed, lacks_room};
 use super::open_files::{OpenFiles, find};
 use super::options::InboxOptions;
 use super::reserve::{LOG_PAGES, Reserve};
 use super::schema::{self, Whose};
-use crate::inbox::error::{InboxError, InboxErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
 /// the fault.
@@ -34,22 +34,19 @@ pub(super) struct Opened {
 }
 
 /// Opens the file, and creates the inbox in it if it is empty.
-pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxError> {
+pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
-        let error = InboxError::new(
-            InboxErrorKind::OldSqlite,
-            path,
+        let error = StoreError::saying(
+            StoreErrorKind::TooOld,
             "this program is linked with a SQLite before 3.51.3, which damages files that two connections write: build with the bundled one",
         );
         return Err(error.caused_by(format!("it is {}", rusqlite::version())));
     }
     let file = find(path, options.create)?;
     let mut reserve = Reserve::of(&file);
-    let opened = match open_file(&file, path, options) {
+    let opened = match open_file(&file, options) {
         // SQLite does not report for every file that it could not be created because the disk is full.
-        Err(error) if may_be_for_room(&error) && reserve.release() => {
-            open_file(&file, path, options)
-        }
+        Err(error) if may_be_for_room(&error) && reserve.release() => open_file(&file, options),
         opened => opened,
     };
     let (writer, reader) = opened?;
@@ -65,25 +62,20 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, InboxE
     })
 }
 
-fn may_be_for_room(error: &InboxError) -> bool {
-    let source = error.source().and_then(|source| source.downcast_ref());
-    source.is_some_and(|source: &rusqlite::Error| {
-        lacks_room(source) || source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
-    })
+fn may_be_for_room(error: &StoreError) -> bool {
+    let cannot_open = |source| {
+        let source: Option<&rusqlite::Error> = source;
+        source.is_some_and(|source| source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+    };
+    lacks_room(error) || cannot_open(error.source().and_then(|source| source.downcast_ref()))
 }
 
 /// Returns the two connections: the first writes, the second reads.
-fn open_file(
-    file: &Path,
-    path: &Path,
-    options: &InboxOptions,
-) -> Result<(Connection, Connection), InboxError> {
-    let failed = |error| refusal(path, error);
+fn open_file(file: &Path, options: &InboxOptions) -> Result<(Connection, Connection), StoreError> {
     let writer = connect(file, options).map_err(failed)?;
     if writer.is_readonly(MAIN_DB).map_err(failed)? {
-        return Err(InboxError::new(
-            InboxErrorKind::Denied,
-            path,
+        return Err(StoreError::saying(
+            StoreErrorKind::Denied,
             "this program may only read the file: give the file and its folder to its user",
         ));
     }
@@ -94,36 +86,33 @@ fn open_file(
     match schema::whose(&writer).map_err(failed)? {
         Whose::Ours if !schema::lacks_column(&writer).map_err(failed)? => {}
         Whose::New if !options.create => {
-            return Err(InboxError::new(
-                InboxErrorKind::Missing,
-                path,
+            return Err(StoreError::saying(
+                StoreErrorKind::Missing,
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
         Whose::New | Whose::Ours => {
-            durably(&writer, path)?;
+            durably(&writer)?;
             schema::create(&writer).map_err(failed)?;
         }
         Whose::Newer(version) => {
-            let error = InboxError::new(
-                InboxErrorKind::Newer,
-                path,
+            let error = StoreError::saying(
+                StoreErrorKind::Newer,
                 "a newer version of hookgate has written the file: use that one",
             );
             return Err(error.caused_by(format!("its tables have version {version}")));
         }
         Whose::Foreign => {
-            return Err(InboxError::new(
-                InboxErrorKind::NotAnInbox,
-                path,
+            return Err(StoreError::saying(
+                StoreErrorKind::NotAStore,
                 "this is the database of another program: name another file",
             ));
         }
     }
-    durably(&writer, path)?;
+    durably(&writer)?;
     flush_what_is_there(&writer).map_err(failed)?;
     let reader = connect(file, options).map_err(failed)?;
-    durably(&reader, path)?;
+    durably(&reader)?;
     reader
         .execute_batch("PRAGMA query_only = ON")
         .map_err(failed)?;
@@ -139,10 +128,9 @@ fn connect(file: &Path, options: &InboxOptions) -> rusqlite::Result<Connection> 
 }
 
 /// Sets the options that make a commit durable, and reads them back: SQLite may refuse each of them without an error.
-fn durably(connection: &Connection, path: &Path) -> Result<(), InboxError> {
-    let failed = |error| refusal(path, error);
-    let not_durable = |advice, found: String| {
-        InboxError::new(InboxErrorKind::NotDurable, path, advice).caused_by(found)
+fn durably(connection: &Connection) -> Result<(), StoreError> {
+    let not_durable = |advice: &'static str, found: String| {
+        StoreError::saying(StoreErrorKind::NotDurable, advice).caused_by(found)
     };
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
@@ -199,37 +187,6 @@ fn set(connection: &Connection, pragma: &str, value: i64) -> rusqlite::Result<i6
     connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
 }
 
-pub(super) fn refusal(path: &Path, error: rusqlite::Error) -> InboxError {
-    let (kind, advice) = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => (
-            InboxErrorKind::NotAnInbox,
-            "this is no SQLite database: name the file that the receiver opens, or one that is not there yet",
-        ),
-        Some(ErrorCode::DatabaseCorrupt) => (
-            InboxErrorKind::Corrupt,
-            "the file is damaged: move it away with those beside it, and put a backup in its place",
-        ),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-            InboxErrorKind::Busy,
-            "another process keeps the file locked: end it, or wait for longer with .patience(…)",
-        ),
-        Some(ErrorCode::DiskFull) => (
-            InboxErrorKind::Full,
-            "there is no room: free some on the disk, or allow more with .max_pages(…)",
-        ),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
-            InboxErrorKind::Denied,
-            "this program may not write the file and those beside it: give them and their folder to its user",
-        ),
-        Some(ErrorCode::FileLockingProtocolFailed) => (
-            InboxErrorKind::NotDurable,
-            "the file system keeps no locks: use a disk of this machine",
-        ),
-        _ => (InboxErrorKind::Failed, "SQLite can't open the file"),
-    };
-    InboxError::new(kind, path, advice).caused_by(error)
-}
-
 #[cfg(test)]
 mod tests {
     use rusqlite::ffi;
@@ -240,7 +197,7 @@ mod tests {
     fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
         let takes = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            may_be_for_room(&refusal(Path::new("inbox.db"), error))
+            may_be_for_room(&failed(error))
         };
         for code in [
             ffi::SQLITE_FULL,
@@ -262,7 +219,7 @@ mod tests {
         ] {
             assert!(!takes(code), "{code}");
         }
-        let read_only = InboxError::new(InboxErrorKind::Denied, Path::new("inbox.db"), "read only");
+        let read_only = StoreError::saying(StoreErrorKind::Denied, "read only");
         assert!(!may_be_for_room(&read_only));
     }
 }

@@ -4,45 +4,44 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::inbox::error::{InboxError, InboxErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
 /// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
 /// directory.
-pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
-    let refused = |kind, advice| InboxError::new(kind, path, advice);
+pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
-        return Err(refused(
-            InboxErrorKind::NotDurable,
+        return Err(StoreError::saying(
+            Kind::NotDurable,
             "an inbox is a file on a disk: give its plain path",
         ));
     }
     let failed = |error: io::Error| {
         let (kind, advice) = match error.kind() {
             io::ErrorKind::NotFound if create => (
-                InboxErrorKind::Missing,
+                Kind::Missing,
                 "there is no such folder: make it first, writable for this program alone",
             ),
             io::ErrorKind::NotFound => (
-                InboxErrorKind::Missing,
+                Kind::Missing,
                 "there is no inbox: name the file that the receiver opens",
             ),
             io::ErrorKind::NotADirectory => (
-                InboxErrorKind::Missing,
-                "what should be a folder on the way there is none: name another path",
+                Kind::Missing,
+                "a part of the path is a file and no folder: name another path",
             ),
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
-                InboxErrorKind::Denied,
+                Kind::Denied,
                 "this program may not read and write there: give the file and its folder to its user",
             ),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                (InboxErrorKind::Full, "the disk is full: make room")
+                (Kind::Full, "the disk is full: make room")
             }
-            _ => (InboxErrorKind::Failed, "the file can't be opened"),
+            _ => (Kind::Unavailable, "the file can't be opened"),
         };
-        let refused = refused(kind, advice);
+        let refused = StoreError::saying(kind, advice);
         // The advice replaces the system's error, except for an error of unknown kind.
-        if kind == InboxErrorKind::Failed {
+        if kind == Kind::Unavailable {
             refused.caused_by(error)
         } else {
             refused
@@ -51,8 +50,8 @@ pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => {
-            return Err(refused(
-                InboxErrorKind::NotAnInbox,
+            return Err(StoreError::saying(
+                Kind::NotAStore,
                 "this is no file: name a file in it",
             ));
         }
@@ -62,13 +61,13 @@ pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, InboxError> {
                 .filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
             let folder = fs::canonicalize(folder).map_err(failed)?;
-            keeps(&folder, path)?;
+            keeps(&folder)?;
             make(path, &folder).map_err(failed)?;
         }
         Err(error) => return Err(failed(error)),
     }
     let file = fs::canonicalize(path).map_err(failed)?;
-    keeps(&file, path)?;
+    keeps(&file)?;
     Ok(file)
 }
 
@@ -89,12 +88,11 @@ fn make(path: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// Checks the file system. SQLite shares its log through memory, and its locks must hold: neither works on network file systems.
-fn keeps(file: &Path, path: &Path) -> Result<(), InboxError> {
+fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     match file_system(&mounts, file) {
-        Some(kind) if is_of_a_network(&kind) => Err(InboxError::new(
-            InboxErrorKind::NotDurable,
-            path,
+        Some(kind) if is_of_a_network(&kind) => Err(StoreError::saying(
+            Kind::NotDurable,
             "this is a network's file system, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
         )
         .caused_by(format!("the file system is {kind}"))),

@@ -2,9 +2,7 @@
 
 use rusqlite::{Connection, Result, Statement, params};
 
-use super::command::Deed;
-use super::units::state_number;
-use crate::inbox::engine::{Age, EntryId, EntryState};
+use crate::inbox::engine::{Change, EntryId, EntryState};
 
 pub(super) struct Operating<'c> {
     retry: Statement<'c>,
@@ -35,21 +33,20 @@ impl<'c> Operating<'c> {
         &mut self,
         ids: &[EntryId],
         state: EntryState,
-        deed: &Deed,
+        change: &Change,
         now: i64,
     ) -> Result<u64> {
-        let state = state_number(state);
+        let state = state as i64;
         let mut count = 0;
         for id in ids {
-            count += match deed {
-                Deed::Retry { age } => {
-                    let is_forgotten = *age == Age::Forgotten;
-                    self.retry.execute(params![id.0, now, state, is_forgotten])
+            count += match change {
+                Change::Retry { forgets_age } => {
+                    self.retry.execute(params![id.0, now, state, forgets_age])
                 }
-                Deed::DeadLetter { reason } => {
+                Change::DeadLetter { reason } => {
                     self.dead_letter.execute(params![id.0, now, state, reason])
                 }
-                Deed::Purge => self.purge.execute(params![id.0, state]),
+                Change::Purge => self.purge.execute(params![id.0, state]),
             }? as u64;
         }
         Ok(count)

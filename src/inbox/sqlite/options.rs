@@ -1,12 +1,11 @@
 //! The options for opening an inbox.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
-use crate::inbox::error::{InboxError, InboxErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The options for opening the file of an inbox.
 ///
@@ -110,23 +109,21 @@ impl InboxOptions {
         self
     }
 
-    pub(super) fn check(&self, path: &Path) -> Result<(), InboxError> {
-        let refused = |advice| Err(InboxError::new(InboxErrorKind::Setting, path, advice));
+    pub(super) fn check(&self) -> Result<(), StoreError> {
         let patience = Duration::from_millis(1)..=Duration::from_secs(60);
-        if !patience.contains(&self.patience) {
-            return refused("patience must be at least 1 ms and at most a minute");
-        }
-        if self.max_group == 0 {
-            return refused("max_group must be at least 1");
-        }
-        if self.max_waiting == 0 {
-            return refused("max_waiting must be at least 1");
-        }
-        if self.forget_at_once == 0 {
-            return refused("forget_at_once must be at least 1");
-        }
-        if self.max_pages == Some(0) {
-            return refused("max_pages must be at least 1");
+        for (can_work, advice) in [
+            (
+                patience.contains(&self.patience),
+                "patience must be at least 1 ms and at most a minute",
+            ),
+            (self.max_group > 0, "max_group must be at least 1"),
+            (self.max_waiting > 0, "max_waiting must be at least 1"),
+            (self.forget_at_once > 0, "forget_at_once must be at least 1"),
+            (self.max_pages != Some(0), "max_pages must be at least 1"),
+        ] {
+            if !can_work {
+                return Err(StoreError::saying(StoreErrorKind::Setting, advice));
+            }
         }
         Ok(())
     }

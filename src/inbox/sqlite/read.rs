@@ -3,41 +3,16 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql};
+use rusqlite::{Connection, OptionalExtension, Result, Row, Statement, ToSql};
 
-use super::command::Reply;
-use super::fault::{Fault, ended};
 use super::row::{self, ENTRY, LISTED};
-use super::units::{duration, millis, reading, state_number, unsigned};
-use crate::caught::caught;
+use super::units::{duration, millis, reading};
 use crate::clock::Clock;
 use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
-use crate::inbox::entry::Entry;
+use crate::inbox::entry::{Entry, unsigned};
 
-pub(super) enum Question {
-    List {
-        which: Selection,
-        page: Page,
-        reply: Reply<Vec<Listed>>,
-    },
-    /// The numbers of the entries that an operator has selected, one page.
-    Ids {
-        which: Selection,
-        page: Page,
-        reply: Reply<Vec<EntryId>>,
-    },
-    /// The number of the last entry.
-    Last {
-        reply: Reply<EntryId>,
-    },
-    Show {
-        id: EntryId,
-        reply: Reply<Option<(Listed, Entry)>>,
-    },
-    Stats {
-        reply: Reply<InboxStats>,
-    },
-}
+/// A call on the reader's thread, which sends its answer.
+pub(super) type Question = Box<dyn FnOnce(&mut Reader<'_>) + Send>;
 
 pub(super) struct Reader<'c> {
     connection: &'c Connection,
@@ -68,29 +43,29 @@ impl<'c> Reader<'c> {
     /// Runs until all senders are dropped.
     pub(super) fn run(&mut self, questions: &Receiver<Question>) {
         while let Ok(question) = questions.recv() {
-            match question {
-                Question::List { which, page, reply } => {
-                    answer(reply, || self.select(LISTED, &which, page, row::listed));
-                }
-                Question::Ids { which, page, reply } => answer(reply, || {
-                    self.select("id", &which, page, |row| Ok(EntryId(row.get(0)?)))
-                }),
-                Question::Last { reply } => answer(reply, || {
-                    let last: Option<i64> = self.last.query_row([], |row| row.get(0))?;
-                    Ok(EntryId(last.unwrap_or_default()))
-                }),
-                Question::Show { id, reply } => answer(reply, || {
-                    let shown = |row: &rusqlite::Row<'_>| {
-                        Ok((
-                            row::listed(row)?,
-                            row::entry(row, LISTED.split(',').count())?,
-                        ))
-                    };
-                    self.show.query_row([id.0], shown).optional()
-                }),
-                Question::Stats { reply } => answer(reply, || self.stats()),
-            }
+            question(self);
         }
+    }
+
+    pub(super) fn list(&self, which: &Selection, page: Page) -> Result<Vec<Listed>> {
+        self.select(LISTED, which, page, row::listed)
+    }
+
+    /// Returns the numbers of the entries that an operator has selected, one page.
+    pub(super) fn ids(&self, which: &Selection, page: Page) -> Result<Vec<EntryId>> {
+        self.select("id", which, page, |row| Ok(EntryId(row.get(0)?)))
+    }
+
+    /// Returns the number of the last entry.
+    pub(super) fn last(&mut self) -> Result<EntryId> {
+        let last: Option<i64> = self.last.query_row([], |row| row.get(0))?;
+        Ok(EntryId(last.unwrap_or_default()))
+    }
+
+    pub(super) fn show(&mut self, id: EntryId) -> Result<Option<(Listed, Entry)>> {
+        let first = LISTED.split(',').count();
+        let shown = |row: &Row<'_>| Ok((row::listed(row)?, row::entry(row, first)?));
+        self.show.query_row([id.0], shown).optional()
     }
 
     fn select<T>(
@@ -98,7 +73,7 @@ impl<'c> Reader<'c> {
         columns: &str,
         which: &Selection,
         page: Page,
-        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T>,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         // Each index gives the order of the ids, so that no list is sorted except that of running entries, which are few.
         let (index, state) = match which.state {
@@ -138,23 +113,23 @@ impl<'c> Reader<'c> {
     }
 
     /// Reads counts and age in one snapshot.
-    fn stats(&mut self) -> Result<InboxStats> {
+    pub(super) fn stats(&mut self) -> Result<InboxStats> {
         let snapshot = self.connection.unchecked_transaction()?;
         let mut stats = InboxStats::default();
         let mut rows = self.counts.query([])?;
         while let Some(row) = rows.next()? {
             let (what, n): (i64, i64) = (row.get(0)?, row.get(1)?);
             let n = unsigned(n);
-            match what {
-                0 => stats.queued += n,
-                1 => {
+            // As in the triggers: twice the number of the state, and 1 for those that are retried.
+            match EntryState::of_number(what / 2) {
+                Some(EntryState::Queued) => {
                     stats.queued += n;
-                    stats.retrying = n;
+                    stats.retrying += if what == 1 { n } else { 0 };
                 }
-                what if what == 2 * state_number(EntryState::Running) => stats.running = n,
-                what if what == 2 * state_number(EntryState::Done) => stats.done = n,
-                what if what == 2 * state_number(EntryState::Dead) => stats.dead = n,
-                _ => {}
+                Some(EntryState::Running) => stats.running = n,
+                Some(EntryState::Done) => stats.done = n,
+                Some(EntryState::Dead) => stats.dead = n,
+                None => {}
             }
         }
         drop(rows);
@@ -164,15 +139,4 @@ impl<'c> Reader<'c> {
         stats.oldest = oldest.map(|oldest| duration(now.saturating_sub(oldest)));
         Ok(stats)
     }
-}
-
-fn answer<T>(reply: Reply<T>, read: impl FnOnce() -> Result<T>) {
-    if reply.is_closed() {
-        return;
-    }
-    // A clock that panics fails this answer, and does not end the thread.
-    let read = caught(read).map_err(|_| ended());
-    let read = read.and_then(|read| read.map_err(|error| Fault::from(error).into()));
-    // A caller that no longer waits needs no answer.
-    drop(reply.send(read));
 }

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 
-use super::units::{narrow, state, unsigned};
+use super::units::narrow;
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, readable};
-use crate::inbox::entry::Entry;
+use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::entry::{Entry, readable, unsigned};
 
 /// The columns of `entries` that [`listed`] reads, in its order.
 pub(super) const LISTED: &str =
@@ -17,7 +17,7 @@ pub(super) const LISTED: &str =
 
 pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
     let number: i64 = row.get(4)?;
-    let state = state(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
+    let state = EntryState::of_number(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
     let event_id = lossy(row.get_ref(1)?.as_bytes()?);
     let event_type = lossy(row.get_ref(2)?.as_bytes()?);
     let until: Option<i64> = row.get(7)?;

@@ -52,11 +52,7 @@ impl<'c> Settling<'c> {
         let renewed = self
             .renew
             .execute(params![id.0, token.as_bytes(), now, millis(lease)])?;
-        Ok(if renewed == 0 {
-            Ownership::Lost
-        } else {
-            Ownership::Held
-        })
+        Ok(Ownership::held(renewed != 0))
     }
 
     pub(super) fn settle(

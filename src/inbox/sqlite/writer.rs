@@ -9,7 +9,7 @@ use rusqlite::{Connection, Result, Statement};
 
 use super::accept::Accepting;
 use super::command::{Answer, Command};
-use super::fault::{Fault, lacks_room};
+use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
 use super::open::copy_log;
 use super::open_files::OpenFiles;
@@ -22,8 +22,7 @@ use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
 use crate::clock::Clock;
-use crate::dedupe::Ownership;
-use crate::dedupe::StoreErrorKind;
+use crate::dedupe::{Ownership, StoreError, StoreErrorKind};
 use crate::inbox::engine::End;
 use crate::inbox::sink::Accepted;
 
@@ -130,13 +129,13 @@ impl<'c> Writer<'c> {
             Command::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
             _ => false,
         });
-        let full = Fault::said(
+        let full = StoreError::saying(
             StoreErrorKind::Full,
-            "the disk is full: what room is left is kept for entries that are accepted already",
+            "the disk is full: make room; the rest of its space is reserved for entries that were accepted before",
         );
         let refused: Vec<Command> = refused;
         for command in refused {
-            command.refuse(&full);
+            command.refuse(full.clone());
         }
         rest
     }
@@ -155,14 +154,14 @@ impl<'c> Writer<'c> {
         // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
-            command.refuse(&fault);
+            command.refuse(fault.clone());
         }
         let mut tried = if again {
             self.commit(&others, false)
         } else {
             Err(fault)
         };
-        let lacks_room = tried.as_ref().is_err_and(Fault::lacks_room);
+        let lacks_room = tried.as_ref().is_err_and(lacks_room);
         if lacks_room && !others.is_empty() && self.take_reserve() {
             tried = self.commit(&others, false);
         }
@@ -170,7 +169,7 @@ impl<'c> Writer<'c> {
             Ok(answers) => self.answer(others, answers),
             Err(fault) => {
                 for command in others {
-                    command.refuse(&fault);
+                    command.refuse(fault.clone());
                 }
             }
         }
@@ -195,13 +194,14 @@ impl<'c> Writer<'c> {
         &mut self,
         group: &[Command],
         upkeep: bool,
-    ) -> std::result::Result<Vec<Answer>, Fault> {
+    ) -> std::result::Result<Vec<Answer>, StoreError> {
         if let Some(pages) = self.max_pages {
             // The limit is for deliveries alone: leases and settlements free space in the end, and need a little first.
             let is_for_accepts = group.iter().any(Command::is_accept);
             let pages = if is_for_accepts { pages } else { u32::MAX };
             self.connection
-                .execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
+                .execute_batch(&format!("PRAGMA max_page_count = {pages}"))
+                .map_err(failed)?;
         }
         let (now, done) = self.transaction(|writer| {
             // Other processes may have kept the file locked until now, and may have written later times than the time before the
@@ -236,24 +236,24 @@ impl<'c> Writer<'c> {
                 Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
             }
             Command::Operate {
-                ids, state, deed, ..
-            } => Answer::Count(self.operating.operate(ids, *state, deed, now)?),
+                ids, state, change, ..
+            } => Answer::Count(self.operating.operate(ids, *state, change, now)?),
         })
     }
 
     fn transaction<T>(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> std::result::Result<T, Fault> {
-        self.begin.execute([])?;
+    ) -> std::result::Result<T, StoreError> {
+        self.begin.execute([]).map_err(failed)?;
         let written = write(self).and_then(|written| {
             self.commit.execute([])?;
             Ok(written)
         });
         self.leave_none_open();
-        let written = written?;
+        let written = written.map_err(failed)?;
         if !self.place.stands() {
-            return Err(Fault::said(
+            return Err(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the inbox's file, or the log beside it, was moved or deleted while it was open: put it back, or restart",
             ));
@@ -336,7 +336,7 @@ impl<'c> Writer<'c> {
         });
         if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
             // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
-            if copy_log(self.connection).is_err_and(|error| lacks_room(&error)) {
+            if copy_log(self.connection).is_err_and(|error| lacks_room(&failed(error))) {
                 self.take_reserve();
             }
         }

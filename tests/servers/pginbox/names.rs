@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::http::StatusCode;
 use hookgate::inbox::{RunningWorkers, Workers};
 use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in};
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, PostgresErrorKind, PostgresStore};
+use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, PostgresStore, StoreErrorKind};
 
 use super::*;
 use crate::support::{client_at, migrated};
@@ -114,7 +114,7 @@ async fn what_is_no_name_of_an_inbox_is_refused_at_the_start() {
     let long = "x".repeat(64);
     for name in ["", " ", "a b", "a\0", "\u{fc}", &long] {
         let error = Inbox::on_postgres(&postgres, name).unwrap_err();
-        assert_eq!(error.kind(), PostgresErrorKind::Name, "{name:?}");
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{name:?}");
         assert!(error.to_string().contains("1 to 63"), "{error}");
     }
     Inbox::on_postgres(&postgres, &long[..63]).unwrap();
@@ -138,8 +138,8 @@ async fn entries_without_a_name_are_those_of_default_after_the_migration() {
     let error = accept(&named(&server.config(), "orders"), "evt_2")
         .await
         .unwrap_err();
-    let below = std::error::Error::source(&error).unwrap().to_string();
-    assert!(below.contains("migrate"), "{below}");
+    assert_eq!(error.kind(), StoreErrorKind::Missing);
+    assert!(error.to_string().contains("migrate"), "{error}");
     hookgate::postgres::migrate(&client).await.unwrap();
     let [default, orders] = ["default", "orders"].map(|name| named(&server.config(), name));
     assert_eq!(count(&default, EntryState::Queued).await, 1);

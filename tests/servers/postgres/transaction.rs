@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, forget};
-use hookgate::{EventKey, PostgresError, PostgresErrorKind};
+use hookgate::{EventKey, StoreError, StoreErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use crate::support::{PostgresServer, client_at, migrated};
@@ -109,9 +109,9 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
             late.rollback().await.unwrap();
             continue;
         }
-        assert_eq!(claimed.unwrap_err().kind(), PostgresErrorKind::Conflict);
+        assert_eq!(claimed.unwrap_err().kind(), StoreErrorKind::Conflict);
         let after = claim_values_in(&late, &event(id)).await;
-        assert_eq!(after.unwrap_err().kind(), PostgresErrorKind::Aborted);
+        assert_eq!(after.unwrap_err().kind(), StoreErrorKind::Aborted);
         late.rollback().await.unwrap();
         let again = begin(&mut second, level).await;
         assert_eq!(claim(&again, id).await, SAME);
@@ -143,8 +143,8 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
                             Ok(ClaimedIn::Fresh) => match transaction.commit().await {
                                 Ok(()) => break true,
                                 Err(error) => {
-                                    let kind = PostgresError::from(error).kind();
-                                    assert_eq!(kind, PostgresErrorKind::Conflict);
+                                    let kind = StoreError::from(error).kind();
+                                    assert_eq!(kind, StoreErrorKind::Conflict);
                                 }
                             },
                             Ok(ClaimedIn::Held) => transaction.rollback().await.unwrap(),
@@ -154,7 +154,7 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
                             }
                             Err(error) => {
                                 assert!(!matches!(level, IsolationLevel::ReadCommitted));
-                                assert_eq!(error.kind(), PostgresErrorKind::Conflict);
+                                assert_eq!(error.kind(), StoreErrorKind::Conflict);
                                 transaction.rollback().await.unwrap();
                             }
                         }

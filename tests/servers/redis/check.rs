@@ -3,7 +3,7 @@
 use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::Held;
 use hookgate::redis::{Findings, Risk};
-use hookgate::{DedupeStore, RedisErrorKind, RedisStore};
+use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
 
 use super::{Direct, LONG, key, token, until};
 use crate::support::{RedisServer, free_port};
@@ -65,11 +65,11 @@ async fn each_setting_is_told_for_what_it_is() {
         ]
     );
     let error = findings.strict().unwrap_err();
-    assert_eq!(error.kind(), RedisErrorKind::Forgets);
+    assert_eq!(error.kind(), StoreErrorKind::NotDurable);
     assert_eq!(
         format!("{error:?}"),
         format!(
-            "RedisError(Forgets): this Redis may forget ids, so that events would run twice: {}",
+            "StoreError(NotDurable): this Redis may forget ids, so that events would run twice: {}",
             words.join("; ")
         )
     );
@@ -94,7 +94,7 @@ async fn replicas_are_told_and_refused() {
     assert_eq!(risks(&findings)[0], Risk::Replica);
     assert_eq!(
         findings.strict().unwrap_err().kind(),
-        RedisErrorKind::Forgets
+        StoreErrorKind::NotDurable
     );
 }
 
@@ -118,7 +118,7 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
     assert_eq!(risks(&findings), [unread("appendfsync")]);
     assert_eq!(
         findings.iter().next().unwrap().to_string(),
-        "appendfsync can't be read, so nothing is known of it: allow it, or look yourself"
+        "appendfsync can't be read: allow this user to read it, or check the setting yourself"
     );
     findings.strict().unwrap();
     // These permissions are all that the store needs; the docs show them.
@@ -137,7 +137,7 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
     assert_eq!(risks(&findings), [unread("INFO")]);
     assert_eq!(
         findings.strict().unwrap_err().kind(),
-        RedisErrorKind::Forgets
+        StoreErrorKind::NotDurable
     );
 }
 
@@ -145,7 +145,7 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
 async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the_password() {
     let url = format!("redis://hooks:made-up-password@127.0.0.1:{}", free_port());
     let error = RedisStore::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), RedisErrorKind::Unreachable);
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(!format!("{error:?}").contains("made-up-password"));
     for url in [
         "http://:made-up-password@localhost",
@@ -155,7 +155,7 @@ async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the
         "redis://:made-up-password@localhost/?protocol=made-up-password",
     ] {
         let error = RedisStore::open(url).unwrap_err();
-        assert_eq!(error.kind(), RedisErrorKind::Url, "{error:?}");
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
         assert!(
             !format!("{error:?} {error}").contains("made-up-password"),
             "{error:?}"
@@ -166,7 +166,7 @@ async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the
     };
     let url = format!("redis://:made-up-password@{}", server.server.address);
     let error = RedisStore::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), RedisErrorKind::Unreachable);
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(!format!("{error:?}").contains("made-up-password"));
     let shown = format!("{:?}", RedisStore::open(&url).unwrap());
     assert!(

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use hookgate::Claimed::{Done, Fresh, Running};
 use hookgate::Ownership::Held;
 use hookgate::redis::Risk;
-use hookgate::{DedupeStore, RedisErrorKind, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
 
 use super::layer::App;
 use super::{Direct, LONG, key, token};
@@ -76,7 +76,7 @@ async fn a_server_that_evicts_forgets_and_the_check_says_so() {
         };
         assert!(findings.iter().any(|finding| *finding.risk() == expected));
         let error = findings.strict().unwrap_err();
-        assert_eq!(error.kind(), RedisErrorKind::Forgets);
+        assert_eq!(error.kind(), StoreErrorKind::NotDurable);
         assert!(format!("{error:?}").contains(policy), "{error:?}");
 
         // The risk is real: each of more ids than fit is accepted, and many are forgotten.

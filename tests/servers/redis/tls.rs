@@ -6,7 +6,7 @@ use std::time::Duration;
 use hookgate::Claimed::Fresh;
 use hookgate::Ownership::Held;
 use hookgate::redis::Connection;
-use hookgate::{DedupeStore, RedisErrorKind, RedisStore};
+use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
 
 use super::{LONG, key, token};
 use crate::support::RedisServer;
@@ -48,8 +48,8 @@ async fn a_made_up_authority_is_trusted_where_it_is_given_and_nowhere_else() {
 
     // By the URL alone, only the authorities count that the system trusts.
     let error = RedisStore::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), RedisErrorKind::Unreachable, "{error:?}");
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
     // Without TLS nothing is answered.
     let error = RedisStore::connect(&server.url()).await.unwrap_err();
-    assert_eq!(error.kind(), RedisErrorKind::Unreachable, "{error:?}");
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hookgate::{Inbox, InboxErrorKind, InboxOptions};
+use hookgate::{Inbox, InboxOptions, StoreErrorKind};
 use rusqlite::Connection;
 
 use super::{delivery, receiver};
@@ -15,9 +15,10 @@ use hookgate::{Accepted, Sink};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn refused(path: &std::path::Path) -> (InboxErrorKind, String) {
+fn refused(path: &std::path::Path) -> (StoreErrorKind, String) {
     let error = Inbox::open(path).unwrap_err();
-    assert_eq!(error.path(), path);
+    let shown = format!("{}: ", path.display());
+    assert!(error.to_string().starts_with(&shown), "{error}");
     (error.kind(), format!("{error:?}"))
 }
 
@@ -27,23 +28,23 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
     let at = |name: &str| folder.path().join(name);
 
     let (kind, words) = refused(folder.path());
-    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert_eq!(kind, StoreErrorKind::NotAStore);
     assert!(words.contains("this is no file"), "{words}");
 
     let (kind, words) = refused(&at("missing/inbox.db"));
-    assert_eq!(kind, InboxErrorKind::Missing);
+    assert_eq!(kind, StoreErrorKind::Missing);
     assert!(words.contains("make it first"), "{words}");
     let existing = InboxOptions::default().existing().open(at("none.db"));
-    assert_eq!(existing.unwrap_err().kind(), InboxErrorKind::Missing);
+    assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
     assert!(!at("none.db").exists());
     fs::write(at("empty"), "").unwrap();
     let existing = InboxOptions::default().existing().open(at("empty"));
-    assert_eq!(existing.unwrap_err().kind(), InboxErrorKind::Missing);
+    assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
     assert_eq!(fs::read(at("empty")).unwrap().len(), 0);
 
     fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
     let (kind, words) = refused(&at("text"));
-    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert_eq!(kind, StoreErrorKind::NotAStore);
     assert!(words.contains("no SQLite database"), "{words}");
     assert_eq!(fs::read(at("text")).unwrap().len(), 12_000);
 
@@ -54,13 +55,13 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
     drop(foreign);
     let before = fs::read(at("foreign.db")).unwrap();
     let (kind, words) = refused(&at("foreign.db"));
-    assert_eq!(kind, InboxErrorKind::NotAnInbox);
+    assert_eq!(kind, StoreErrorKind::NotAStore);
     assert!(words.contains("another program"), "{words}");
     assert_eq!(fs::read(at("foreign.db")).unwrap(), before);
 
     for path in [":memory:", "", "file:inbox.db?mode=memory"] {
         let error = Inbox::open(path).unwrap_err();
-        assert_eq!(error.kind(), InboxErrorKind::NotDurable, "{path}");
+        assert_eq!(error.kind(), StoreErrorKind::NotDurable, "{path}");
     }
     assert!(!std::path::Path::new(":memory:").exists());
 }
@@ -74,7 +75,7 @@ async fn a_file_of_a_newer_version_is_refused() {
     version.execute_batch("PRAGMA user_version = 2").unwrap();
     drop(version);
     let (kind, words) = refused(&file);
-    assert_eq!(kind, InboxErrorKind::Newer);
+    assert_eq!(kind, StoreErrorKind::Newer);
     assert!(words.contains("its tables have version 2"), "{words}");
 }
 
@@ -115,7 +116,7 @@ async fn a_damaged_file_is_said_to_be_so() {
     bytes[100..4_096].fill(0xa5);
     fs::write(&file, bytes).unwrap();
     let (kind, words) = refused(&file);
-    assert_eq!(kind, InboxErrorKind::Corrupt);
+    assert_eq!(kind, StoreErrorKind::Corrupt);
     assert!(words.contains("put a backup in its place"), "{words}");
 }
 
@@ -155,14 +156,14 @@ fn settings_that_could_never_work_are_refused() {
         InboxOptions::default().forget_at_once(0),
     ] {
         let error = options.clone().open(&file).unwrap_err();
-        assert_eq!(error.kind(), InboxErrorKind::Setting, "{options:?}");
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{options:?}");
     }
     assert!(!file.exists());
     let error = InboxOptions::default()
         .max_pages(2)
         .open(&file)
         .unwrap_err();
-    assert_eq!(error.kind(), InboxErrorKind::Full);
+    assert_eq!(error.kind(), StoreErrorKind::Full);
 }
 
 /// As the user `nobody`, who may read the file and not write it. Root may write any file, so another process takes its place.
@@ -170,7 +171,7 @@ fn settings_that_could_never_work_are_refused() {
 async fn a_file_that_can_only_be_read_is_refused() {
     if let Some(file) = given() {
         let (kind, words) = refused(std::path::Path::new(&file));
-        assert_eq!(kind, InboxErrorKind::Denied, "{words}");
+        assert_eq!(kind, StoreErrorKind::Denied, "{words}");
         return;
     }
     let folder = Folder::new();

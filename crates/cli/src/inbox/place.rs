@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookgate::inbox::InboxOptions;
-use hookgate::{Inbox, InboxErrorKind, StoreError, StoreErrorKind};
+use hookgate::{Inbox, StoreError, StoreErrorKind};
 
 use crate::fault::{Class, Fault};
 
@@ -85,14 +85,14 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
         const MESSAGE: &str = "the inbox can't be opened";
         let fault = match error.kind() {
             // The source of this error would repeat the same message.
-            InboxErrorKind::Missing | InboxErrorKind::Denied | InboxErrorKind::NotAnInbox => {
+            StoreErrorKind::Missing | StoreErrorKind::Denied | StoreErrorKind::NotAStore => {
                 Fault::new(Class::Input, format!("{MESSAGE}: {error}"))
             }
             _ => Fault::caused_by(Class::Input, MESSAGE, &error),
         };
         fault.advise(match error.kind() {
-            InboxErrorKind::Newer => "run the hookgate of the version that the receiver is built with: cargo install hookgate --version …",
-            InboxErrorKind::Busy => "ask again; if it stays so, look for a process that holds the file, with lsof or fuser",
+            StoreErrorKind::Newer => "run the hookgate of the version that the receiver is built with: cargo install hookgate --version …",
+            StoreErrorKind::TimedOut => "ask again; if it stays so, look for a process that holds the file, with lsof or fuser",
             _ => ADVICE,
         })
     })
@@ -148,19 +148,11 @@ async fn only_name(postgres: &hookgate::postgres::Postgres) -> Result<String, Fa
 fn table_fault(error: &StoreError) -> Fault {
     use std::error::Error as _;
 
-    use hookgate::{PostgresError, PostgresErrorKind};
-
-    let told = error.source();
-    let told = told.and_then(|told| told.downcast_ref::<PostgresError>());
-    let server = told.and_then(|told| told.source()?.downcast_ref::<tokio_postgres::Error>());
-    match (told, server) {
-        (Some(told), _)
-            if matches!(
-                told.kind(),
-                PostgresErrorKind::NoTables | PostgresErrorKind::NoSchema | PostgresErrorKind::Denied
-            ) =>
-        {
-            Fault::caused_by(Class::Input, "there is no inbox that can be used", told).advise(
+    let server = error.source();
+    let server = server.and_then(|server| server.downcast_ref::<tokio_postgres::Error>());
+    match (error.kind(), server) {
+        (StoreErrorKind::Missing | StoreErrorKind::Denied, _) => {
+            Fault::caused_by(Class::Input, "there is no inbox that can be used", error).advise(
                 "is it the URL of the receiver's database, and of a role that may use its tables?",
             )
         }

@@ -4,8 +4,7 @@ use std::fmt;
 
 use hookgate::record::LoggedDelivery;
 use hookgate::{
-    HeaderError, HeaderErrorKind, RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError,
-    VerifyErrorKind, Window,
+    RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
 };
 use zeroize::Zeroizing;
 
@@ -160,11 +159,11 @@ impl Explainer {
 
 /// A doubled header that is not signed is refused too, but the signature can't reveal it.
 fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
-    let source = std::error::Error::source(error?)?;
-    let header: &HeaderError = source.downcast_ref()?;
-    let cause = Cause::with(CauseKind::HeaderDoubled, header.header());
-    let is_new = header.kind() == HeaderErrorKind::Duplicate && !known.contains(&cause);
-    is_new.then_some(cause)
+    let VerifyErrorKind::HeaderDuplicate(name) = error?.kind() else {
+        return None;
+    };
+    let cause = Cause::with(CauseKind::HeaderDoubled, name);
+    (!known.contains(&cause)).then_some(cause)
 }
 
 fn announced(delivery: &LoggedDelivery) -> Option<usize> {

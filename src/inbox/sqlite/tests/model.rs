@@ -226,10 +226,8 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                 (kept.state, kept.until) = (EntryState::Queued, was.min(now));
                 (kept.tries, kept.token) = (0, None);
             }
-            assert_eq!(
-                block_on(engine.retry(which, Age::SinceFirstLease)).unwrap(),
-                count
-            );
+            let retry = Change::Retry { forgets_age: false };
+            assert_eq!(block_on(engine.operate(which, retry)).unwrap(), count);
         }
         Call::DeadLetter => {
             let mut count = 0;
@@ -238,8 +236,9 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                 count += 1;
                 (kept.state, kept.token) = (EntryState::Dead, None);
             }
-            let dead_lettered =
-                block_on(engine.dead_letter(Selection::all(), "made up".to_owned()));
+            let reason = "made up".to_owned();
+            let change = Change::DeadLetter { reason };
+            let dead_lettered = block_on(engine.operate(Selection::all(), change));
             assert_eq!(dead_lettered.unwrap(), count);
         }
         Call::Purge { state } => {
@@ -254,7 +253,7 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                 state,
                 ..Selection::all()
             };
-            let purged = block_on(engine.purge(which)).unwrap();
+            let purged = block_on(engine.operate(which, Change::Purge)).unwrap();
             assert!(purged >= (before - model.entries.len()) as u64);
         }
     }

@@ -13,14 +13,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use super::engine::{
-    Age, Ask, Batch, CLOCK_LEAP, DEAD_LETTERED, End, Engine, EntryId, EntryState, InboxStats, Job,
-    Listed, PURGED, Page, RETRIED, Selection, TOO_OLD,
-};
-use super::entry::Entry;
-use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::inbox::engine::{
+    Ask, Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
+    Page, Selection, TOO_OLD,
+};
+use crate::inbox::entry::Entry;
+use crate::inbox::sink::Accepted;
 use row::{Row, after, bounded};
 
 /// The result of a call.
@@ -271,47 +271,28 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn retry(&self, which: Selection, age: Age) -> StoreFuture<'_, u64> {
-        self.call("retry", move |rows, now| {
-            let mut count = 0;
-            for (id, row) in rows {
-                let may = RETRIED.contains(&row.state);
-                if may && row.is(*id, &which, now) {
-                    row.state = EntryState::Queued;
-                    row.until = now;
-                    row.tries = 0;
-                    if age == Age::Forgotten {
-                        row.first_leased = None;
+    fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64> {
+        self.call("operate", move |rows, now| {
+            let may = |id: &EntryId, row: &Row| {
+                change.states().contains(&row.state) && row.is(*id, &which, now)
+            };
+            let chosen = rows.iter().filter(|(id, row)| may(id, row));
+            let chosen: Vec<_> = chosen.map(|(id, _)| *id).collect();
+            for id in &chosen {
+                let row = rows.get_mut(id).unwrap();
+                match &change {
+                    Change::Retry { forgets_age } => {
+                        row.state = EntryState::Queued;
+                        row.until = now;
+                        row.tries = 0;
+                        row.first_leased = row.first_leased.filter(|_| !forgets_age);
                     }
-                    count += 1;
+                    Change::DeadLetter { reason } => row.dead_letter(reason),
+                    Change::Purge => drop(rows.remove(id)),
                 }
             }
             self.changed.notify_waiters();
-            count
-        })
-    }
-
-    fn dead_letter(&self, which: Selection, reason: String) -> StoreFuture<'_, u64> {
-        self.call("dead_letter", move |rows, now| {
-            let mut count = 0;
-            for (id, row) in rows {
-                if DEAD_LETTERED.contains(&row.state) && row.is(*id, &which, now) {
-                    row.dead_letter(&reason);
-                    count += 1;
-                }
-            }
-            count
-        })
-    }
-
-    fn purge(&self, which: Selection) -> StoreFuture<'_, u64> {
-        self.call("purge", move |rows, now| {
-            let before = rows.len();
-            rows.retain(|id, row| {
-                let may = PURGED.contains(&row.state);
-                !(may && row.is(*id, &which, now))
-            });
-            (before - rows.len()) as u64
+            chosen.len() as u64
         })
     }
 

@@ -1,12 +1,10 @@
 //! The head of an event: its id and type, read without the rest.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
-use serde_json::value::RawValue;
 
 #[cfg(feature = "tower")]
 use super::date::Date;
@@ -129,45 +127,78 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
 /// A field: absent, read, or with a fault. A fault is no error yet: a later field may take precedence.
 type FieldRead<T> = Option<Result<T, Kind>>;
 
-/// Fills a slot from a string, borrowed where possible, so that an id is allocated once.
+/// Fills a field from a string, borrowed where possible, so that an id is allocated once.
 fn fill<T>(
-    slot: &mut FieldRead<T>,
-    value: &RawValue,
+    field: &mut FieldRead<T>,
+    value: Option<&str>,
     parse: impl FnOnce(&str) -> Result<T, Malformed>,
 ) {
-    *slot = Some(match slot {
-        None => text_of(value).and_then(|text| parse(&text).map_err(|Malformed| Kind::Unusable)),
-        Some(_) => Err(Kind::Duplicate),
+    *field = Some(match (&field, value) {
+        (None, Some(text)) => parse(text).map_err(|Malformed| Kind::Unusable),
+        (None, None) => Err(Kind::TypeMismatch),
+        (Some(_), _) => Err(Kind::Duplicate),
     });
 }
 
-fn text_of(value: &RawValue) -> Result<Cow<'_, str>, Kind> {
-    if !value.get().starts_with('"') {
-        return Err(Kind::TypeMismatch);
+/// Passes a string on, borrowed where possible. Any other value is passed on as `None`, before its content is skipped: what is
+/// known of a field counts, also where the text is broken behind its beginning.
+struct ValueSeed<'n, F>(&'n str, F);
+
+impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> DeserializeSeed<'de>
+    for ValueSeed<'_, F>
+{
+    type Value = ControlFlow<()>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_any(self)
     }
-    // Only half of a surrogate pair is left to be found.
-    let text = serde_json::from_str::<Name<'_>>(value.get());
-    text.map(|Name(text)| text).map_err(|_| Kind::Syntax)
 }
 
-fn usable<T>(slot: FieldRead<T>, path: &str) -> Result<T, EventError> {
-    slot.unwrap_or(Err(Kind::Missing)).map_err(|kind| {
-        let error = EventError::new(kind);
-        match kind {
-            Kind::Syntax => error,
-            Kind::TypeMismatch => error.at_path(path).because(Some(
-                "found another kind of value, expected a string".into(),
-            )),
-            _ => error.at_path(path),
+macro_rules! other_kinds {
+    ($($visit:ident($($value:ty)?),)*) => {$(
+        fn $visit<E>(mut self $(, _: $value)?) -> Result<Self::Value, E> {
+            Ok((self.1)(self.0, None))
         }
+    )*};
+}
+
+impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> Visitor<'de> for ValueSeed<'_, F> {
+    type Value = ControlFlow<()>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(mut self, text: &str) -> Result<Self::Value, E> {
+        Ok((self.1)(self.0, Some(text)))
+    }
+
+    other_kinds! { visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_unit(), }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, seq: A) -> Result<Self::Value, A::Error> {
+        let flow = (self.1)(self.0, None);
+        IgnoredAny.visit_seq(seq).map(|_| flow)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<Self::Value, A::Error> {
+        let flow = (self.1)(self.0, None);
+        IgnoredAny.visit_map(map).map(|_| flow)
+    }
+}
+
+fn usable<T>(field: FieldRead<T>, path: &str) -> Result<T, EventError> {
+    field.unwrap_or(Err(Kind::Missing)).map_err(|kind| {
+        let reason = "found another kind of value, expected a string";
+        let reason = (kind == Kind::TypeMismatch).then(|| reason.into());
+        EventError::new(kind).at_path(path).because(reason)
     })
 }
 
 /// Passes the wanted fields of an object to `take`, until it breaks. The other fields are skipped.
-fn each_field<'de>(
-    body: &'de [u8],
+fn each_field(
+    body: &[u8],
     wanted: &[&str],
-    take: impl FnMut(&str, &'de RawValue) -> ControlFlow<()>,
+    take: impl FnMut(&str, Option<&str>) -> ControlFlow<()>,
 ) -> serde_json::Result<()> {
     serde_json::Deserializer::from_slice(body).deserialize_map(FieldsVisitor { wanted, take })
 }
@@ -177,7 +208,7 @@ struct FieldsVisitor<'w, F> {
     take: F,
 }
 
-impl<'de, F: FnMut(&str, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for FieldsVisitor<'_, F> {
+impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> Visitor<'de> for FieldsVisitor<'_, F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,7 +219,10 @@ impl<'de, F: FnMut(&str, &'de RawValue) -> ControlFlow<()>> Visitor<'de> for Fie
         while let Some(Name(name)) = map.next_key()? {
             if !self.wanted.contains(&&*name) {
                 map.next_value::<IgnoredAny>()?;
-            } else if (self.take)(&name, map.next_value()?).is_break() {
+            } else if map
+                .next_value_seed(ValueSeed(&name, &mut self.take))?
+                .is_break()
+            {
                 break;
             }
         }
@@ -288,6 +322,8 @@ mod tests {
             ),
             (r#"{"id":"a","id":"a","workspaceId":"ws_2"#, Kind::Syntax),
             (r#"{"workspaceId":"ws_2","id":"#, Kind::WorkspaceMismatch),
+            (r#"{"workspaceId":["ws_1","#, Kind::WorkspaceMismatch),
+            (r#"{"workspaceId":"ws_1,"#, Kind::Syntax),
             (r#"{"id":"a","type":"b","#, Kind::Syntax),
             (
                 r#"{"workspaceId":"ws_1","workspaceId":"ws_2","id":"a","type":"b"}"#,

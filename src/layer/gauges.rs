@@ -4,45 +4,41 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::guard::Guard;
-use crate::caught::caught;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
 use crate::lookup::LookupStats;
 use crate::observe::metrics::{Meter, names};
 use crate::walk::{Health, Unready};
 
-/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers. A recorder that
-/// panics does no harm.
+/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
 pub(crate) fn record(
     guard: &Guard,
     retention: Option<Duration>,
     observe: impl FnOnce() -> Option<StoreStats>,
 ) {
     let metrics = &guard.settings.observers.metrics;
-    let _ = caught(|| {
-        metrics.with(|to| {
-            if !metrics.described.swap(true, Ordering::Relaxed) {
-                to.describe(names::RECEIVER);
-            }
-            // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
-            // must not be missed.
-            to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
-            to.count(names::STALE_BUT_AUTHENTIC, 0, []);
-            health(to, &guard.auth.gate.health());
-            let (waiting, places) = guard.settings.waiting.taken();
-            to.set(names::WAITING, number(waiting), []);
-            to.set(names::WAITING_LIMIT, number(places), []);
-            let (held, most) = guard.settings.bodies.held();
-            to.set(names::BODY_BYTES, number(held), []);
-            to.set(names::BODY_BYTES_LIMIT, number(most), []);
-            limits(to, guard, retention);
-            if let Some(stats) = observe() {
-                store(to, &stats);
-            }
-            if let Some(stats) = guard.auth.keys().lookup_stats() {
-                lookups(to, &stats);
-            }
-        });
+    metrics.with(|to| {
+        if !metrics.described.swap(true, Ordering::Relaxed) {
+            to.describe(names::RECEIVER);
+        }
+        // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
+        // must not be missed.
+        to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
+        to.count(names::STALE_BUT_AUTHENTIC, 0, []);
+        health(to, &guard.auth.gate.health());
+        let (waiting, places) = guard.settings.waiting.taken();
+        to.set(names::WAITING, number(waiting), []);
+        to.set(names::WAITING_LIMIT, number(places), []);
+        let (held, most) = guard.settings.bodies.held();
+        to.set(names::BODY_BYTES, number(held), []);
+        to.set(names::BODY_BYTES_LIMIT, number(most), []);
+        limits(to, guard, retention);
+        if let Some(stats) = observe() {
+            store(to, &stats);
+        }
+        if let Some(stats) = guard.auth.keys().lookup_stats() {
+            lookups(to, &stats);
+        }
     });
 }
 

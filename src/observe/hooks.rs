@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::reports::{Answer, Failed, Settled};
 use super::step::{Observer, Step};
+use crate::caught::caught;
 
 pub(crate) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
@@ -33,7 +34,7 @@ impl Observer<Step<'_>> for Hooks {
 /// Calls a hook, if it is set.
 pub(crate) fn call<T>(hook: Option<&Hook<T>>, report: &T) {
     if let Some(hook) = hook {
-        hook(report);
+        let _ = caught(|| hook(report));
     }
 }
 

@@ -23,7 +23,7 @@ pub use reports::{Answer, Failed, Reason, Settled};
 #[cfg(feature = "inbox")]
 pub(crate) use {
     hooks::{Hook, call},
-    step::{Observer, tell},
+    step::Observer,
 };
 pub(crate) use {
     observation::Observation,

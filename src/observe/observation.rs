@@ -1,5 +1,6 @@
 //! The data that observers keep of one request.
 
+#[cfg(feature = "metrics")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "record")]
@@ -10,14 +11,16 @@ use tokio::time::Instant;
 use super::span::Span;
 #[cfg(feature = "record")]
 use crate::record::LoggedDelivery;
+#[cfg(feature = "metrics")]
 use crate::walk::Delivery;
 
 /// The data that observers keep of one request.
 pub(crate) struct Observation {
     pub(crate) started: Instant,
     pub(crate) span: Span,
-    recognised: OnceLock<Delivery>,
     is_told: AtomicBool,
+    #[cfg(feature = "metrics")]
+    pub(super) recognised: OnceLock<Delivery>,
     #[cfg(feature = "record")]
     entry: Mutex<Option<Box<LoggedDelivery>>>,
 }
@@ -27,20 +30,12 @@ impl Observation {
         Self {
             started: Instant::now(),
             span: Span::of_request(method),
-            recognised: OnceLock::new(),
             is_told: AtomicBool::new(false),
+            #[cfg(feature = "metrics")]
+            recognised: OnceLock::new(),
             #[cfg(feature = "record")]
             entry: Mutex::default(),
         }
-    }
-
-    pub(super) fn recognised_as(&self, delivery: &Delivery) {
-        let _ = self.recognised.set(delivery.clone());
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(super) fn recognised(&self) -> Option<&Delivery> {
-        self.recognised.get()
     }
 
     /// The entry of the delivery log so far. Without a recorder it stays empty and costs nothing.

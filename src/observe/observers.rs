@@ -8,7 +8,7 @@ use super::hooks::Hooks;
 use super::metrics::Metrics;
 #[cfg(feature = "record")]
 use super::record::Recording;
-use super::step::{Observed, Step, tell};
+use super::step::{Observed, Observer, Step};
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
 #[cfg(feature = "record")]
@@ -30,19 +30,16 @@ impl Observers {
     /// Tells each observer of a step.
     #[inline]
     pub(crate) fn tell(&self, step: Step<'_>) {
-        if let Step::Recognised(Observed { of, .. }, delivery) = step {
-            of.recognised_as(delivery);
-        }
         if let Step::Answered(Observed { of, .. }, _) = step {
             of.passed_on();
         }
         #[cfg(feature = "tracing")]
-        tell(&self.tracing, step);
+        self.tracing.observe(step);
         #[cfg(feature = "metrics")]
-        tell(&self.metrics, step);
-        tell(&self.hooks, step);
+        self.metrics.observe(step);
+        self.hooks.observe(step);
         #[cfg(feature = "record")]
-        tell(&self.recorder, step);
+        self.recorder.observe(step);
     }
 
     #[cfg(feature = "record")]

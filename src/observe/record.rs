@@ -65,8 +65,10 @@ fn record(
 ) {
     let entry = request.of.entry().take();
     if let Some(mut entry) = entry {
-        complete(&mut entry);
-        recorder.record(*entry);
+        let _ = caught(|| {
+            complete(&mut entry);
+            recorder.record(*entry);
+        });
     }
 }
 

@@ -5,19 +5,14 @@ use http::request::Parts;
 
 use super::observation::Observation;
 use super::reports::{Answer, Failed, Settled};
-use crate::caught::caught;
 use crate::clock::UnixSeconds;
 use crate::walk::{Authenticator, Delivery};
 
 /// Is told of each step, in the order in which the steps are taken.
 pub(crate) trait Observer<Step> {
+    /// Does not panic: it catches the panics of a hook, a recorder or an error's text, so they harm neither the delivery nor the
+    /// other observers. Inlined, so that a step that it does not need costs nothing.
     fn observe(&self, step: Step);
-}
-
-/// Tells one observer of a step. A panic in it does no harm: neither to the delivery nor to the other observers.
-#[inline]
-pub(crate) fn tell<Step>(observer: &impl Observer<Step>, step: Step) {
-    let _ = caught(|| observer.observe(step));
 }
 
 /// A step of a delivery.

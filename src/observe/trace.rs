@@ -6,6 +6,7 @@
 use super::reports::{Answer, Reason, Settled};
 use super::step::{Observed, Observer, Step};
 use super::warnings::{LogLevel, Warnings};
+use crate::caught::caught;
 use crate::outcome::Outcome;
 use crate::readable::Chain;
 use crate::walk::Delivery;
@@ -20,8 +21,9 @@ impl Observer<Step<'_>> for Tracing {
     fn observe(&self, step: Step<'_>) {
         match step {
             Step::Recognised(request, delivery) => recognised(request, delivery),
-            Step::Answered(request, answer) => self.answered(request, answer),
-            Step::Settled(run) if run.late => ended_late(run),
+            // An error's text may panic while it is written.
+            Step::Answered(request, answer) => drop(caught(|| self.answered(request, answer))),
+            Step::Settled(run) if run.late => drop(caught(|| ended_late(run))),
             _ => {}
         }
     }

@@ -117,8 +117,7 @@ impl Observer<Step<'_>> for Hooks {
     fn observe(&self, step: Step<'_>) {
         match step {
             Step::Ended(_, report) => {
-                // A panic in the first hook does not keep the second from its call.
-                let _ = caught(|| call(self.settled.as_ref(), report));
+                call(self.settled.as_ref(), report);
                 if matches!(report.outcome, Outcome::Failed(_))
                     && report.disposition != Disposition::Returned
                 {

@@ -3,7 +3,6 @@
 use metrics::SharedString;
 
 use super::hooks::{AttemptReport, Step};
-use crate::caught::caught;
 use crate::dedupe::StoreError;
 use crate::inbox::durable::Inbox;
 use crate::inbox::engine::InboxStats;
@@ -86,12 +85,10 @@ impl Inbox {
     pub async fn record_metrics(&self, name: &str) -> Result<(), StoreError> {
         let stats = self.engine.stats().await?;
         let metrics = WorkersMetrics(name.to_owned().into());
-        let _ = caught(|| {
-            metrics.with(|to| {
-                to.describe(names::INBOX);
-                known(to);
-                set_entries(to, &stats);
-            });
+        metrics.with(|to| {
+            to.describe(names::INBOX);
+            known(to);
+            set_entries(to, &stats);
         });
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::settings::Settings;
 #[cfg(feature = "tracing")]
 use super::trace;
 use crate::inbox::engine::Engine;
-use crate::observe::tell;
+use crate::observe::Observer;
 
 /// The data that all tasks of these workers share.
 pub(super) struct WorkersState {
@@ -38,9 +38,9 @@ impl WorkersState {
     /// Tells each observer of a step. The workers write no delivery log.
     pub(super) fn tell(&self, step: Step<'_>) {
         #[cfg(feature = "tracing")]
-        tell(&trace::Tracing, step);
+        trace::Tracing.observe(step);
         #[cfg(feature = "metrics")]
-        tell(&self.settings.metrics, step);
-        tell(&self.settings.hooks, step);
+        self.settings.metrics.observe(step);
+        self.settings.hooks.observe(step);
     }
 }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::hooks::{AttemptReport, Disposition, Step};
+use crate::caught::caught;
 use crate::dedupe::StoreError;
 use crate::observe::{Observer, Span};
 use crate::readable::Chain;
@@ -12,25 +13,30 @@ pub(super) struct Tracing;
 
 impl Observer<Step<'_>> for Tracing {
     fn observe(&self, step: Step<'_>) {
-        match step {
-            Step::Ended(span, report) => ended(span, report),
-            // A run's own dead letter is in the line of its end.
-            Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => tracing::warn!(
-                event = entry.event_id.as_str(),
-                tries = entry.tries,
-                reason = entry.error,
-                "a dead letter without a try's end"
-            ),
-            Step::LeaseLost(lost) => tracing::warn!(
-                event = lost.delivery.event_id(),
-                tries = lost.tries,
-                "the lease of a running job is lost"
-            ),
-            Step::StoreFailed(call, error) => {
-                tracing::warn!(call, error = %FirstLines(error), "the inbox's store failed");
-            }
-            Step::Begun | Step::DeadLettered(_) => {}
+        // An error's text may panic while it is written.
+        let _ = caught(|| log(step));
+    }
+}
+
+fn log(step: Step<'_>) {
+    match step {
+        Step::Ended(span, report) => ended(span, report),
+        // A run's own dead letter is in the line of its end.
+        Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => tracing::warn!(
+            event = entry.event_id.as_str(),
+            tries = entry.tries,
+            reason = entry.error,
+            "a dead letter without a try's end"
+        ),
+        Step::LeaseLost(lost) => tracing::warn!(
+            event = lost.delivery.event_id(),
+            tries = lost.tries,
+            "the lease of a running job is lost"
+        ),
+        Step::StoreFailed(call, error) => {
+            tracing::warn!(call, error = %FirstLines(error), "the inbox's store failed");
         }
+        Step::Begun | Step::DeadLettered(_) => {}
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 
 use super::names::{Kind, Table};
+use crate::caught::caught;
 
 static METADATA: Metadata<'static> =
     Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
@@ -19,10 +20,10 @@ pub(crate) struct Meter<'a> {
 pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
 
 impl Meter<'_> {
-    /// Calls `record` with a meter.
+    /// Calls `record` with a meter. A recorder that panics does no harm.
     #[expect(clippy::disallowed_methods, reason = "this is the one way")]
     pub(crate) fn with(source: (&'static str, &SharedString), record: impl FnOnce(Meter<'_>)) {
-        metrics::with_recorder(|recorder| record(Meter { source, recorder }));
+        let _ = caught(|| metrics::with_recorder(|recorder| record(Meter { source, recorder })));
     }
 
     fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {

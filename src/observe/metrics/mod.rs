@@ -27,6 +27,9 @@ impl Observer<Step<'_>> for Metrics {
     #[inline]
     fn observe(&self, step: Step<'_>) {
         match step {
+            Step::Recognised(request, delivery) => {
+                let _ = request.of.recognised.set(delivery.clone());
+            }
             Step::Answered(request, answer) => self.with(|to| self.answered(to, request, answer)),
             Step::HungUp(request) => self.with(|to| self.hung_up(to, request)),
             Step::Settled(run) => self.with(|to| settled(to, run)),
@@ -55,7 +58,7 @@ impl Metrics {
 
     fn hung_up(&self, to: Meter<'_>, request: Observed<'_>) {
         let of = OutcomeLabels::HUNG_UP;
-        let verified = request.of.recognised().map(Delivery::verified);
+        let verified = request.of.recognised.get().map(Delivery::verified);
         self.delivered(to, request, of, verified);
         // A client that opens and closes connections without the secret is no measure of the receiver's speed.
         if verified.is_some() {

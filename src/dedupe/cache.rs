@@ -21,7 +21,8 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// - Its default policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*.
 ///   This store asks for LRU, and looks up without being counted: where duplicates count as uses, they evict new events.
 /// - Its time to live is measured by a clock of its own. Here each record has its deadline on the store's [`Clock`].
-/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is called.
+/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is
+///   called.
 ///
 /// # Terms
 /// - **Memory.** About 340 bytes for each remembered event (growth of the resident set over a million commits, x86-64 Linux, the
@@ -102,8 +103,8 @@ impl MokaStore {
         (running, now)
     }
 
-    /// Returns the token of the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the record
-    /// out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
+    /// Returns the token of the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the
+    /// record out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
     fn find(&self, key: &EventKey, now: Nanos) -> Option<ClaimToken> {
         let (key, with) = (*key, Cell::new(None));
         let lookup = Keyed { key, with };

@@ -47,11 +47,11 @@
 //! that has not seen it.
 //!
 //! # Cost
-//! Without a recorder there is no cost. With a recorder, the request's own thread copies the headers and puts the entry into
-//! a queue. The recorder's thread does the formatting, the redaction and the writing. `cargo bench -p hookgate-benches
-//! --features testing --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two cores shared with other work, as a multiple
-//! of the same route without a recorder: 1.32 to a closure, 1.45 to a file, 2.51 to a file with [`Redaction::people`]. The
-//! work of the recorder's thread runs beside the next deliveries, and slows them where no core is free.
+//! Without a recorder there is no cost. With a recorder, the request's own thread copies the headers and puts the entry into a
+//! queue. The recorder's thread does the formatting, the redaction and the writing. `cargo bench -p hookgate-benches --features
+//! testing --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two cores shared with other work, as a
+//! multiple of the same route without a recorder: 1.32 to a closure, 1.45 to a file, 2.51 to a file with [`Redaction::people`].
+//! The work of the recorder's thread runs beside the next deliveries, and slows them where no core is free.
 
 mod append;
 mod entry;

@@ -63,7 +63,8 @@ pub(crate) struct Listen {
     /// Pass verified deliveries on to this URL, byte for byte, and answer as it answers; 502 if it can't be reached
     #[arg(long, value_name = "URL", conflicts_with = "status")]
     forward: Option<String>,
-    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after 4.5 s; a later answer still counts
+    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after 4.5
+    /// s; a later answer still counts
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
     forward_timeout: Duration,
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
@@ -72,7 +73,8 @@ pub(crate) struct Listen {
     /// The status that answers verified deliveries
     #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
     status: StatusCode,
-    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end
+    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as
+    /// handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
     /// Answer 500 to so many runs before the first that succeeds

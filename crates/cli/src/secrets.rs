@@ -11,7 +11,8 @@ use crate::interrupt;
 
 const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
-/// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is not set.
+/// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is
+/// not set.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SecretArgs {
     /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four

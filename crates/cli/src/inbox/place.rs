@@ -20,8 +20,8 @@ pub(crate) struct Place {
     db: Option<PathBuf>,
     /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
     ///
-    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A URL that asks for TLS,
-    /// as with sslmode=require, is refused.
+    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A
+    /// URL that asks for TLS, as with sslmode=require, is refused.
     #[arg(long, value_name = "VARIABLE", group = "inbox")]
     database_url_env: Option<String>,
     /// The file that holds the URL (feature `postgres`). No TLS here either

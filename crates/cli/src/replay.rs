@@ -273,7 +273,7 @@ fn explained(error: &ReplayError) -> Fault {
     let (class, advice) = match error.kind() {
         ReplayErrorKind::Empty => (
             Class::Input,
-            "is the log empty, or do --type, --id and --outcome leave nothing of it?",
+            "is the log empty, or do --type, --id and --outcome select no delivery?",
         ),
         ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
             Class::Secret,

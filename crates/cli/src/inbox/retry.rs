@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if let Some(state @ State(EntryState::Running | EntryState::Done)) = args.state {
         let message = format!("entries that are {state} are never tried again");
         return Err(Fault::new(Class::Usage, message)
-            .advise("write queued or dead; what runs comes back by itself when it fails, or its process dies"));
+            .advise("write queued or dead; a running entry is tried again by itself if it fails or its process dies"));
     }
     interrupt::block_on(async {
         let inbox = args.place.open().await?;

@@ -43,7 +43,7 @@
 //! the entry stays verifiable.
 //!
 //! The signature stays, because without it the entry could not be verified. It does not allow an attacker to sign anything
-//! else. But an attacker who has a line while its timestamp is fresh, usually for 300 s, can send that delivery to a receiver
+//! else. But an attacker who gets a line while its timestamp is fresh, usually for 300 s, can send that delivery to a receiver
 //! that has not seen it.
 //!
 //! # Cost

@@ -158,8 +158,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is no time: it wraps, and
-/// the resolution depends on the machine.
+/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is no time: it wraps,
+/// and the resolution depends on the machine.
 pub(crate) fn entropy() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let since = since.unwrap_or_else(|before| before.duration());

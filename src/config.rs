@@ -138,12 +138,12 @@ pub enum ConfigErrorKind {
     )]
     NoStore,
     /// A store was given and deduplication switched off as well.
-    #[error("a store that would not be asked: leave out .store(…), or .without_deduplication()")]
+    #[error("a store beside .without_deduplication() has no effect: leave out one of the two")]
     StoreWithoutDeduplication,
     /// A store was given, or deduplication switched off, together with the sink of `accept_into`, which does the
     /// deduplication itself.
     #[error(
-        "a store beside a sink: with .accept_into(sink) the sink remembers what came, so leave out .store(…) and .without_deduplication()"
+        "a store beside a sink: with .accept_into(sink) the sink remembers the events, so leave out .store(…) and .without_deduplication()"
     )]
     StoreBesideSink,
     /// The retention is too short: handled events would be forgotten while the sender still retries them or a copy can be

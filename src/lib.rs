@@ -40,8 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same `layer` guards any tower service. A server without tower passes its requests to `Receiver::handle`, which does the same
-//! in one call. A server of your own can also take the [steps](receiver) one by one.
+//! The same `layer` guards any tower service. A server without tower passes its requests to `Receiver::handle`, which does the
+//! same in one call. A server of your own can also take the [steps](receiver) one by one.
 //!
 //! # The steps of a delivery
 //!

@@ -19,15 +19,16 @@ use crate::sync::{Mutex, MutexGuard, lock};
 ///
 /// # What moka must not do
 /// - Its default policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*.
-///   This store asks for LRU, and looks up without being counted: where duplicates count as uses, they evict new events.
+///   This store uses LRU, and its look-ups do not count as uses: where duplicates count as uses, they evict new events.
 /// - Its time to live is measured by a clock of its own. Here each record has its deadline on the store's [`Clock`].
-/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is called.
+/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is
+///   called.
 ///
 /// # Terms
 /// - **Memory.** About 340 bytes for each remembered event (growth of the resident set over a million commits, x86-64 Linux, the
 ///   allocator of glibc). A record whose retention has ended keeps its memory until newer records need it.
 /// - **At capacity** the oldest commits are forgotten, and counted when moka evicts them. This store can't refuse instead.
-/// - **Housekeeping** is moka's, inside some commits. A commit that is far ahead of it sleeps for 50 µs at a time.
+/// - **Housekeeping** is moka's, inside some commits. If the commits are far ahead of it, a commit sleeps for 50 µs at a time.
 ///
 /// ```
 /// let store = hookgate::MokaStore::new(10 * 48 * 3600); // ten events a second for 48 h
@@ -102,8 +103,8 @@ impl MokaStore {
         (running, now)
     }
 
-    /// Returns the token of the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the record
-    /// out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
+    /// Returns the token of the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the
+    /// record out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
     fn find(&self, key: &EventKey, now: Nanos) -> Option<ClaimToken> {
         let (key, with) = (*key, Cell::new(None));
         let lookup = Keyed { key, with };

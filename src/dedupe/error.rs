@@ -127,7 +127,9 @@ impl StoreErrorKind {
             Self::Unavailable => "the store is unavailable",
             Self::TimedOut => "the store did not answer in time",
             Self::Full => "the store is full and refuses new events",
-            Self::Refused => "the store refuses this for good: to ask again changes nothing",
+            Self::Refused => {
+                "the store refuses this permanently: another try gives the same result"
+            }
             Self::Conflict => {
                 "another transaction was faster: roll back, and try again or answer 503"
             }

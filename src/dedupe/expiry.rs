@@ -12,8 +12,8 @@ pub(super) const BATCH: usize = 64;
 /// A time of a record, in nanoseconds of the clock's monotonic reading: half the size of a [`Monotonic`].
 pub(super) type Nanos = u64;
 
-/// Returns the nanoseconds of this reading. One above 584 years is [`Nanos::MAX`], which no reading passes: a record that ends then
-/// has no end.
+/// Returns the nanoseconds of this reading. One above 584 years is [`Nanos::MAX`], which no reading passes: a record that ends
+/// then has no end.
 pub(super) fn nanos(reading: Monotonic) -> Nanos {
     nanos_of(reading.since_start())
 }

@@ -23,8 +23,8 @@ impl Default for KeyState {
     }
 }
 
-/// The number of shards of a store: so many that threads rarely wait for each other. A power of two, so that the remainder of a hash
-/// is computed quickly.
+/// The number of shards of a store: so many that threads rarely wait for each other. A power of two, so that the remainder of a
+/// hash is computed quickly.
 pub(super) const SHARDS: usize = 64;
 
 impl KeyState {

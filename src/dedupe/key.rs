@@ -65,9 +65,9 @@ impl fmt::Debug for EventKey {
 /// can distinguish a redelivery from another body under the same id.
 ///
 /// Replicas draw different tokens. Copies of one process (forks, or a snapshot of a virtual machine that is started twice) draw
-/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: a fork in its first
-/// millisecond, and a copy with the same process id, such as a fork into a PID namespace of its own, differ by the clock alone. They
-/// draw the same token only if they draw a token of the same number at the same reading of the clock.
+/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: a fork in its
+/// first millisecond, and a copy with the same process id, such as a fork into a PID namespace of its own, differ by the clock
+/// alone. They draw the same token only if they draw a token of the same number at the same reading of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 

@@ -16,16 +16,17 @@ use crate::clock::{Clock, SystemClock};
 
 /// Remembers in this process, with the standard library only. It is the store for one process, and the reference for every other.
 ///
-/// The events are spread over 64 shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie in
-/// one shard. **All steps of one event happen under the lock of its shard.** One queue holds all done records in the order in which
-/// their retentions end, so the capacity is exact for the store as a whole. Where all events have one retention, as in a receiver, calls are amortised
-/// O(1). A commit whose retention ends before that of many records goes into the middle of the queue, and moves up to half of it: give
-/// receivers with different retentions a store each. Commits free a few records that have ended; other calls free ended claims.
+/// The events are spread over 64 shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie
+/// in one shard. **All steps of one event happen under the lock of its shard.** One queue holds all done records in the order
+/// in which their retentions end, so the capacity is exact for the store as a whole. Where all events have one retention, as in
+/// a receiver, calls are amortised O(1). A commit whose retention ends before that of many records goes into the middle of the
+/// queue, and moves up to half of it: give receivers with different retentions a store each. Commits free a few records that
+/// have ended; other calls free ended claims.
 ///
 /// - **Capacity.** With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record whose retention ends
-///   first, which is the oldest commit where all retentions are equal, as in a receiver. Duplicates change nothing in this order.
-///   With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space. While another thread is about to free
-///   an ended record, a claim can still be refused for want of its space.
+///   first, which is the oldest commit where all retentions are equal, as in a receiver. Duplicates change nothing in this
+///   order. With [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space.
+///   While another thread is about to free an ended record, a claim can still be refused for want of its space.
 /// - **Memory.** A remembered event takes about 120 bytes (growth of the resident set over a million commits, x86-64 Linux, the
 ///   allocator of glibc); nothing is reserved up front. Size the store by `rate × retention`: see [`Capacity`].
 /// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a finished event runs again.
@@ -116,8 +117,8 @@ impl MemoryStore {
         self.table.capacity
     }
 
-    /// Returns the numbers of records held now and of evictions so far. It locks each shard once: call it for a metric, not at each
-    /// delivery.
+    /// Returns the numbers of records held now and of evictions so far. It locks each shard once: call it for a metric, not at
+    /// each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         self.table.stats()

@@ -1,7 +1,7 @@
 //! Deduplication: claims on events.
 //!
-//! The service may deliver an event more than once, and redelivers one whose delivery it believes to have failed. So each event
-//! is **claimed** before it is handled, by its id from the signed body and the scope of the keys that verified it:
+//! The service may deliver an event more than once, and delivers an event again if it believes that a delivery has failed. So
+//! each event is **claimed** before it is handled, by its id from the signed body and the scope of the keys that verified it:
 //!
 //! ```text
 //!            claim                     commit
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! There are three states, since two states lose events. If an event were marked *seen* before its handler has succeeded, the
-//! retry of a failed run would be ignored; if it were marked afterwards, two copies could run. And a copy that finds a
+//! retry of a failed run would be ignored. If it were marked afterwards, two copies could run. And a copy that finds a
 //! **running** claim must not be answered *done*: that run may still fail.
 //!
 //! # What is promised

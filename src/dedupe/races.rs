@@ -1,8 +1,8 @@
 //! Races for the claim, under a scheduler that chooses the next thread at every lock and counter.
 //!
 //! `scripts/races` runs them: shuttle, random schedules and schedules with few changes of threads, `HOOKGATE_SCHEDULES` of each
-//! kind. Only this crate's own code is explored: `MemoryStore` whole; of `MokaStore` the order of its steps with moka. The scheduler
-//! must not stop inside moka: each call of moka is made under the store's lock, so it is one step.
+//! kind. Only this crate's own code is explored: `MemoryStore` whole; of `MokaStore` the order of its steps with moka. The
+//! scheduler must not stop inside moka: each call of moka is made under the store's lock, so it is one step.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

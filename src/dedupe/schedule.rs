@@ -163,9 +163,9 @@ impl RetrySchedule {
 
     /// Returns the probable attempt, given how long ago the event was created.
     ///
-    /// A delivery does not carry its number, so this is a guess: for the operator, never for a decision. Attempts come late
-    /// rather than early, so each attempt counts until the next is due. Clocks may disagree, so an attempt is due a tenth of its
-    /// wait before its time, at most a minute.
+    /// A delivery does not carry its number, so this is a guess. Show it to the operator, and never decide by it. Attempts come
+    /// late rather than early, so each attempt counts until the next is due. Clocks may disagree, so an attempt is due a tenth
+    /// of its wait before its time, at most a minute.
     ///
     /// ```
     /// use std::time::Duration;

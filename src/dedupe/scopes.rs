@@ -8,11 +8,12 @@ use crate::lookup::Keys;
 
 /// The receivers that use one store under the scope `default` because no scope was named.
 ///
-/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the ids. So two receivers with
-/// the same scope and different secrets can make each other's events look handled. A store that has this list lets
+/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the ids. So two receivers with the
+/// same scope and different secrets can make each other's events look handled. A store that has this list lets
 /// [`build`](crate::ReceiverBuilder::build) refuse the second of them, until its scope is
-/// [named](crate::ReceiverBuilder::scope). The rings of a map, and rings that are looked up, have the id of their subscription as
-/// scope unless they name one, and are not compared. A receiver leaves the list when it, its clones, its layers and its runs have ended.
+/// [named](crate::ReceiverBuilder::scope). The rings of a map, and rings that are looked up, have the id of their subscription
+/// as scope unless they name one, and are not compared. A receiver leaves the list when it, its clones, its layers and its runs
+/// have ended.
 ///
 /// A store outside this crate keeps one list for each set of records, shared by its clones, and returns it from
 /// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and

@@ -5,8 +5,8 @@
 //! is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
 //! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
-//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` that is set outside
-//! the layer does not hold behind it, because the layer lifts it, so it does not protect such a handler.
+//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
+//! does not protect such a handler, because the layer lifts it.
 //!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
@@ -38,8 +38,8 @@
 //!
 //! If one URL takes several data models or event types, [`route`](crate::route) sends each to its own handler.
 //!
-//! Without the layer there is no delivery to take: the request is answered 500, and the log names the line of code to add. A
-//! handler never gets an unverified event.
+//! Without the layer there is no delivery to take: the request is answered 500, and the answer names the line of code to add.
+//! A handler never gets an unverified event.
 
 #[cfg(feature = "postgres")]
 mod postgres;

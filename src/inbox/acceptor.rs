@@ -41,7 +41,7 @@ use crate::walk::Health;
 /// | is cut off by a [drain](Self::drain) at its time limit | 503, if the sender still waits | `Failed`: `Drained` |
 ///
 /// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
-/// not stop the call of the sink. Copies that arrive together each call the sink, which returns `New` to one of them.
+/// not stop the call of the sink. Of copies that arrive together, each calls the sink, and one call returns `New`.
 ///
 /// ```
 /// use std::collections::HashSet;

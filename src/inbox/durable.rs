@@ -112,7 +112,8 @@ impl InboxOptions {
     /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
     ///
     /// # Errors
-    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`StoreErrorKind`](crate::StoreErrorKind).
+    /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see
+    /// [`StoreErrorKind`](crate::StoreErrorKind).
     pub fn open(self, path: impl AsRef<Path>) -> Result<Inbox, StoreError> {
         let path = path.as_ref();
         let opened = SqliteEngine::open(path, &self).map_err(|error| error.about(path));

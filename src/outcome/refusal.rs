@@ -66,7 +66,7 @@ pub enum RefusalKind {
     NoPermitFree,
     /// The receiver is draining: 503.
     ShuttingDown,
-    /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this delivery for good: 503, because a
+    /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this delivery permanently: 503, because a
     /// repaired store can still take the retry. The source is a [`StoreError`]; its kind gives the reason.
     StoreUnavailable,
     /// The store of claims did not answer within its share of the budget, or not before the lease that it granted had ended:
@@ -133,18 +133,18 @@ impl RefusalKind {
             Self::EventIdDiffers => (400, "event_id_differs", "x-service-event-id differs from the signed body"),
             Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
             Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
-            Self::SecretsTooSlow => (503, "secrets_too_slow", "looking the subscription's keys up used up its share of the budget"),
-            Self::TooManyLookups => (503, "too_many_lookups", "as many deliveries wait for look-ups of keys as may"),
+            Self::SecretsTooSlow => (503, "secrets_too_slow", "the look-up of the subscription's keys took longer than its share of the budget"),
+            Self::TooManyLookups => (503, "too_many_lookups", "too many deliveries already wait for look-ups of keys"),
             Self::NotLookedUp => (503, "not_looked_up", "the subscription's keys have to be looked up first"),
-            Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving held as many bytes as they may, and this one held the most"),
-            Self::NoPermitFree => (503, "no_permit_free", "as many runs are under way as are allowed"),
+            Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving held the most bytes that they may, and no other body held more"),
+            Self::NoPermitFree => (503, "no_permit_free", "the most runs that are allowed are under way"),
             Self::ShuttingDown => (503, "shutting_down", "the receiver is shutting down"),
             Self::StoreUnavailable => (503, "store_unavailable", "the store could not answer"),
-            Self::StoreTooSlow => (503, "store_too_slow", "the store used up its share of the budget"),
+            Self::StoreTooSlow => (503, "store_too_slow", "the store took longer than its share of the budget"),
             Self::StoreFull => (503, "store_full", "the store is full"),
-            Self::OutOfTime => (503, "out_of_time", "too little of the budget was left to begin"),
+            Self::OutOfTime => (503, "out_of_time", "too little of the budget was left to begin a run"),
             Self::StillRunning => (503, "still_running", "another copy is still running"),
-            Self::TooManyWaiting => (503, "too_many_waiting", "too many copies wait for another one already"),
+            Self::TooManyWaiting => (503, "too_many_waiting", "too many copies of the event already wait"),
         }
     }
 }

@@ -117,9 +117,9 @@ impl PostgresStore {
     /// program.
     ///
     /// Replicas of a program use one name, and share their claims. A program of another name in the same tables handles the
-    /// same id separately. Any text is a name, but an inbox takes only 1 to 63 ASCII letters, digits, `.`, `_` and `-`: use a name
-    /// of this form, so that the program has the same name everywhere. Do not change it: under another name every event is new. Claims that were
-    /// written without a name are those of `default`.
+    /// same id separately. Any text is a name, but an inbox takes only 1 to 63 ASCII letters, digits, `.`, `_` and `-`: use a
+    /// name of this form, so that the program has the same name everywhere. Do not change it: under another name every event is
+    /// new. Claims that were written without a name are those of `default`.
     #[must_use]
     pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {

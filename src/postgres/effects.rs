@@ -27,7 +27,7 @@ use crate::dedupe::{EventKey, StoreError, body_digest};
 /// | column | type | is |
 /// |---|---|---|
 /// | `outcome` | `text` | `fresh`: go on, and commit. `duplicate`: the effects are committed. `held`: another transaction has claimed it; answer 503 |
-/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` where that could not be read yet (run it once more to know), or there is no duplicate |
+/// | `same_body` | `boolean` | of a duplicate: whether it had this body. `NULL` if there is no duplicate, or if the body could not be read yet: then run the statement again |
 ///
 /// A serialization failure (SQLSTATE `40001`) means that another transaction was faster: roll back and answer 503. It comes from
 /// this statement or from the commit, at `REPEATABLE READ` and `SERIALIZABLE` alone.

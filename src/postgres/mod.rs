@@ -121,20 +121,20 @@
 //! # Encoding
 //!
 //! The database must be in `UTF8`: each call of [`migrate`] and the first of the [`MIGRATIONS`] refuse any other encoding,
-//! `SQL_ASCII` included, and say how to create one: `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0`. In another encoding an id that
-//! can't be stored would be refused for as long as its sender tries. Other permanent errors of PostgreSQL (SQLSTATE classes 22,
-//! 23 and 54) are a [`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused):
-//! a delivery is answered 503 at once, and a settlement is repeated once with a simpler reason, and then given up.
+//! `SQL_ASCII` included, and say how to create one: `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0`. In another
+//! encoding an id that can't be stored would be refused for as long as its sender tries. Other permanent errors of PostgreSQL
+//! (SQLSTATE classes 22, 23 and 54) are a [`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused): a delivery is answered
+//! 503 at once, and a settlement is repeated once with a simpler reason, and then given up.
 //!
 //! # Names
 //!
 //! Two programs can use one schema, for example where both connect with the defaults. Each gives its own name to
-//! [`PostgresStore::new`], [`claim_in`] and `Inbox::on_postgres`: claims, effects and entries of one name do not affect another.
-//! Use one name for all three, of the form that an inbox takes: 1 to 63 ASCII letters, digits, `.`, `_` and `-`. The first two
-//! take any text. There is no default, since two programs without a name would make each other's events look handled and run each other's
-//! entries, without an error. Replicas of a program have the same name, and share.
-//! The name is part of the key of a claim, so that the statements for sqlx and diesel are the same for all names; in the inbox's
-//! table it is a column. Records from before names existed belong to `default`.
+//! [`PostgresStore::new`], [`claim_in`] and `Inbox::on_postgres`: claims, effects and entries of one name do not affect
+//! another. Use one name for all three, of the form that an inbox takes: 1 to 63 ASCII letters, digits, `.`, `_` and `-`. The
+//! first two take any text. There is no default, since two programs without a name would make each other's events look handled
+//! and run each other's entries, without an error. Replicas of a program have the same name, and share. The name is part of the
+//! key of a claim, so that the statements for sqlx and diesel are the same for all names; in the inbox's table it is a column.
+//! Records from before names existed belong to `default`.
 //!
 //! # Schema and rights
 //!

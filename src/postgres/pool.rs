@@ -105,7 +105,7 @@ impl Postgres {
     /// for every process, and for each `Postgres` made from the pool that is no clone of another, against the server's
     /// `max_connections`.
     ///
-    /// Its `RecyclingMethod::Fast` keeps a call one round trip. An inbox on it polls, since a connection that listens can't be
+    /// With its `RecyclingMethod::Fast`, a call is one round trip. An inbox on it polls, since a connection that listens can't be
     /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {

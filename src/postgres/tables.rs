@@ -1,8 +1,8 @@
 //! The tables, as the steps that make them.
 
-/// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`](super::migrate) does. A step that is run
-/// again leaves the tables as they are; but the first step of the inbox builds indexes that the next step drops again, and both
-/// lock the table for that time.
+/// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`](super::migrate) does. A
+/// step that is run again leaves the tables as they are; but the first step of the inbox builds indexes that the next step
+/// drops again, and both lock the table for that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {

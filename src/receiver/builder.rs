@@ -103,7 +103,8 @@ impl ReceiverBuilder {
     ///
     /// If two receivers with different secrets use one store, each needs its own scope: a second one without a name is an error
     /// of [`build`](Self::build), unless the two rings have a key in common. [`ScopesInUse`](crate::ScopesInUse) has the rules.
-    /// Processes that share a store cannot be compared: name the scopes there, or give each application its own prefix or database.
+    /// Processes that share a store cannot be compared: name the scopes there, or give each application its own prefix or
+    /// database.
     ///
     /// A name that is set is always accepted, even if another receiver has the same one. A new name forgets the events that
     /// were remembered under the old one.

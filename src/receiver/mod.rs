@@ -180,8 +180,8 @@ impl Receiver {
     /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait and
     /// makes no calls, also not of the store.
     ///
-    /// Not ready means one of three things: it is [draining](crate::Unready::Draining), [no permit is free](crate::Unready::NoPermitFree), or its
-    /// [store is failing](crate::Unready::StoreFailing).
+    /// Not ready means one of three things: it is [draining](crate::Unready::Draining), [no permit is
+    /// free](crate::Unready::NoPermitFree), or its [store is failing](crate::Unready::StoreFailing).
     ///
     /// # Security
     /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized

@@ -43,15 +43,15 @@
 //! the entry stays verifiable.
 //!
 //! The signature stays, because without it the entry could not be verified. It does not allow an attacker to sign anything
-//! else. But an attacker who has a line while its timestamp is fresh, usually for 300 s, can send that delivery to a receiver
+//! else. But an attacker who gets a line while its timestamp is fresh, usually for 300 s, can send that delivery to a receiver
 //! that has not seen it.
 //!
 //! # Cost
-//! Without a recorder there is no cost. With a recorder, the request's own thread copies the headers and puts the entry into
-//! a queue. The recorder's thread does the formatting, the redaction and the writing. `cargo bench -p hookgate-benches
-//! --features testing --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two cores shared with other work, as a multiple
-//! of the same route without a recorder: 1.32 to a closure, 1.45 to a file, 2.51 to a file with [`Redaction::people`]. The
-//! work of the recorder's thread runs beside the next deliveries, and slows them where no core is free.
+//! Without a recorder there is no cost. With a recorder, the request's own thread copies the headers and puts the entry into a
+//! queue. The recorder's thread does the formatting, the redaction and the writing. `cargo bench -p hookgate-benches --features
+//! testing --bench record`, a `row.created` of 1 KiB through a guarded axum route, on two cores shared with other work, as a
+//! multiple of the same route without a recorder: 1.32 to a closure, 1.45 to a file, 2.51 to a file with [`Redaction::people`].
+//! The work of the recorder's thread runs beside the next deliveries, and slows them where no core is free.
 
 mod append;
 mod entry;

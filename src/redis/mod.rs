@@ -34,16 +34,16 @@
 //! |---|---|---|
 //! | Redis down, slow, out of reach, loading, just demoted | 503 within the delivery's budget; no handler runs, and the sender tries again. Redis is used again without a restart | watch the 503s |
 //! | memory full, `noeviction` | fresh events: 503. Duplicates are known, runs under way are recorded | `maxmemory` by the [sizes](#sizes) below |
-//! | it refuses writes: its snapshots fail, too few replicas follow, a script of another client does not end | 503, for duplicates too; no id is forgotten | `stop-writes-on-bgsave-error`, `min-replicas-to-write` |
+//! | Redis refuses writes: its snapshots fail, too few replicas follow, a script of another client does not end | 503, for duplicates too; no id is forgotten | `stop-writes-on-bgsave-error`, `min-replicas-to-write` |
 //! | memory full, any other policy | **ids are forgotten without an error**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an expiry | [`check`](RedisStore::check) reports it, [`strict`](Findings::strict) refuses it |
 //! | Redis' process ends, no append-only file | **everything is forgotten** | the same |
-//! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` its answers while its disk was busy, up to two seconds | reported by [`check`](RedisStore::check) |
+//! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` the last writes while its disk was busy, up to two seconds | reported by [`check`](RedisStore::check) |
 //! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | the same |
 //! | a replica takes over | writes that it had not yet received are forgotten. `WAIT` would reduce that, not prevent it | reported by [`check`](RedisStore::check) |
 //! | an answer is lost | the call is repeated with its token, and gets the right answer: [`DedupeStore`](crate::DedupeStore) | |
 //! | the receiver's process ends | its leases end by themselves, 30 s later; the next retry runs | |
-//! | the receiver's process is paused beyond its lease, then goes on | another copy may run meanwhile. **The token guards the record alone**: the late run can't commit, but its effects elsewhere are not prevented | effects that are idempotent, or in a transaction |
-//! | Redis' clock is set forward by an hour | running leases end: a second run may begin beside the first. Done events are known an hour less long: 47 h, the sender tries for 27 | let the clock be slewed, not stepped |
+//! | the receiver's process is paused beyond its lease, then goes on | another copy may run meanwhile. **The token protects only the record**: the late run can't commit, but its effects elsewhere are not prevented | effects that are idempotent, or in a transaction |
+//! | Redis' clock is set forward by an hour | running leases end: a second run may begin beside the first. Done events are remembered for one hour less: 47 h; the sender tries for 27 h | adjust the clock gradually, not in one step |
 //! | Redis' clock is set back by an hour | live processes renew, without harm; an event of a process that died is answered 503 for the hour. The sender tries for longer | the same |
 //!
 //! # Setting up the server
@@ -53,7 +53,7 @@
 //! appendonly yes                  # remember across restarts
 //! appendfsync always              # everysec where two seconds may be forgotten: an event twice, none lost
 //! ```
-//! A server that other applications use as a cache evicts, as a cache should: use another server. A user needs only these rights;
+//! A server that other applications use as a cache evicts records: use another server. A user needs only these rights;
 //! without the last two, [`check`](RedisStore::check) reports the settings that it could not read:
 //! ```text
 //! ACL SETUSER hooks on >password ~hookgate:* -@all +set +get +del +pexpire +pttl +evalsha +eval +info +config|get

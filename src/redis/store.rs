@@ -81,7 +81,8 @@ impl RedisStore {
     /// `rediss://…` is TLS: [setup](super#tls).
     ///
     /// # Errors
-    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
+    ///   enabled.
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {

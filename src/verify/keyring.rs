@@ -14,8 +14,8 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
-/// A ring has a **scope**, the name under which its events are remembered. Rings of different scopes remember separately, so that
-/// a holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
+/// A ring has a **scope**, the name under which its events are remembered. Events of different scopes are separate, so that a
+/// holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
 /// subscriptions as scopes; every single ring has the scope `default` until one is named, by [`with_scope`](Self::with_scope) or
 /// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key: rotation does not change which
 /// events are remembered.
@@ -74,8 +74,8 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Gives the ring a scope. Rings that share a scope remember together: an event that either handled is a duplicate to
-    /// both. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
+    /// Gives the ring a scope. Rings that share a scope share their events: an event that one of them has handled is a duplicate
+    /// for the others. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
     ///
     /// It also serves a receiver that moves from one secret to a map of subscriptions: its remembered events are found again only
     /// under the old scope, so give that scope to the ring that was there before.

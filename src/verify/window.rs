@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::{Times, VerifyError, VerifyErrorKind};
 use crate::UnixSeconds;
 
-/// The ages that are accepted: two limits, since a clock that is ahead is another fault than a delivery that was held back.
+/// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery that was delayed are two faults.
 ///
 /// The service asks receivers to refuse an age that **exceeds** 300 s (service specification, *Events*, *Signature*, rule 3):
 /// 300 s is accepted, 301 s is not. It says nothing about timestamps ahead of the receiver's clock; the default refuses

@@ -157,8 +157,11 @@ impl DeliveryArgs {
                 (Ok(delivery), ..) => found.push((number, delivery)),
                 (Err(error), Some(_), _) => {
                     let what = format!("line {number} of {origin}");
-                    return Err(Fault::caused_by(Class::Input, &what, &error)
-                        .advise(format!("see what there is: hookgate log list {origin}")));
+                    return Err(
+                        Fault::caused_by(Class::Input, &what, &error).advise(format!(
+                            "list the deliveries of the log: hookgate log list {origin}"
+                        )),
+                    );
                 }
                 (Err(_), None, _) => {}
             }
@@ -166,7 +169,7 @@ impl DeliveryArgs {
         let numbers: Vec<_> = found.iter().map(|(number, _)| number.to_string()).collect();
         let none = |what: String| {
             Fault::new(Class::Input, what).advise(format!(
-                "the log has {last} lines; say which: --line N, or --id ID"
+                "the log has {last} lines; name one: --line N, or --id ID"
             ))
         };
         let ambiguous = |what: String| {

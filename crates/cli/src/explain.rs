@@ -16,9 +16,9 @@ use crate::verify::{ErrorTold, WindowArgs};
 
 /// Say why a delivery is refused, and how to mend it.
 ///
-/// Tries the known mistakes about secret, body, signed string, headers and clock, one by one and together, until the signature is right.
-/// Secrets are taken as they are configured, also those that can't be right. A diagnosis: no right signature is ever printed.
-/// The exit code is 0 where the delivery is authentic, 1 where it is not.
+/// Tries the known mistakes about secret, body, signed string, headers and clock, one by one and together, until the signature
+/// is right. Secrets are taken as they are configured, also invalid ones. This is a diagnosis: no right signature is ever
+/// printed. The exit code is 0 where the delivery is authentic, 1 where it is not.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]

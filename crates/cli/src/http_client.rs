@@ -29,7 +29,7 @@ const CONNECTING: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
     plain: Client<HttpConnector, Full<Bytes>>,
-    /// Made when it is first needed: a system without certificates is no reason not to speak http, and reading them takes a while.
+    /// Made when it is first needed: a system without certificates can still use http, and reading them takes time.
     secure: Arc<OnceLock<Result<SecureClient, Arc<io::Error>>>>,
     patience: Duration,
 }
@@ -125,7 +125,7 @@ pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
         let what = format!("{shown:?} is no URL to deliver to: {what}");
         Fault::new(Class::Usage, what).advise("write it whole: http://localhost:8080/webhooks")
     };
-    let uri: Uri = text.parse().map_err(|_| wrong("it can't be read as one"))?;
+    let uri: Uri = text.parse().map_err(|_| wrong("it is not well-formed"))?;
     match uri.scheme_str() {
         Some("http" | "https") => {}
         Some(other) => return Err(wrong(&format!("{other} is neither http nor https"))),
@@ -133,7 +133,7 @@ pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
     }
     match uri.authority() {
         Some(authority) if authority.as_str().contains('@') => Err(wrong(
-            "a user's name and password are sent to nobody, and show in the list of processes",
+            "it has a user name or a password, which are never sent and show in the list of processes",
         )),
         Some(authority) if !authority.host().is_empty() => Ok(uri),
         _ => Err(wrong("it names no host")),
@@ -154,14 +154,14 @@ pub(crate) fn unreachable(target: &Uri, error: &TransportError) -> Fault {
         Cause::Refused => format!("is the receiver running, and does it listen at {host}?"),
         Cause::UnknownHost => "check the host's name".into(),
         Cause::Certificate => {
-            "where the certificate is one of your own making, name its issuer's: SSL_CERT_FILE=ca.pem".into()
+            "if you issued the certificate yourself, name the certificate of its issuer: SSL_CERT_FILE=ca.pem".into()
         }
         Cause::NoCertificates => {
             "install the system's certificates (Debian: ca-certificates), or name a file of them: SSL_CERT_FILE=ca.pem".into()
         }
         Cause::TooSlow => "is the receiver overloaded, or does a firewall drop what you send?".into(),
         Cause::TooLong => "is it a receiver? an answer to a delivery needs no body".into(),
-        Cause::Other => "is it the right port, and the right one of http and https?".into(),
+        Cause::Other => "is the port right, and is it http or https?".into(),
     })
 }
 

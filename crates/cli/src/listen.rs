@@ -63,7 +63,8 @@ pub(crate) struct Listen {
     /// Pass verified deliveries on to this URL, byte for byte, and answer as it answers; 502 if it can't be reached
     #[arg(long, value_name = "URL", conflicts_with = "status")]
     forward: Option<String>,
-    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after 4.5 s; a later answer still counts
+    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after
+    /// 4.5 s; a later answer still counts
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
     forward_timeout: Duration,
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
@@ -72,7 +73,8 @@ pub(crate) struct Listen {
     /// The status that answers verified deliveries
     #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
     status: StatusCode,
-    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as handled at its end
+    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as
+    /// handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
     /// Answer 500 to so many runs before the first that succeeds
@@ -176,7 +178,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         if let Some(warning) = warning {
             warn(
                 &warning,
-                "leave --addr away where nobody else is to reach it",
+                "leave --addr out if no other machine must reach it",
             );
         }
         let json = serde_json::json!({ "listening": url });
@@ -215,7 +217,7 @@ fn recorder(path: &Path) -> Result<Recorder, Fault> {
     Recorder::to(path).open().map_err(|error| {
         let what = format!("{} can't be recorded to", path.display());
         Fault::caused_by(Class::Input, &what, &error)
-            .advise("give a file of your own, in a directory that is there")
+            .advise("give a file that you may write, in a directory that exists")
     })
 }
 
@@ -268,10 +270,11 @@ fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
     let is_here = host.eq_ignore_ascii_case("localhost")
         || ip.is_ok_and(|ip: std::net::IpAddr| ip.is_loopback() || ip == address.ip());
     if is_here && port == address.port() {
-        return Err(
-            Fault::new(Class::Usage, "--forward leads back to this receiver")
-                .advise("give the address of the server that handles the events"),
-        );
+        return Err(Fault::new(
+            Class::Usage,
+            "--forward is the address of this receiver itself",
+        )
+        .advise("give the address of the server that handles the events"));
     }
     Ok(())
 }

@@ -30,8 +30,8 @@ use crate::secrets::SecretArgs;
 
 /// Send a delivery log to a URL again, and print the answers
 ///
-/// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as not
-/// authentic go out as they came. An answer is no commit: the effect in a receiver can only be seen in a test, with
+/// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as
+/// not authentic go out as they came. An answer is no commit: the effect in a receiver can only be seen in a test, with
 /// `hookgate_testing::Replay`.
 ///
 /// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with the answers so far, and 130.
@@ -273,7 +273,7 @@ fn explained(error: &ReplayError) -> Fault {
     let (class, advice) = match error.kind() {
         ReplayErrorKind::Empty => (
             Class::Input,
-            "is the log empty, or do --type, --id and --outcome leave nothing of it?",
+            "is the log empty, or do --type, --id and --outcome select no delivery?",
         ),
         ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
             Class::Secret,

@@ -11,7 +11,8 @@ use crate::interrupt;
 
 const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
-/// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is not set.
+/// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is
+/// not set.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SecretArgs {
     /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
@@ -98,8 +99,12 @@ impl SecretArgs {
     /// One ring of all of them, and the first of them; asked for once.
     pub(crate) fn ring_and_first(&self) -> Result<(KeyRing, Secret), Fault> {
         let unusable = |error: hookgate::ConfigError| {
-            Fault::caused_by(Class::Secret, "these secrets make no ring", &error)
-                .advise("give each live secret once, four at most")
+            Fault::caused_by(
+                Class::Secret,
+                "these secrets can't be used as one ring",
+                &error,
+            )
+            .advise("give each live secret once, four at most")
         };
         let named = self.named()?;
         let first = named.first().map(|(_, secret)| secret.clone());

@@ -34,8 +34,8 @@ pub(crate) struct SendArgs {
     /// Where to: the subscription's URL.
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is JSON, and text otherwise; a place
-    /// that does not exist is made; `\.` is a dot inside a name. Repeatable.
+    /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is JSON, and text otherwise; a
+    /// place that does not exist is made; `\.` is a dot inside a name. Repeatable.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Send the body in this file, byte for byte, or the standard input (-).

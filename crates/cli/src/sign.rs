@@ -45,7 +45,7 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             Class::Usage,
             format!("{at} is no time that a timestamp can be written for"),
         )
-        .advise("give a time behind 1970-01-01T00:00:00Z, in seconds")
+        .advise("give a time after 1970-01-01T00:00:00Z, in seconds")
     })?;
     let mut signer = Signer::new(args.secret.first()?).at(at);
     if let Some(id) = &args.subscription {

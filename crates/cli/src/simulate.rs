@@ -22,7 +22,8 @@ use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
 use lines::{Lines, Told};
 
-/// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed through its retries.
+/// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed
+/// through its retries.
 ///
 /// It ends when every event is delivered or discarded, and its exit code is 1 where one was discarded. On Ctrl-C it prints the
 /// state of each so far.
@@ -40,8 +41,8 @@ pub(crate) struct SimulateArgs {
     /// So many events a second, in real time; 0.1 is one in ten seconds
     #[arg(long, value_name = "N", default_value = "1", value_parser = durations::per_second)]
     rate: f64,
-    /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else goes faster: not the 5 s for an answer, and
-    /// nothing of the receiver's, whose leases of 30 s may outlast a retry above 2
+    /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else becomes faster: not the 5 s for an
+    /// answer, and no time of the receiver. Above 2, a retry may come before a lease of 30 s has ended
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     speed: u32,
     /// The same seed makes the same events, with the same ids: a receiver that still knows them handles none again

@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// The number of entries that are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 5 and 8. Conditions that are not set are left out, and a
-/// state is written as in the indexes, so that one of them is used.
+/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 5 and 8. Conditions that are not set
+/// are left out, and a state is written as in the indexes, so that one of them is used.
 fn conditions(which: &Selection) -> String {
     let mut text = String::from("namespace = $8 AND id > $5");
     text.push_str(match which.state {

@@ -66,9 +66,10 @@ impl ReceiverBuilder {
     /// never less than it.
     ///
     /// If the next bytes of a body would exceed it, the largest body under way is answered 503 with `Retry-After`, and its
-    /// buffer is freed; of several of the largest size, the oldest. A body that arrives in one piece, as small ones do, takes no part of it; a body that is complete and
-    /// verified has given its part back. The budget counts the memory of the buffers, at most twice the bytes that have
-    /// arrived, and never an announced length. It does not limit the server's own buffers, such as the windows of HTTP/2.
+    /// buffer is freed; of several of the largest size, the oldest. A body that arrives in one piece, as small ones do, takes
+    /// no part of it; a body that is complete and verified has given its part back. The budget counts the memory of the
+    /// buffers, at most twice the bytes that have arrived, and never an announced length. It does not limit the server's own
+    /// buffers, such as the windows of HTTP/2.
     pub fn body_budget(mut self, bytes: usize) -> Self {
         self.layer.bodies = BodyBudget::new(bytes);
         self
@@ -144,8 +145,9 @@ impl ReceiverBuilder {
 /// Settings of the delivery log (feature `record`).
 #[cfg(feature = "record")]
 impl ReceiverBuilder {
-    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`](crate::Receiver::handle) has answered, and every delivery whose sender
-    /// hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes a file. The last call wins.
+    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`](crate::Receiver::handle) has answered, and every
+    /// delivery whose sender hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes
+    /// a file. The last call wins.
     ///
     /// [`record`](crate::record) describes the contents of an entry. A panic in the recorder does no harm.
     ///

@@ -57,7 +57,7 @@ pub(super) fn by_date(doctor: &Doctor, by_url: Option<ByUrl>) -> Check {
                 CHECK,
                 Verdict::NotMeasured,
                 format!("{host} has answered without a Date header"),
-                "give a URL that says what time it is",
+                "give a URL whose answer has a Date header",
             );
         }
         Some((host, Some(offset))) => (host, offset),
@@ -115,7 +115,9 @@ pub(super) fn by_log(doctor: &Doctor, log: Option<&DeliveryLog>, ring: Option<Ke
     if offset.measurements < MANY {
         let mut check = judged(CHECK, &offset, &settings::window(doctor), says);
         if check.verdict == Verdict::Ok {
-            check.advice = Some(format!("{MANY} deliveries or more would say it surely"));
+            check.advice = Some(format!(
+                "the result is reliable with {MANY} deliveries or more"
+            ));
         }
         return check;
     }

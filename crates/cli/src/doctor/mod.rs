@@ -18,8 +18,8 @@ use crate::secrets::SecretArgs;
 
 /// Check the settings of a receiver: secret, times, limits, capacity, and the clock
 ///
-/// Give the settings that your receiver has; each that is not given is checked at its default. Nothing is changed, and nothing is sent but one
-/// HEAD request to --url.
+/// Give the settings that your receiver has; each that is not given is checked at its default. Nothing is changed, and nothing
+/// is sent but one HEAD request to --url.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Doctor {
     #[command(flatten)]

@@ -162,16 +162,16 @@ fn budget(doctor: &Doctor) -> Check {
             "budget",
             Verdict::Warn,
             format!(
-                "{}: the sender gives up in the moment in which the answer leaves",
+                "{}: the sender stops waiting at the moment at which the answer is sent",
                 show(doctor.budget)
             ),
-            "leave half a second for the way: .budget(…)",
+            "leave half a second for the network: .budget(…)",
         );
     }
     let (budget, patience, left) = (show(doctor.budget), show(patience), show(left));
     Check::ok(
         "budget",
-        format!("{budget} of the {patience} that the sender waits: {left} for the way"),
+        format!("{budget} of the {patience} that the sender waits: {left} for the network"),
     )
 }
 
@@ -260,7 +260,7 @@ fn capacity(doctor: &Doctor) -> Check {
             "capacity",
             Verdict::NotMeasured,
             held,
-            "say how many events you expect in a second: --rate",
+            "give the number of events that you expect in a second: --rate",
         );
     };
     let least = RetrySchedule::default().minimum_retention(&window(doctor));

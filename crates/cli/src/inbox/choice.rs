@@ -48,7 +48,7 @@ impl Choice {
         let is_no = count == 0 && self.names_one();
         if is_no {
             note(
-                "there is none, or none that this can be done to: hookgate inbox list says where it stands",
+                "there is no such entry, or its state does not allow this: hookgate inbox list shows its state",
             );
         }
         answer(!is_no)

@@ -20,8 +20,8 @@ pub(crate) struct Place {
     db: Option<PathBuf>,
     /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
     ///
-    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A URL that asks for TLS,
-    /// as with sslmode=require, is refused.
+    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A
+    /// URL that asks for TLS, as with sslmode=require, is refused.
     #[arg(long, value_name = "VARIABLE", group = "inbox")]
     database_url_env: Option<String>,
     /// The file that holds the URL (feature `postgres`). No TLS here either
@@ -47,13 +47,13 @@ impl Place {
         }
         let advice = match error.kind() {
             StoreErrorKind::TimedOut => {
-                "another process is writing for long: ask again. What was asked may be done or not"
+                "another process has been writing for a long time: run the command again. It is unknown whether it had an effect"
             }
             StoreErrorKind::Full => {
-                "make room on its disk, or raise the limit of its file; then ask again"
+                "make room on its disk, or raise the limit of its file; then run the command again"
             }
             _ => {
-                "is the file still where the receiver writes it, and its disk well? Then ask again: what was asked may be done or not"
+                "check whether the receiver still uses this file, and whether its disk works. Then run the command again: it is unknown whether it had an effect"
             }
         };
         Fault::caused_by(Class::Input, "the inbox did not answer", error).advise(advice)
@@ -79,7 +79,7 @@ impl Place {
 }
 
 fn open_file(path: &Path) -> Result<Inbox, Fault> {
-    const ADVICE: &str = "look up the path in the receiver, where it opens its inbox, and run this as the receiver's user; this command makes no inbox";
+    const ADVICE: &str = "give the path that the receiver opens, and run this as the receiver's user; this command creates no inbox";
     let opening = InboxOptions::default().existing().patience(PATIENCE);
     opening.open(path).map_err(|error| {
         const MESSAGE: &str = "the inbox can't be opened";
@@ -92,7 +92,7 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
         };
         fault.advise(match error.kind() {
             StoreErrorKind::Newer => "run the hookgate of the version that the receiver is built with: cargo install hookgate --version …",
-            StoreErrorKind::TimedOut => "ask again; if it stays so, look for a process that holds the file, with lsof or fuser",
+            StoreErrorKind::TimedOut => "run the command again; if it fails again, find the process that holds the file, with lsof or fuser",
             _ => ADVICE,
         })
     })
@@ -103,7 +103,7 @@ async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
     use tokio_postgres::config::{Config, SslMode};
 
     let no_tls = || {
-        Fault::new(Class::Usage, "the URL asks for TLS, which this command does not speak").advise(
+        Fault::new(Class::Usage, "the URL asks for TLS, which this command does not support").advise(
             "run it on the database's machine or through a tunnel, such as ssh -L, with a URL that says sslmode=disable",
         )
     };
@@ -112,11 +112,8 @@ async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
         if url.contains("sslmode=verify-") {
             return no_tls();
         }
-        Fault::new(
-            Class::Usage,
-            "what stands there is no URL of a PostgreSQL database",
-        )
-        .advise("write postgres://user@host/database, special characters of a password as %XX")
+        Fault::new(Class::Usage, "the value is no URL of a PostgreSQL database")
+            .advise("write postgres://user@host/database, special characters of a password as %XX")
     })?;
     if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
         return Err(no_tls());
@@ -158,13 +155,13 @@ fn table_fault(error: &StoreError) -> Fault {
         }
         (_, Some(server)) if server.code().is_none() => {
             Fault::caused_by(Class::Network, "the database can't be reached", server)
-                .advise("is it up, and is the URL right? What was asked may be done or not: ask again")
+                .advise("is it running, and is the URL right? Run the command again: it is unknown whether it had an effect")
         }
         (_, Some(server)) => Fault::caused_by(Class::Input, "the database refused", server).advise(
-            "mend what it says: the URL has the user, the password and the name of the database. Then ask again",
+            "correct the user, the password or the name of the database in the URL. Then run the command again",
         ),
         _ => Fault::caused_by(Class::Network, "the database did not answer", error)
-            .advise("is it up, and not overloaded? What was asked may be done or not: ask again"),
+            .advise("is it running, and not overloaded? Run the command again: it is unknown whether it had an effect"),
     }
 }
 

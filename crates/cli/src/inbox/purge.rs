@@ -37,7 +37,7 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if !matches!(args.state.0, EntryState::Dead | EntryState::Done) {
         let message = format!("entries that are {} are never deleted", args.state);
         return Err(Fault::new(Class::Usage, message).advise(
-            "what waits can be dead-lettered first: hookgate inbox dead-letter, then purge; what runs ends by itself",
+            "make queued entries dead letters first: hookgate inbox dead-letter, then purge; running entries end by themselves",
         ));
     }
     if !args.yes && !io::stdin().is_terminal() {

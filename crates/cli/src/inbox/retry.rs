@@ -14,8 +14,8 @@ use crate::out::Out;
 ///
 /// Those that run or are done are left alone. Repair the cause of the failure first.
 ///
-/// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h unless set): its effect may be there, and
-/// nothing would show it any more. It becomes a dead letter again, unless --even-if-older-than-claims is given.
+/// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h unless set): its effect may
+/// be there, and nothing would show it any more. It becomes a dead letter again, unless --even-if-older-than-claims is given.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "state", "all"])))]
 pub(crate) struct RetryArgs {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RetryArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if let Some(state @ State(EntryState::Running | EntryState::Done)) = args.state {
         let message = format!("entries that are {state} are never tried again");
         return Err(Fault::new(Class::Usage, message)
-            .advise("write queued or dead; what runs comes back by itself when it fails, or its process dies"));
+            .advise("write queued or dead; a running entry is tried again by itself if it fails or its process dies"));
     }
     interrupt::block_on(async {
         let inbox = args.place.open().await?;

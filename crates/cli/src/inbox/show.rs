@@ -41,8 +41,9 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     })?;
     let Some(stored) = found else {
         let message = format!("there is no entry {}, or none any more", args.entry);
-        return Err(Fault::new(Class::Input, message)
-            .advise("hookgate inbox list shows those that are there"));
+        return Err(
+            Fault::new(Class::Input, message).advise("hookgate inbox list shows the entries")
+        );
     };
     if args.raw {
         let body = stored.body().ok_or_else(|| {

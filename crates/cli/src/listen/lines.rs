@@ -27,7 +27,7 @@ pub(crate) fn print(
         let now = missed.count();
         if now > told {
             let text = format!(
-                "{} deliveries not shown: they came faster than this is read",
+                "{} deliveries not shown: they came faster than the output is read",
                 now - told
             );
             out.say(&text, &json!({ "not_shown": now - told }))?;

@@ -175,7 +175,7 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
             ]
         }
         "replayed_with_other_body" => {
-            vec!["An event keeps its body under its id: the sender has mixed two up.".to_owned()]
+            vec!["An event's body never changes under its id: the sender has used one id for two events.".to_owned()]
         }
         "wrong_path" => vec!["Give the subscription the whole address, path included.".to_owned()],
         _ => Vec::new(),
@@ -235,7 +235,7 @@ fn body(item: &Item, raw: bool) -> Vec<PageLine> {
 pub(crate) fn unread(delivery: &LoggedDelivery) -> PageLine {
     let text = match delivery.cut_off_at {
         Some(bytes) => format!(
-            "The body did not come to its end, or was too long: {bytes} bytes were taken, and none is kept."
+            "The body was incomplete or too long: {bytes} bytes were received, and none is kept."
         ),
         None => "Refused before the body was read.".to_owned(),
     };

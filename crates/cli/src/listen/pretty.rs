@@ -7,8 +7,8 @@ use crate::harmless::harmless;
 /// The deepest indent: a megabyte of brackets must not become a square of blanks.
 const DEEPEST: usize = 64;
 
-/// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is; anything else
-/// as bytes. Every line is harmless on a terminal.
+/// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is;
+/// anything else as bytes. Every line is harmless on a terminal.
 pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(body) else {
         return hex(body);

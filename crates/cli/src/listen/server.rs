@@ -67,7 +67,11 @@ impl Server {
             .record(move |delivery| told.tell(delivery))
             .build()
             .map_err(|error| {
-                Fault::caused_by(Class::Usage, "these settings make no receiver", &error)
+                Fault::caused_by(
+                    Class::Usage,
+                    "no receiver can be built with these settings",
+                    &error,
+                )
             })?;
         let shared = Shared {
             receiver: receiver.clone(),

@@ -147,7 +147,10 @@ impl State {
             }
             Action::Replay => return self.replay(Target::Itself),
             Action::ReplayForward if self.about.forward.is_none() => {
-                self.say("nowhere to replay it to: start with --forward URL", true);
+                self.say(
+                    "there is no URL to replay it to: start with --forward URL",
+                    true,
+                );
             }
             Action::ReplayForward => return self.replay(Target::Forward),
             _ => match self.mode {

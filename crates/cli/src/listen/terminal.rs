@@ -55,7 +55,8 @@ impl Screen {
         self.leave();
         meanwhile();
         self.enter()?;
-        // A new one draws everything again. Clearing the old one would ask the terminal where its cursor is, and wait for the answer.
+        // A new one draws everything again. Clearing the old one would ask the terminal where its cursor is, and wait for the
+        // answer.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         execute!(io::stdout(), Clear(ClearType::All))
     }
@@ -69,8 +70,8 @@ impl Screen {
             .is_empty()
     }
 
-    /// A panic on this thread gives the terminal back before its message is printed. One on another thread leaves the screen alone,
-    /// and its message waits.
+    /// A panic on this thread gives the terminal back before its message is printed. One on another thread leaves the screen
+    /// alone, and its message waits.
     fn guard_against_panics(&self) {
         let (said, is_taken) = (Arc::clone(&self.said), Arc::clone(&self.is_taken));
         let drawing = thread::current().id();

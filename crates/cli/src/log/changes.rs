@@ -12,9 +12,9 @@ use crate::out::Out;
 
 /// Show the differences of two deliveries, or the events that two logs have answered differently.
 ///
-/// Two of one log: `hookgate log diff LOG 3 7`. The same event in two logs: `hookgate log diff LOG evt_1 --with OTHER`. Two logs as a whole,
-/// event by event, as before and after a change: `hookgate log diff LOG --with OTHER`. Bodies are compared as JSON.
-/// The exit code is 0 where there is no difference, 1 where there is one.
+/// For two deliveries of one log: `hookgate log diff LOG 3 7`. For one event in two logs: `hookgate log diff LOG evt_1 --with
+/// OTHER`. For all events of two logs, such as before and after a change: `hookgate log diff LOG --with OTHER`. Bodies are
+/// compared as JSON. The exit code is 0 where there is no difference, 1 where there is one.
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]

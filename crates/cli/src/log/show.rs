@@ -76,7 +76,7 @@ pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     out.say(&command, &serde_json::json!({ "curl": command }))?;
     if delivery.unverifiable {
         warn(
-            "what this sends is not what was signed",
+            "this command does not send what was signed",
             "something was taken out of it, or it was imported: sign it again with hookgate replay",
         );
     }
@@ -144,7 +144,7 @@ fn answer(delivery: &LoggedDelivery) -> String {
 fn why_no_body(delivery: &LoggedDelivery) -> String {
     match delivery.cut_off_at {
         Some(bytes) => {
-            format!("not recorded: it did not come to its end; {bytes} bytes were taken")
+            format!("not recorded: it is incomplete; {bytes} bytes were received")
         }
         None if delivery.unverifiable => "not recorded: it was taken out".into(),
         None => "not recorded: the delivery was refused or given up before it was read".into(),

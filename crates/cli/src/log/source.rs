@@ -90,7 +90,7 @@ impl Source {
                     lines.len(),
                     self.name()
                 );
-                let advice = format!("say which by its line: {}", lines.join(", "));
+                let advice = format!("name one by the number of its line: {}", lines.join(", "));
                 Err(Fault::new(Class::Input, message).advise(advice))
             }
         }
@@ -125,7 +125,7 @@ impl Source {
     fn none(&self, what: &str) -> Fault {
         let message = format!("there is no delivery {what} in {}", self.name());
         Fault::new(Class::Input, message).advise(format!(
-            "see what there is: hookgate log list {}",
+            "list the deliveries of the log: hookgate log list {}",
             self.name()
         ))
     }
@@ -154,20 +154,17 @@ impl Source {
             );
         }
         if lines.torn() > 0 {
-            let message = format!(
-                "{} lines of {name} were not written to their end",
-                lines.torn()
-            );
+            let message = format!("{} lines of {name} are incomplete", lines.torn());
             warn(
                 &message,
-                "a process was killed or its disk full; the rest is whole",
+                "a process was killed, or its disk was full; the other lines are complete",
             );
         }
         if lines.ended_torn() {
-            let message = format!("the last line of {name} is not written to its end");
+            let message = format!("the last line of {name} is incomplete");
             warn(
                 &message,
-                "it is being written, or its process was killed; the rest is whole",
+                "it is being written, or its process was killed; the other lines are complete",
             );
         }
     }

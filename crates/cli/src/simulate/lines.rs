@@ -149,6 +149,6 @@ pub(super) fn open(path: &PathBuf) -> Result<(PathBuf, File), Fault> {
 fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
     let message = format!("{} can't be written", path.display());
     Fault::caused_by(Class::Input, &message, error).advise(
-        "give a file of your own, in a directory that is there, and look whether its disk is full",
+        "give a file that you may write, in a directory that exists, and check whether its disk is full",
     )
 }

@@ -75,8 +75,13 @@ fn settings_are_judged_as_build_judges_them() {
         ("lease", &["--lease", "61s"], "bad", "at most 1 min"),
         ("lease", &["--lease", "100ms"], "bad", "longer than 100 ms"),
         ("lease", &["--lease", "1s"], "warn", "slow store"),
-        ("budget", &[], "ok", "500 ms for the way"),
-        ("budget", &["--budget", "4999ms"], "ok", "1 ms for the way"),
+        ("budget", &[], "ok", "500 ms for the network"),
+        (
+            "budget",
+            &["--budget", "4999ms"],
+            "ok",
+            "1 ms for the network",
+        ),
         ("budget", &["--budget", "5s"], "warn", "gives up"),
         ("budget", &["--budget", "5001ms"], "bad", "at most 5 s"),
         (

@@ -340,5 +340,5 @@ async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
         expect(&tls, 2, &["TLS", "tunnel", "sslmode=disable"]);
     }
     server.crash();
-    expect(&url(&server, ""), 4, &["can't be reached", "is it up"]);
+    expect(&url(&server, ""), 4, &["can't be reached", "is it running"]);
 }

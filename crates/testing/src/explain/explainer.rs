@@ -80,8 +80,8 @@ impl Explainer {
     /// Explains the verdict on a delivery, at the time of its receipt.
     ///
     /// # Security
-    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify) accepts a delivery. It hashes a
-    /// body up to some thousand times, so never run it on input that callers without the secret can send at will.
+    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify) accepts a delivery. It
+    /// hashes a body up to some thousand times, so never run it on input that callers without the secret can send at will.
     #[must_use]
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();

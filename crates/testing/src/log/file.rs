@@ -47,8 +47,8 @@ impl DeliveryLog {
             .and_then(|file| Self::read(BufReader::new(file)))
     }
 
-    /// Reads a file and, before it, the files that a [`Recorder`](hookgate::record::Recorder) has rotated: `path.3`, `path.2`, `path.1`,
-    /// `path`, those that exist. The line numbers run through all files.
+    /// Reads a file and, before it, the files that a [`Recorder`](hookgate::record::Recorder) has rotated: `path.3`, `path.2`,
+    /// `path.1`, `path`, those that exist. The line numbers run through all files.
     ///
     /// # Errors
     /// As [`open`](Self::open). `Unreadable` where none of the files exists.

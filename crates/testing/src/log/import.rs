@@ -46,8 +46,8 @@ impl DeliveryLog {
     /// whose bytes are kept unchanged, or a text.
     ///
     /// An imported delivery has no timestamp and no signature, so it is [unverifiable](LoggedDelivery::unverifiable): sign it
-    /// [again](super::LoggedDeliveryExt::resigned). Its only headers are the event's id and type, where the list has them. Its bytes
-    /// may differ from the bytes that were sent, because the program that showed them may have formatted them.
+    /// [again](super::LoggedDeliveryExt::resigned). Its only headers are the event's id and type, where the list has them. Its
+    /// bytes may differ from the bytes that were sent, because the program that showed them may have formatted them.
     ///
     /// ```
     /// use hookgate::Secret;

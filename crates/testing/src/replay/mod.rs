@@ -88,7 +88,7 @@
 //! sender's day of retries then pass in milliseconds, and timers, leases and ages agree with each other. [`Harness::clock`]
 //! gives this time to your stores. A store that uses the machine's clock sees leases that never end.
 //!
-//! **The trap of paused time:** when every task waits, tokio moves its clock forward to the next timer. A task that waits for a
+//! **Paused time and real I/O:** when every task waits, tokio moves its clock forward to the next timer. A task that waits for a
 //! socket, a thread or a database also counts as waiting, so its time-out ends before the answer can arrive. Replay an app that
 //! does real I/O with [`in_real_time`](Replay::in_real_time): recorded gaps then last as long as recorded, up to a limit that
 //! you set.

@@ -21,11 +21,9 @@ pub fn meaning(status: u16) -> &'static str {
             "authentic, but its body has no usable id and type, or a header names another event than the body"
         }
         401 => {
-            "not authentic or not fresh: another secret, a body that was changed on the way, a clock that is off, a header that is missing or doubled, or an unknown subscription"
+            "not authentic or not fresh: another secret, a body that was changed on the way, a clock that is off, a header that is missing or repeated, or an unknown subscription"
         }
-        404 => {
-            "nothing takes deliveries at this path: not the receiver, but the server in front of it"
-        }
+        404 => "there is no receiver at this path: the server in front of the receiver answers",
         405 => {
             "the receiver takes POST alone; where it was POST, the server in front of it does not"
         }
@@ -35,11 +33,11 @@ pub fn meaning(status: u16) -> &'static str {
         422 => {
             "authentic, but the event does not fit the type that the handler asks for, or nothing here handles such events"
         }
-        429 => "too many at once, says a server in front of the receiver",
-        500 => "the handler failed or panicked, or has no place for dead letters",
+        429 => "a server in front of the receiver refuses too many requests at once",
+        500 => "the handler failed or panicked, or no dead-letter hook is set, or that hook failed",
         502 | 504 => "a proxy has no answer from the receiver",
         503 => {
-            "not now: the run goes on beyond its budget, a copy is still running, all permits are lent, a store or look-up is down, or the receiver is shutting down"
+            "not now: the run goes on beyond its budget, a copy is still running, all permits are in use, a store or look-up is down, or the receiver is shutting down"
         }
         _ => {
             "what the handler or a server in front of it answered: any status but 2xx is sent again"

@@ -516,7 +516,7 @@ fn what_can_not_work_is_said_with_a_way_out() {
             &["--record", "/no/such/directory/log.jsonl"],
             3,
             "can't be recorded to",
-            "a directory that is there",
+            "a directory that exists",
         ),
         (&["--path", "webhooks"], 2, "--path", "begins with /"),
         (&["--path", "/a?b"], 2, "--path", "no query"),

@@ -447,7 +447,7 @@ fn curl_says_what_can_not_be_sent_as_it_was() {
         curl.stdout
     );
     assert!(
-        curl.stderr.contains("not what was signed"),
+        curl.stderr.contains("does not send what was signed"),
         "{}",
         curl.stderr
     );

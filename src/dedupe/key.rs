@@ -75,10 +75,10 @@ impl ClaimToken {
     /// Returns a new token for a claim on an event with this body.
     #[must_use]
     pub fn new(body: &[u8]) -> Self {
-        Self::drawn(Draws::of_this_program(), body)
+        Self::drawn(TokenGenerator::of_this_program(), body)
     }
 
-    fn drawn(draws: &Draws, body: &[u8]) -> Self {
+    fn drawn(draws: &TokenGenerator, body: &[u8]) -> Self {
         let unique = draws.next();
         let mut token = [0; 16];
         token[..8].copy_from_slice(&unique.to_le_bytes());
@@ -115,7 +115,7 @@ impl fmt::Debug for ClaimToken {
 ///
 /// The clock is read for each token. The process id is read again after each millisecond: it takes a system call, which costs as
 /// much as the claim itself.
-struct Draws {
+struct TokenGenerator {
     /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
     random: RandomState,
     count: AtomicU64,
@@ -131,7 +131,7 @@ struct ProcessId {
     read_at: AtomicU64,
 }
 
-impl Draws {
+impl TokenGenerator {
     fn new() -> Self {
         Self {
             random: RandomState::new(),
@@ -142,7 +142,7 @@ impl Draws {
     }
 
     fn of_this_program() -> &'static Self {
-        static DRAWS: OnceLock<Draws> = OnceLock::new();
+        static DRAWS: OnceLock<TokenGenerator> = OnceLock::new();
         DRAWS.get_or_init(Self::new)
     }
 
@@ -295,7 +295,7 @@ mod tests {
         let random = RandomState::new();
         let mut tokens = HashSet::new();
         for (process, clock) in copies.iter().copied() {
-            let draws = Draws {
+            let draws = TokenGenerator {
                 random: random.clone(),
                 count: AtomicU64::new(0),
                 process: ProcessId::new(process),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
-        let draws = Draws::of_this_program();
+        let draws = TokenGenerator::of_this_program();
         assert_eq!(draws.process.at((draws.clock)()), std::process::id());
         let first = (draws.clock)();
         assert!((0..1_000_000).any(|_| (draws.clock)() != first));

@@ -62,10 +62,10 @@ pub struct Change<T> {
 /// ```
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Changes(Named<Sides>);
+pub struct Changes(Named<BeforeAndAfter>);
 
 #[derive(Clone, Default, Serialize)]
-struct Sides {
+struct BeforeAndAfter {
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ impl fmt::Debug for Changes {
     }
 }
 
-fn change<'a>(name: &'a str, sides: Option<&'a Sides>) -> Change<Value<'a>> {
+fn change<'a>(name: &'a str, sides: Option<&'a BeforeAndAfter>) -> Change<Value<'a>> {
     let value = |side, json| {
         let place = ValuePath {
             parent: PATH,
@@ -152,7 +152,7 @@ fn change<'a>(name: &'a str, sides: Option<&'a Sides>) -> Change<Value<'a>> {
     }
 }
 
-impl<'de> Deserialize<'de> for Sides {
+impl<'de> Deserialize<'de> for BeforeAndAfter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(SidesVisitor)
     }
@@ -161,14 +161,14 @@ impl<'de> Deserialize<'de> for Sides {
 struct SidesVisitor;
 
 impl<'de> Visitor<'de> for SidesVisitor {
-    type Value = Sides;
+    type Value = BeforeAndAfter;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object with before and after")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sides, A::Error> {
-        let mut sides = Sides::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BeforeAndAfter, A::Error> {
+        let mut sides = BeforeAndAfter::default();
         while let Some(name) = map.next_key::<Name<'_>>()? {
             let (side, known) = match &*name.0 {
                 "before" => (&mut sides.before, "before"),

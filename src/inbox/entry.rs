@@ -6,7 +6,7 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::event::{EventHead, EventId, EventType, row_of};
 use crate::verify::Malformed;
-use crate::verify::{Noted, Timestamp, Verified};
+use crate::verify::{StoredRing, Timestamp, Verified};
 use crate::walk::Delivery;
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
@@ -64,7 +64,7 @@ impl Entry {
             id: EventId::parse(&self.event_id)?,
             event_type: EventType::parse(&self.event_type)?,
         };
-        let noted = Noted {
+        let noted = StoredRing {
             scope: self.scope,
             key_name: self.key_name,
             subscription: self.subscription,

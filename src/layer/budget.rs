@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
 use crate::sync::{Mutex, MutexGuard};
-use crate::verify::Gathered;
+use crate::verify::SharedBuffer;
 
 use crate::config::{ConfigError, ConfigErrorKind};
 
@@ -33,7 +33,7 @@ struct Bodies {
     held: usize,
     held_by_large: usize,
     /// In the order of their sizes. Of two bodies of the same size, the older one is the last.
-    under_way: BTreeMap<Held, Gathered>,
+    under_way: BTreeMap<Held, SharedBuffer>,
     next: u64,
 }
 
@@ -95,21 +95,21 @@ impl BodyBudget {
 }
 
 impl Bodies {
-    fn add(&mut self, body: Held, buffer: Gathered) {
+    fn add(&mut self, body: Held, buffer: SharedBuffer) {
         self.held += body.bytes;
         self.held_by_large += large(body);
         self.under_way.insert(body, buffer);
     }
 
     /// Removes a body; `None` if it was already freed.
-    fn remove(&mut self, body: Held) -> Option<Gathered> {
+    fn remove(&mut self, body: Held) -> Option<SharedBuffer> {
         let buffer = self.under_way.remove(&body)?;
         self.held -= body.bytes;
         self.held_by_large -= large(body);
         Some(buffer)
     }
 
-    fn remove_largest(&mut self) -> Option<Gathered> {
+    fn remove_largest(&mut self) -> Option<SharedBuffer> {
         let (&largest, _) = self.under_way.last_key_value()?;
         self.remove(largest)
     }
@@ -122,15 +122,15 @@ fn large(body: Held) -> usize {
 /// The share of one body in the budget. It is given back when it is dropped.
 pub(super) struct Share<'b> {
     budget: &'b BodyBudget,
-    body: Option<(Held, Gathered)>,
+    body: Option<(Held, SharedBuffer)>,
 }
 
 impl Share<'_> {
     /// Returns the buffer once it may hold this many bytes. If there is no room, frees the largest buffers under way.
-    pub(super) fn hold(&mut self, bytes: usize) -> Result<&Gathered, Spent> {
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<&SharedBuffer, Spent> {
         let (held, buffer) = self
             .body
-            .get_or_insert_with(|| (Held::NOTHING, Gathered::default()));
+            .get_or_insert_with(|| (Held::NOTHING, SharedBuffer::default()));
         if bytes <= held.bytes {
             return Ok(buffer);
         }
@@ -154,7 +154,7 @@ impl Share<'_> {
         let stays = bodies.under_way.contains_key(held);
         drop(bodies);
         // Done outside the lock: a waker is code of the runtime.
-        freed.iter().for_each(Gathered::free);
+        freed.iter().for_each(SharedBuffer::free);
         if stays { Ok(buffer) } else { Err(Spent) }
     }
 

@@ -19,7 +19,7 @@ const ASKED: u32 = 8;
 enum From {
     Pool,
     /// A spare one, which is held no longer than such a statement takes, or one of the pool.
-    Spares,
+    ReservedConnections,
 }
 
 impl Postgres {
@@ -53,8 +53,14 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.ask(From::Spares, self.patience(), statement, types, values)
-            .await
+        self.ask(
+            From::ReservedConnections,
+            self.patience(),
+            statement,
+            types,
+            values,
+        )
+        .await
     }
 
     async fn ask(
@@ -71,7 +77,7 @@ impl Postgres {
                 left -= 1;
                 let client = match from {
                     From::Pool => self.client_within(patience).await?,
-                    From::Spares => self.spare_within(patience).await?,
+                    From::ReservedConnections => self.spare_within(patience).await?,
                 };
                 let lain_idle = client.lain_idle();
                 let asked = async {

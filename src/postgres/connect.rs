@@ -80,9 +80,9 @@ impl Connector {
     async fn open(
         &self,
         mut heard: impl FnMut(AsyncMessage) + Send + 'static,
-    ) -> Result<(Client, Driven), Error> {
+    ) -> Result<(Client, ConnectionTask), Error> {
         let (client, mut messages) = (self.dial)().await?;
-        let driven = Driven(Some(tokio::spawn(async move {
+        let driven = ConnectionTask(Some(tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(&mut messages).await {
                 heard(message);
             }
@@ -132,9 +132,9 @@ fn is_set(options: &str, name: &str) -> bool {
 }
 
 /// The task that drives a connection. When it is dropped, the socket is closed, also with a statement under way.
-struct Driven(Option<JoinHandle<()>>);
+struct ConnectionTask(Option<JoinHandle<()>>);
 
-impl Drop for Driven {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();
@@ -148,7 +148,7 @@ pub(crate) struct Listener {
     heard: mpsc::Receiver<String>,
     /// The connection is closed when this is dropped.
     _client: Client,
-    _driven: Driven,
+    _driven: ConnectionTask,
 }
 
 #[cfg_attr(not(feature = "inbox"), allow(dead_code))]

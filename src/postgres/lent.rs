@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use deadpool_postgres::{ClientWrapper, Object};
 
-use super::spare::{Spare, Spares};
+use super::spare::{ReservedConnections, Spare};
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
 /// timeout or with its future, may still be under way, and the next user would wait for it.
-pub(crate) struct Lent {
+pub(crate) struct PooledConnection {
     held: Option<Held>,
-    spares: Arc<Spares>,
+    spares: Arc<ReservedConnections>,
 }
 
 pub(super) enum Held {
@@ -19,8 +19,8 @@ pub(super) enum Held {
     Spare(Spare),
 }
 
-impl Lent {
-    pub(super) fn new(held: Held, spares: Arc<Spares>) -> Self {
+impl PooledConnection {
+    pub(super) fn new(held: Held, spares: Arc<ReservedConnections>) -> Self {
         Self {
             held: Some(held),
             spares,
@@ -51,7 +51,7 @@ impl Lent {
     }
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = ClientWrapper;
 
     fn deref(&self) -> &ClientWrapper {
@@ -62,7 +62,7 @@ impl Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(Held::Pooled(object)) = self.held.take() {
             drop(Object::take(object));

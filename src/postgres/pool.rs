@@ -13,8 +13,8 @@ use deadpool_postgres::{
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, PoolConnector};
-use super::lent::{Held, Lent};
-use super::spare::{STARVED, Spares, first_of};
+use super::lent::{Held, PooledConnection};
+use super::spare::{ReservedConnections, STARVED, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -49,7 +49,7 @@ pub struct Postgres {
     /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
-    spares: Arc<Spares>,
+    spares: Arc<ReservedConnections>,
     patience: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: ScopesByName,
@@ -115,7 +115,7 @@ impl Postgres {
     fn with(pool: Pool, connector: Option<Arc<Connector>>) -> Self {
         Self {
             pool,
-            spares: Arc::new(Spares::new(connector.clone())),
+            spares: Arc::new(ReservedConnections::new(connector.clone())),
             connector,
             patience: PATIENCE,
             scopes: Arc::default(),
@@ -159,8 +159,11 @@ impl Postgres {
         self.patience
     }
 
-    /// Returns a connection, also for several statements. It goes back to the pool by [`Lent::keep`] alone.
-    pub(crate) async fn client_within(&self, patience: Duration) -> Result<Lent, StoreError> {
+    /// Returns a connection, also for several statements. It goes back to the pool by [`PooledConnection::keep`] alone.
+    pub(crate) async fn client_within(
+        &self,
+        patience: Duration,
+    ) -> Result<PooledConnection, StoreError> {
         // The wait is bounded here and not by the pool, which may belong to the user.
         let patient = Timeouts {
             wait: None,
@@ -176,7 +179,10 @@ impl Postgres {
     }
 
     /// Returns a spare connection, or one of the pool, whichever is free first.
-    pub(super) async fn spare_within(&self, patience: Duration) -> Result<Lent, StoreError> {
+    pub(super) async fn spare_within(
+        &self,
+        patience: Duration,
+    ) -> Result<PooledConnection, StoreError> {
         if let Some(spare) = self.spares.idle() {
             return Ok(self.lent(Held::Spare(spare)));
         }
@@ -211,8 +217,8 @@ impl Postgres {
         }
     }
 
-    fn lent(&self, held: Held) -> Lent {
-        Lent::new(held, Arc::clone(&self.spares))
+    fn lent(&self, held: Held) -> PooledConnection {
+        PooledConnection::new(held, Arc::clone(&self.spares))
     }
 
     /// Returns a separate connection that listens on a channel, where connections can be made.

@@ -24,7 +24,7 @@ pub(super) const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 pub(super) const STARVED: Duration = Duration::from_millis(100);
 
-pub(super) struct Spares {
+pub(super) struct ReservedConnections {
     /// Absent on a pool of the user.
     connector: Option<Arc<Connector>>,
     /// One permit for each that may still be made. Each existing one holds one.
@@ -44,7 +44,7 @@ pub(super) struct Spare {
     _slot: OwnedSemaphorePermit,
 }
 
-impl Spares {
+impl ReservedConnections {
     pub(super) fn new(connector: Option<Arc<Connector>>) -> Self {
         Self {
             connector,
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     /// Starts a server that accepts one connection, and gives each later connection `answer`. Returns spares that connect to it.
-    fn spares_on_a_server(answer: &'static [u8]) -> Spares {
+    fn spares_on_a_server(answer: &'static [u8]) -> ReservedConnections {
         const READY: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -207,7 +207,7 @@ mod tests {
         config.options(
             "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s",
         );
-        Spares::new(Some(Arc::new(Connector::new(config, NoTls))))
+        ReservedConnections::new(Some(Arc::new(Connector::new(config, NoTls))))
     }
 
     /// A wait whose own connection can't be made ends when the other spare connection is put back.

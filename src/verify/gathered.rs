@@ -11,7 +11,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// It holds every byte that was added, or none: once it was [freed](Self::free), it returns no bytes, so a proof never covers
 /// only a part of a body.
 #[derive(Clone, Default)]
-pub(crate) struct Gathered(Arc<Mutex<BodyBuffer>>);
+pub(crate) struct SharedBuffer(Arc<Mutex<BodyBuffer>>);
 
 #[derive(Default)]
 struct BodyBuffer {
@@ -31,7 +31,7 @@ pub(crate) fn room_for(length: usize, limit: usize) -> usize {
 
 const LEAST_ROOM: usize = 1 << 10;
 
-impl Gathered {
+impl SharedBuffer {
     /// Adds a piece. Does nothing once the buffer was freed.
     pub(crate) fn add(&self, piece: &[u8], limit: usize) {
         let mut state = self.lock();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::check::Check;
 use super::error::{VerifyError, VerifyErrorKind};
-use super::gathered::Gathered;
+use super::gathered::SharedBuffer;
 #[cfg(feature = "tower")]
 use super::gathered::room_for;
 use super::verified::Verified;
@@ -27,7 +27,7 @@ pub struct Intake {
 enum Chunks {
     Nothing,
     One(Bytes),
-    Many(Gathered),
+    Many(SharedBuffer),
 }
 
 /// The body grew past the limit.
@@ -76,7 +76,7 @@ impl Intake {
         match &self.chunks {
             Chunks::Nothing => self.chunks = Chunks::One(chunk),
             Chunks::One(_) => {
-                let gathered = Gathered::default();
+                let gathered = SharedBuffer::default();
                 self.gather_in(&gathered);
                 gathered.add(&chunk, self.limit);
             }
@@ -95,7 +95,7 @@ impl Intake {
 
     /// Keeps the bytes taken so far, and the later ones, in this buffer, unless there is one already. After this, the chunk that
     /// was taken no longer holds the buffer that the server has read it into.
-    pub(crate) fn gather_in(&mut self, gathered: &Gathered) {
+    pub(crate) fn gather_in(&mut self, gathered: &SharedBuffer) {
         match &self.chunks {
             Chunks::Nothing => {}
             Chunks::One(first) => gathered.add(first, self.limit),

@@ -185,7 +185,7 @@ impl Ring {
 
     /// Returns the ring that an inbox has noted. Its key verifies nothing: the key that signed may no longer exist.
     #[cfg(feature = "inbox")]
-    pub(super) fn noted(noted: Noted) -> Self {
+    pub(super) fn noted(noted: StoredRing) -> Self {
         Self {
             keys: vec![Key {
                 name: noted.key_name.into(),
@@ -223,7 +223,7 @@ impl Ring {
 
 /// The values of a proof that an inbox records.
 #[cfg(feature = "inbox")]
-pub(crate) struct Noted {
+pub(crate) struct StoredRing {
     pub(crate) scope: String,
     pub(crate) key_name: String,
     pub(crate) subscription: Option<String>,

@@ -52,8 +52,8 @@ pub use window::Window;
 
 pub(crate) use check::Selected;
 #[cfg(feature = "tower")]
-pub(crate) use gathered::Gathered;
+pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 #[cfg(feature = "inbox")]
-pub(crate) use keyring::Noted;
+pub(crate) use keyring::StoredRing;
 pub(crate) use keyring::{Ring, Scopes, usable_name};

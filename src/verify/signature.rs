@@ -262,6 +262,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn keyed_and_running_states_are_wiped_when_they_are_dropped() {
+        // Does not compile without the features of hmac and sha2 that do it.
+        fn wiped<T: zeroize::ZeroizeOnDrop>() {}
+        wiped::<<Sha256 as hmac::EagerHash>::Core>(); // a `Core` has two or three of them, and nothing else
+        wiped::<Buffer<Core>>();
+        wiped::<zeroize::Zeroizing<String>>(); // the text of a `Secret`
+    }
+
     /// The steps of a delivery, except for the timestamp in front: key, running state, parsed header, comparison.
     fn accepts(key: &[u8], message: &[u8], tag: &[u8]) -> bool {
         let header = format!("sha256={}", hex::encode(tag));

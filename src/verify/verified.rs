@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::body::SignedBytes;
-#[cfg(feature = "inbox")]
-use super::keyring::Noted;
 use super::keyring::Ring;
+#[cfg(feature = "inbox")]
+use super::keyring::StoredRing;
 use super::timestamp::Timestamp;
 
 /// A delivery's bytes, proved authentic and fresh.
@@ -34,7 +34,7 @@ impl<B: SignedBytes> Verified<B> {
 
     /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
     #[cfg(feature = "inbox")]
-    pub(crate) fn given_back(timestamp: Timestamp, noted: Noted, body: B) -> Self {
+    pub(crate) fn given_back(timestamp: Timestamp, noted: StoredRing, body: B) -> Self {
         let ring = Arc::new(Ring::noted(noted));
         Self::vouch(Proof::new(timestamp, ring, 0), body)
     }

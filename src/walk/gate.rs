@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::delivery::RecognisedBy;
 use super::health::Health;
-use super::vitals::Vitals;
+use super::vitals::HealthSigns;
 use crate::clock::Clock;
 use crate::dedupe::ScopeHeld;
 use crate::outcome::RefusalKind;
@@ -19,7 +19,7 @@ pub(crate) struct Gate {
     runs: AtomicUsize,
     shut: AtomicBool,
     /// Here, because every permit has the gate: a claim notes its own end.
-    pub(crate) vitals: Vitals,
+    pub(crate) vitals: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
     /// Called when the last run has ended.
@@ -40,7 +40,7 @@ impl Gate {
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
-            vitals: Vitals::new(clock),
+            vitals: HealthSigns::new(clock),
             _scope: scope,
             on_idle,
         }
@@ -92,7 +92,7 @@ impl fmt::Debug for Gate {
 pub(crate) struct Permit(Arc<Gate>);
 
 impl Permit {
-    pub(crate) fn vitals(&self) -> &Vitals {
+    pub(crate) fn vitals(&self) -> &HealthSigns {
         &self.0.vitals
     }
 }

@@ -15,7 +15,7 @@ const FAILURES_IN_A_ROW: u32 = 3;
 const FAILING_FOR: Duration = Duration::from_secs(30);
 
 /// The latest observations. All accesses are relaxed, because only probes and metrics use them.
-pub(crate) struct Vitals {
+pub(crate) struct HealthSigns {
     clock: Arc<dyn Clock>,
     started: UnixSeconds,
     authentic: Stamp,
@@ -25,7 +25,7 @@ pub(crate) struct Vitals {
     store_failed_at: AtomicU64,
 }
 
-impl Vitals {
+impl HealthSigns {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             started: clock.now(),

@@ -21,8 +21,8 @@ pub(super) struct Table {
     pub(super) clock: Arc<dyn Clock>,
     hash: KeyState,
     // Std mutexes: each is held for a few map operations, never across an await and never with another.
-    shards: [Apart<Mutex<Shard>>; SHARDS],
-    retentions: Apart<Mutex<Retentions>>,
+    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+    retentions: CachePadded<Mutex<Retentions>>,
     /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Table {
 /// In cache lines of its own: where one thread writes it, no other thread has to read its neighbours again.
 #[derive(Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 /// The records of some of the events.
 #[derive(Default)]
@@ -74,8 +74,8 @@ impl Table {
             capacity,
             clock,
             hash: KeyState::default(),
-            shards: std::array::from_fn(|_| Apart::default()),
-            retentions: Apart::default(),
+            shards: std::array::from_fn(|_| CachePadded::default()),
+            retentions: CachePadded::default(),
             held: AtomicUsize::new(0),
         }
     }
@@ -218,7 +218,7 @@ impl Table {
     /// Frees some ended records in every shard, one lock at a time. Returns false where none has ended.
     fn sweep(&self) -> bool {
         let mut swept = false;
-        for Apart(shard) in &self.shards {
+        for CachePadded(shard) in &self.shards {
             let now = self.now();
             let mut shard = lock(shard);
             swept |= shard.running.has_ended(now);

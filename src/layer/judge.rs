@@ -12,7 +12,7 @@ use crate::event::EventError;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome};
 
-/// The verdict on a handler's end.
+/// The end of a handler, as it was judged.
 pub(crate) enum HandlerEnd {
     /// It is handled, or it failed, for this reason.
     Is(Outcome, Option<Reason>),

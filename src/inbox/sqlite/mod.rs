@@ -80,13 +80,13 @@ impl SqliteEngine {
             Ok(())
         })?;
         let (commands, asked) = channel();
-        let (settings, told) = (options.clone(), Arc::clone(&shared));
-        let (place, reserve) = (opened.place, opened.reserve);
+        let (settings, state) = (options.clone(), Arc::clone(&shared));
+        let (files, reserve) = (opened.files, opened.reserve);
         start(
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(connection, &settings, place, reserve, told)?;
+                let mut writer = Writer::prepare(connection, &settings, files, reserve, state)?;
                 ready();
                 writer.run(&asked);
                 // The last connection to close copies the log into the file; of two that close at the same time, neither is the

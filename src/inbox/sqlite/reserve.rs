@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Reserve {
     file: PathBuf,
-    tried: Option<Monotonic>,
+    filled_at: Option<Monotonic>,
 }
 
 impl Reserve {
@@ -48,7 +48,7 @@ impl Reserve {
         file.push("-reserve");
         Self {
             file: file.into(),
-            tried: None,
+            filled_at: None,
         }
     }
 
@@ -59,10 +59,10 @@ impl Reserve {
         }
         let now = SystemClock.monotonic();
         let is_time = self
-            .tried
-            .is_none_or(|tried| now.saturating_since(tried) >= AGAIN);
+            .filled_at
+            .is_none_or(|filled_at| now.saturating_since(filled_at) >= AGAIN);
         if is_time {
-            self.tried = Some(now);
+            self.filled_at = Some(now);
             // After an error the reserve is too short, and its size is checked next.
             let _ = self.fill();
         }

@@ -44,7 +44,7 @@ pub(super) struct Writer<'c> {
     clock: Arc<dyn Clock>,
     max_group: usize,
     max_pages: Option<u32>,
-    place: OpenFiles,
+    files: OpenFiles,
     reserve: Reserve,
     shared: Arc<EngineState>,
     /// Commands for the beginning of the next group.
@@ -55,7 +55,7 @@ impl<'c> Writer<'c> {
     pub(super) fn prepare(
         connection: &'c Connection,
         options: &InboxOptions,
-        place: OpenFiles,
+        files: OpenFiles,
         reserve: Reserve,
         shared: Arc<EngineState>,
     ) -> Result<Self> {
@@ -75,7 +75,7 @@ impl<'c> Writer<'c> {
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
             max_pages: options.max_pages,
-            place,
+            files,
             reserve,
             shared,
             carried: VecDeque::new(),
@@ -150,22 +150,22 @@ impl<'c> Writer<'c> {
         };
         let (accepts, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Command::is_accept);
         // No write can succeed now, for any command of the group.
-        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.place.stands();
+        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.files.stands();
         // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
             command.refuse(fault.clone());
         }
-        let mut tried = if again {
+        let mut committed = if again {
             self.commit(&others, false)
         } else {
             Err(fault)
         };
-        let lacks_room = tried.as_ref().is_err_and(lacks_room);
+        let lacks_room = committed.as_ref().is_err_and(lacks_room);
         if lacks_room && !others.is_empty() && self.take_reserve() {
-            tried = self.commit(&others, false);
+            committed = self.commit(&others, false);
         }
-        match tried {
+        match committed {
             Ok(answers) => self.answer(others, answers),
             Err(fault) => {
                 for command in others {
@@ -252,7 +252,7 @@ impl<'c> Writer<'c> {
         });
         self.leave_none_open();
         let written = written.map_err(failed)?;
-        if !self.place.stands() {
+        if !self.files.stands() {
             return Err(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the inbox's file, or the log beside it, was moved or deleted while it was open: put it back, or restart",

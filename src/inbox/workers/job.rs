@@ -80,7 +80,7 @@ where
     };
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
-    let (mut end, disposition) = verdict(&shared, outcome, reason.as_ref(), tries);
+    let (mut end, disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
     let recorded = if lease.is_lost() {
         Some(Ownership::Lost)
@@ -164,7 +164,7 @@ impl Drop for UnderWay<'_> {
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.
-fn verdict(
+fn settlement(
     shared: &WorkersState,
     outcome: Outcome,
     reason: Option<&Reason>,

@@ -1,12 +1,12 @@
-//! The commands for the writer's thread, and their answers.
+//! The commands for the writer's thread, their answers, and the data that the threads share with their callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use crate::dedupe::{ClaimToken, Ownership, StoreError, StoreErrorKind};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch, Change, End, EntryId, EntryState};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
@@ -115,6 +115,16 @@ impl Command {
         }
         None
     }
+}
+
+/// The data that the threads share with their callers.
+#[derive(Debug, Default)]
+pub(super) struct EngineState {
+    /// A dispatcher begins to listen before it calls `lease`, so it misses no notification.
+    pub(super) changed: Notify,
+    /// The number of deliveries that wait to be stored.
+    pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) scopes: ScopesInUse,
 }
 
 /// One of the places for deliveries that wait.

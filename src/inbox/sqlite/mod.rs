@@ -9,15 +9,13 @@ mod fault;
 mod lease;
 mod open;
 mod open_files;
-mod operate;
 mod options;
 mod read;
 mod reserve;
 mod row;
 mod schema;
 mod settle;
-mod shared;
-mod take;
+mod statements;
 mod units;
 mod upkeep;
 mod writer;
@@ -36,10 +34,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
-use self::command::{Command, Reply, Seat};
+use self::command::{Command, EngineState, Reply, Seat};
 use self::fault::{ended, failed};
 use self::read::{Question, Reader};
-use self::shared::EngineState;
 use self::writer::Writer;
 use super::engine::{
     Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,

@@ -8,16 +8,14 @@ use std::time::Duration;
 use rusqlite::{Connection, Result, Statement};
 
 use super::accept::Accepting;
-use super::command::{Answer, Command};
+use super::command::{Answer, Command, EngineState};
 use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
 use super::open::copy_log;
 use super::open_files::OpenFiles;
-use super::operate::Operating;
 use super::options::InboxOptions;
 use super::reserve::{GROUP_BYTES, LOG_PAGES, Reserve};
-use super::settle::Settling;
-use super::shared::EngineState;
+use super::settle::{Operating, Settling};
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
@@ -44,6 +42,7 @@ pub(super) struct Writer<'c> {
     clock: Arc<dyn Clock>,
     max_group: usize,
     max_pages: Option<u32>,
+    forget_at_once: usize,
     files: OpenFiles,
     reserve: Reserve,
     shared: Arc<EngineState>,
@@ -65,7 +64,7 @@ impl<'c> Writer<'c> {
             leasing: Leasing::prepare(connection)?,
             settling: Settling::prepare(connection)?,
             operating: Operating::prepare(connection)?,
-            upkeep: Upkeep::prepare(connection, options.forget_at_once)?,
+            upkeep: Upkeep::prepare(connection)?,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             seen_version: data_version.query_row([], |row| row.get(0))?,
@@ -75,6 +74,7 @@ impl<'c> Writer<'c> {
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
             max_pages: options.max_pages,
+            forget_at_once: options.forget_at_once,
             files,
             reserve,
             shared,
@@ -209,7 +209,7 @@ impl<'c> Writer<'c> {
             let now = writer.now();
             if upkeep {
                 writer.upkeep.mend(now)?;
-                writer.upkeep.forget(now)?;
+                writer.upkeep.forget(now, writer.forget_at_once)?;
             }
             let done = group
                 .iter()
@@ -297,7 +297,7 @@ impl<'c> Writer<'c> {
             }
         }
         if due {
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 
@@ -314,7 +314,7 @@ impl<'c> Writer<'c> {
 
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() {
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 
@@ -324,7 +324,7 @@ impl<'c> Writer<'c> {
             && version != self.seen_version
         {
             self.seen_version = version;
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 

@@ -13,11 +13,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
-use super::ask::ask;
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
-use super::shared::{Phase, WorkersState};
+use super::state::{Phase, WorkersState, ask};
 use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::layer::VerifiedBody;

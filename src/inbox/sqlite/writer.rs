@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Result, Statement};
 
 use super::accept::Accepting;
-use super::command::{Answer, Command, EngineState};
+use super::command::{Answer, Command, EngineState, Task};
 use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
 use super::open::copy_log;
@@ -125,8 +125,8 @@ impl<'c> Writer<'c> {
     /// and is answered as a duplicate.
     fn refuse_new(&mut self, group: Vec<Command>) -> Vec<Command> {
         let now = self.now();
-        let (refused, rest) = group.into_iter().partition(|command| match command {
-            Command::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
+        let (refused, rest) = group.into_iter().partition(|command| match &command.task {
+            Task::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
             _ => false,
         });
         let full = StoreError::saying(
@@ -213,7 +213,7 @@ impl<'c> Writer<'c> {
             }
             let done = group
                 .iter()
-                .map(|command| writer.carry_out(command, now))
+                .map(|command| writer.carry_out(&command.task, now))
                 .collect::<Result<Vec<_>>>();
             Ok((now, done?))
         })?;
@@ -223,21 +223,21 @@ impl<'c> Writer<'c> {
         Ok(done)
     }
 
-    fn carry_out(&mut self, command: &Command, now: i64) -> Result<Answer> {
-        Ok(match command {
-            Command::Accept { entry, retain, .. } => {
+    fn carry_out(&mut self, task: &Task, now: i64) -> Result<Answer> {
+        Ok(match task {
+            Task::Accept { entry, retain, .. } => {
                 Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
             }
-            Command::Lease { ask, .. } => Answer::Batch(self.leasing.lease(ask, now)?),
-            Command::Renew {
-                id, token, lease, ..
-            } => Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?),
-            Command::Settle { id, token, end, .. } => {
+            Task::Lease(ask) => Answer::Batch(self.leasing.lease(ask, now)?),
+            Task::Renew { id, token, lease } => {
+                Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
+            }
+            Task::Settle { id, token, end } => {
                 Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
             }
-            Command::Operate {
-                ids, state, change, ..
-            } => Answer::Count(self.operating.operate(ids, *state, change, now)?),
+            Task::Operate { ids, state, change } => {
+                Answer::Count(self.operating.operate(ids, *state, change, now)?)
+            }
         })
     }
 
@@ -279,7 +279,7 @@ impl<'c> Writer<'c> {
                 Answer::Count(count) => *count > 0,
                 // A settled entry is due again, or frees its row for the next entry.
                 Answer::Ownership(ownership) => {
-                    *ownership == Ownership::Held && matches!(command, Command::Settle { .. })
+                    *ownership == Ownership::Held && matches!(command.task, Task::Settle { .. })
                 }
                 Answer::Batch(_) => false,
             });
@@ -288,12 +288,9 @@ impl<'c> Writer<'c> {
                 continue;
             };
             for job in batch.jobs {
-                self.carried.push_back(Command::Settle {
-                    id: job.id,
-                    token: job.token,
-                    end: End::Return,
-                    reply: None,
-                });
+                let (id, token, end) = (job.id, job.token, End::Return);
+                let task = Task::Settle { id, token, end };
+                self.carried.push_back(Command { task, reply: None });
             }
         }
         if due {

@@ -45,8 +45,8 @@ use super::response::mark_as_replayed;
 /// let answer = receiver.handle(request, on_delivery).await;
 /// assert_eq!(answer.status(), 200);
 /// assert_eq!(answer.headers()["idempotent-replayed"], "true");
-/// let told: &Answer = answer.extensions().get().expect("the walk has put it there");
-/// assert_eq!(told.outcome, Outcome::Replayed { same_body: true });
+/// let report: &Answer = answer.extensions().get().expect("the walk has put it there");
+/// assert_eq!(report.outcome, Outcome::Replayed { same_body: true });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

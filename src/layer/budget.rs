@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
@@ -191,15 +190,6 @@ impl Held {
         bytes: 0,
         number: Reverse(0),
     };
-}
-
-impl fmt::Debug for BodyBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyBudget")
-            .field("held", &self.lock().held)
-            .field("limit", &self.limit)
-            .finish()
-    }
 }
 
 #[cfg(all(test, shuttle))]

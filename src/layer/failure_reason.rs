@@ -23,7 +23,7 @@ use crate::observe::Reason;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a reason must be put into the handler's response"]
-pub struct FailureReason(Reason);
+pub struct FailureReason(pub(super) Reason);
 
 impl FailureReason {
     /// Makes a reason from an error, or from a text.
@@ -35,14 +35,5 @@ impl FailureReason {
     pub fn mark<B>(self, mut response: Response<B>) -> Response<B> {
         response.extensions_mut().insert(self);
         response
-    }
-
-    /// Returns whether the reason is an error of this type.
-    pub(super) fn is<E: Error + 'static>(&self) -> bool {
-        self.0.is::<E>()
-    }
-
-    pub(super) fn into_inner(self) -> Reason {
-        self.0
     }
 }

@@ -32,10 +32,8 @@ where
 {
     let delivering = Delivering::begin(receiver, request.method());
     let span = delivering.span();
-    let inner = Once {
-        handler: Some(handler),
-        argument: PhantomData::<fn(D)>,
-    };
+    let mut handler = Some(handler);
+    let inner = HandlerService::<_, D>::new(move || handler.take());
     let answer = span.around(delivering.answer(inner, request));
     async move {
         match answer.await {
@@ -45,14 +43,30 @@ where
     }
 }
 
-/// A handler as the inner service of one request.
-struct Once<H, D> {
-    handler: Option<H>,
+/// A handler as the inner service: `next` returns it for one call.
+pub(crate) struct HandlerService<N, D> {
+    next: N,
     argument: PhantomData<fn(D)>,
 }
 
-impl<H, D, F> Service<Request<VerifiedBody>> for Once<H, D>
+impl<N, D> HandlerService<N, D> {
+    pub(crate) fn new(next: N) -> Self {
+        Self {
+            next,
+            argument: PhantomData,
+        }
+    }
+}
+
+impl<N: Clone, D> Clone for HandlerService<N, D> {
+    fn clone(&self) -> Self {
+        Self::new(self.next.clone())
+    }
+}
+
+impl<N, D, H, F> Service<Request<VerifiedBody>> for HandlerService<N, D>
 where
+    N: FnMut() -> Option<H>,
     D: FromDelivery,
     H: FnOnce(D) -> F,
     F: Future<Output: IntoAnswer> + Send + 'static,
@@ -70,9 +84,9 @@ where
         reason = "a `Delivery` is a proof, which only this crate makes"
     )]
     fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
-        // Both are present: the layer code puts the delivery in and calls once.
+        // Both are present: the delivery was put in, and the handler of one request is called once.
         let (Some(delivery), Some(handler)) =
-            (request.extensions().get::<Delivery>(), self.handler.take())
+            (request.extensions().get::<Delivery>(), (self.next)())
         else {
             let missing = http::StatusCode::INTERNAL_SERVER_ERROR.into_answer();
             return Box::pin(std::future::ready(Ok(missing)));
@@ -84,53 +98,5 @@ where
             }
             Err(mismatch) => Box::pin(std::future::ready(Ok(mismatch.into_answer()))),
         }
-    }
-}
-
-/// A handler as the inner service of every request, for the workers of an inbox.
-#[cfg(feature = "inbox")]
-pub(crate) struct Each<H, D> {
-    handler: H,
-    argument: PhantomData<fn(D)>,
-}
-
-#[cfg(feature = "inbox")]
-impl<H, D> Each<H, D> {
-    pub(crate) fn new(handler: H) -> Self {
-        Self {
-            handler,
-            argument: PhantomData,
-        }
-    }
-}
-
-#[cfg(feature = "inbox")]
-impl<H: Clone, D> Clone for Each<H, D> {
-    fn clone(&self) -> Self {
-        Self::new(self.handler.clone())
-    }
-}
-
-#[cfg(feature = "inbox")]
-impl<H, D, F> Service<Request<VerifiedBody>> for Each<H, D>
-where
-    D: FromDelivery,
-    H: FnOnce(D) -> F + Clone,
-    F: Future<Output: IntoAnswer> + Send + 'static,
-{
-    type Response = Response<Bytes>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Bytes>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
-        let mut once = Once {
-            handler: Some(self.handler.clone()),
-            argument: PhantomData,
-        };
-        once.call(request)
     }
 }

@@ -12,7 +12,7 @@ use crate::event::EventError;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome};
 
-/// The verdict on a handler's end.
+/// The end of a handler, as it was judged.
 pub(crate) enum HandlerEnd {
     /// It is handled, or it failed, for this reason.
     Is(Outcome, Option<Reason>),
@@ -49,11 +49,11 @@ fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
     let status = response.status();
     // The status decides: a 2xx means that the event is handled, even if a reason was set.
     let outcome = match &reason {
-        Some(reason) if status.is_success() && reason.is::<Unhandled>() => Outcome::Unhandled,
+        Some(reason) if status.is_success() && reason.0.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.is::<EventError>() => Outcome::Failed(Failure::TypeMismatch),
-        Some(reason) if reason.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
+        Some(reason) if reason.0.is::<EventError>() => Outcome::Failed(Failure::TypeMismatch),
+        Some(reason) if reason.0.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
-    HandlerEnd::Is(outcome, reason.map(FailureReason::into_inner))
+    HandlerEnd::Is(outcome, reason.map(|reason| reason.0))
 }

@@ -129,7 +129,6 @@ mod handler;
 mod judge;
 mod looking;
 mod read;
-mod report;
 mod response;
 mod run;
 mod run_state;
@@ -176,6 +175,6 @@ pub(crate) use {
 #[cfg(feature = "inbox")]
 pub(crate) use {
     drain::TO_RELEASE,
-    handle::Each,
+    handle::HandlerService,
     judge::{HandlerEnd, judge},
 };

@@ -53,10 +53,10 @@ impl<R, E> Ended<R, E> {
     }
 }
 
-/// The state that run and request share.
-pub(crate) struct RunState<R, E>(Mutex<Shared<R, E>>);
+/// The progress of a run, which run and request share.
+pub(crate) struct RunState<R, E>(Mutex<RunProgress<R, E>>);
 
-struct Shared<R, E> {
+struct RunProgress<R, E> {
     phase: Phase,
     /// Whether the request has been answered, or its sender has hung up.
     detached: bool,
@@ -88,7 +88,7 @@ pub(crate) enum Phase {
 impl<R, E> RunState<R, E> {
     pub(crate) fn new() -> Self {
         let since = Instant::now();
-        Self(Mutex::new(Shared {
+        Self(Mutex::new(RunProgress {
             phase: Phase::Claiming {
                 since,
                 lease_left: None,
@@ -100,7 +100,7 @@ impl<R, E> RunState<R, E> {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared<R, E>> {
+    fn lock(&self) -> MutexGuard<'_, RunProgress<R, E>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,9 +114,9 @@ impl<R, E> RunState<R, E> {
         room: &Arc<WaitingRoom>,
         event: EventKey,
     ) -> Result<(), RefusalKind> {
-        let mut shared = self.lock();
-        if shared.place.is_none() {
-            shared.place = Some(room.enter(event)?);
+        let mut progress = self.lock();
+        if progress.place.is_none() {
+            progress.place = Some(room.enter(event)?);
         }
         Ok(())
     }
@@ -134,17 +134,17 @@ impl<R, E> RunState<R, E> {
     /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
     /// its own end.
     pub(crate) fn hung_up(&self) -> bool {
-        let shared = self.lock();
-        shared.detached && !shared.heard
+        let progress = self.lock();
+        progress.detached && !progress.heard
     }
 
     /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
     pub(crate) fn settling(&self, ended: Ended<R, E>) {
-        let mut shared = self.lock();
-        shared.phase = Phase::Settling {
+        let mut progress = self.lock();
+        progress.phase = Phase::Settling {
             since: Instant::now(),
         };
-        shared.ended = Some(ended);
+        progress.ended = Some(ended);
     }
 
     /// Sets the outcome, which is known now. The request may have left with the answer already.
@@ -177,12 +177,12 @@ impl<R, E> RunState<R, E> {
 
     /// Returns the answer to a request that cannot wait any longer.
     pub(crate) fn answer_due(&self) -> Ended<R, E> {
-        let mut shared = self.lock();
-        shared.heard = true;
-        if let Some(ended) = shared.ended.take() {
+        let mut progress = self.lock();
+        progress.heard = true;
+        if let Some(ended) = progress.ended.take() {
             return ended;
         }
-        match shared.phase {
+        match progress.phase {
             Phase::Claiming {
                 lease_left: None, ..
             } => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
@@ -200,9 +200,9 @@ impl<R, E> RunState<R, E> {
     /// Marks the request as answered or hung up. Returns whether the run must go on: a run that only waits for another copy
     /// holds no claim.
     pub(crate) fn detach(&self) -> bool {
-        let mut shared = self.lock();
-        shared.detached = true;
-        shared.place = None;
-        !matches!(shared.phase, Phase::Waiting { .. })
+        let mut progress = self.lock();
+        progress.detached = true;
+        progress.place = None;
+        !matches!(progress.phase, Phase::Waiting { .. })
     }
 }

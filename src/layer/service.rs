@@ -19,13 +19,7 @@ use crate::walk::Claims;
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
-    receiver: Arc<Guarded<Claims>>,
-}
-
-impl WebhookLayer {
-    pub(crate) fn new(receiver: Arc<Guarded<Claims>>) -> Self {
-        Self { receiver }
-    }
+    pub(crate) receiver: Arc<Guarded<Claims>>,
 }
 
 impl<S> Layer<S> for WebhookLayer {

@@ -84,8 +84,8 @@ impl Places {
 
     pub(super) fn unqueue(&mut self, standing: Standing, ticket: Ticket) {
         let queue = &mut self.queues[standing as usize];
-        if let Ok(place) = queue.binary_search(&ticket) {
-            queue.remove(place);
+        if let Ok(index) = queue.binary_search(&ticket) {
+            queue.remove(index);
         }
     }
 
@@ -127,8 +127,8 @@ impl Places {
             strangers
         };
         let queued = u64::try_from(longer.len()).ok()?;
-        let place = self.random.hash_one(number).checked_rem(queued)?;
-        longer.get(usize::try_from(place).ok()?).copied()
+        let index = self.random.hash_one(number).checked_rem(queued)?;
+        longer.get(usize::try_from(index).ok()?).copied()
     }
 }
 

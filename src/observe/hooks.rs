@@ -46,9 +46,9 @@ impl Hooks {
             holds: impl Fn() -> bool + Send + Sync + 'static,
         ) {
             *hook = hook.take().map(|hook| -> Hook<T> {
-                Arc::new(move |told: &T| {
+                Arc::new(move |report: &T| {
                     if holds() {
-                        hook(told);
+                        hook(report);
                     }
                 })
             });

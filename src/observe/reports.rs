@@ -93,14 +93,6 @@ impl Answer {
     }
 }
 
-impl Failed {
-    #[cfg(feature = "metrics")]
-    pub(super) fn may_be_last(&self) -> bool {
-        let attempt = self.attempt.as_ref();
-        attempt.is_some_and(|attempt| attempt.may_be_last)
-    }
-}
-
 /// One line: the status, the outcome, and the reason.
 ///
 /// ```text

@@ -35,12 +35,12 @@ pub(super) enum LogLevel {
 impl Warnings {
     /// Returns the level for a refusal with this reason.
     pub(super) fn log_level(&self, reason: &'static str, now: Monotonic) -> LogLevel {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Logged {
             last,
             by_reason,
             suppressed,
-        } = &mut *told;
+        } = &mut *logged;
         let within = |since: Monotonic, time| now.saturating_since(since) < time;
         let known = by_reason.iter_mut().find(|(name, _)| *name == reason);
         let lately = known
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn a_reason_that_was_not_told_for_a_minute_is_told_at_once() {
         let warnings = Warnings::default();
-        let told = LogLevel::Warning { suppressed: 0 };
-        assert_eq!(warnings.log_level("a", at(0)), told);
-        assert_eq!(warnings.log_level("b", at(1)), told);
+        let warned = LogLevel::Warning { suppressed: 0 };
+        assert_eq!(warnings.log_level("a", at(0)), warned);
+        assert_eq!(warnings.log_level("b", at(1)), warned);
         assert_eq!(warnings.log_level("a", at(2)), LogLevel::Suppressed);
         for second in 1..60 {
             let suppressed = u64::from(second == 1);
-            let told = LogLevel::Warning { suppressed };
-            assert_eq!(warnings.log_level("a", at(second * 1_000 + 1)), told);
+            let warned = LogLevel::Warning { suppressed };
+            assert_eq!(warnings.log_level("a", at(second * 1_000 + 1)), warned);
         }
         assert_eq!(warnings.log_level("b", at(60_000)), LogLevel::Suppressed);
-        let told = LogLevel::Warning { suppressed: 1 };
-        assert_eq!(warnings.log_level("b", at(60_001)), told);
+        let warned = LogLevel::Warning { suppressed: 1 };
+        assert_eq!(warnings.log_level("b", at(60_001)), warned);
         assert_eq!(warnings.log_level("b", at(60_002)), LogLevel::Suppressed);
     }
 }

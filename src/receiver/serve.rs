@@ -19,7 +19,9 @@ impl Receiver {
     /// All layers of one receiver share its store, permits and hooks.
     #[must_use]
     pub fn layer(&self) -> WebhookLayer {
-        WebhookLayer::new(Arc::clone(&self.shared))
+        WebhookLayer {
+            receiver: Arc::clone(&self.shared),
+        }
     }
 
     /// Takes a delivery from its request to its answer. Calls `handler` if the delivery is authentic, fresh and not handled

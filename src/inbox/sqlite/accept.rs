@@ -2,38 +2,26 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{OptionalExtension, Result, params};
 
+use super::statements::statements;
 use super::units::millis;
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 
-pub(super) struct Accepting<'c> {
-    connection: &'c Connection,
-    insert: Statement<'c>,
-    insert_body: Statement<'c>,
-    known: Statement<'c>,
-    forget: Statement<'c>,
+statements! {
+    Accepting {
+        insert: "INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at,
+             body_bytes, event_id, event_type, timestamp, scope, key_name, subscription, workspace)
+           VALUES (?1, ?2, ?3, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+           ON CONFLICT (key) DO NOTHING",
+        insert_body: "INSERT INTO bodies (id, body) VALUES (last_insert_rowid(), ?1)",
+        known: "SELECT id, digest, state = 2 AND until <= ?2 FROM entries WHERE key = ?1",
+        forget: "DELETE FROM entries WHERE id = ?1",
+    }
 }
 
-impl<'c> Accepting<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
-        Ok(Self {
-            connection,
-            insert: connection.prepare(
-                "INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at,
-                   body_bytes, event_id, event_type, timestamp, scope, key_name, subscription, workspace)
-                 VALUES (?1, ?2, ?3, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-                 ON CONFLICT (key) DO NOTHING",
-            )?,
-            insert_body: connection.prepare("INSERT INTO bodies (id, body) VALUES (?1, ?2)")?,
-            known: connection.prepare(
-                "SELECT id, digest, state = 2 AND until <= ?2 FROM entries WHERE key = ?1",
-            )?,
-            forget: connection.prepare("DELETE FROM entries WHERE id = ?1")?,
-        })
-    }
-
+impl Accepting<'_> {
     pub(super) fn accept(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<Accepted> {
         if self.insert(entry, retain, now)? {
             return Ok(Accepted::New);
@@ -85,8 +73,7 @@ impl<'c> Accepting<'c> {
         if inserted == 0 {
             return Ok(false);
         }
-        let id = self.connection.last_insert_rowid();
-        self.insert_body.execute(params![id, &entry.body[..]])?;
+        self.insert_body.execute([&entry.body[..]])?;
         Ok(true)
     }
 }

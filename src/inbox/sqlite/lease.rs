@@ -1,14 +1,15 @@
-//! Selects the entries that are leased next.
+//! Selects the entries that are leased next, and leases them.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{OptionalExtension, Result, params};
 
-use super::row::{self, LISTED};
-use super::take::Taking;
-use super::units::{duration, narrow};
-use crate::inbox::engine::{Ask, Batch, Listed, TOO_OLD};
+use super::row::{self, ENTRY, LISTED};
+use super::statements::statements;
+use super::units::{duration, millis, narrow};
+use crate::dedupe::ClaimToken;
+use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, Listed, TOO_OLD};
 use crate::inbox::entry::UNREADABLE;
 
 /// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
@@ -20,20 +21,34 @@ const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome:
 
 type Row = [u8; 16];
 
-pub(super) struct Leasing<'c> {
-    running: Statement<'c>,
-    row_of: Statement<'c>,
-    ended: Statement<'c>,
-    queued: Statement<'c>,
-    next_row: Statement<'c>,
-    without_row: Statement<'c>,
-    next_queued: Statement<'c>,
-    next_ended: Statement<'c>,
-    taking: Taking<'c>,
-    dead_letter: Statement<'c>,
-    listed: Statement<'c>,
+/// The time when an entry was first leased; `?3` is the time of this lease. A process of an older version counts runs and does
+/// not write this time: for those entries the acceptance is the earliest possible time.
+const FIRST: &str = "coalesce(first_leased_at, iif(tries > 0, accepted_at, ?3))";
+
+statements! {
+    Leasing {
+        running: "SELECT row FROM entries WHERE state = 1 AND row IS NOT NULL AND until > ?1",
+        row_of: "SELECT row FROM entries WHERE id = ?1",
+        ended: "SELECT id, row, until, tries FROM entries WHERE state = 1 AND until <= ?1 ORDER BY until, id",
+        queued: "SELECT id, row, until FROM entries WHERE state = 0 AND until <= ?1 ORDER BY until, id",
+        next_row: "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
+           WHERE state = 0 AND row > ?1 ORDER BY row, until LIMIT 1",
+        without_row: "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
+           WHERE state = 0 AND row IS NULL AND until <= ?1 ORDER BY until LIMIT ?2",
+        next_queued: "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
+        // Entries whose leases have ended by now were examined. For one that was left out, the workers get a notification when it
+        // is free.
+        next_ended: "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
+        lease: &format!(
+            "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3, first_leased_at = {FIRST}
+             WHERE id = ?1 AND {FIRST} BETWEEN ?5 AND ?6"
+        ),
+        entry: &format!("SELECT tries, accepted_at, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"),
+        dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
+        listed: &format!("SELECT {LISTED} FROM entries WHERE id = ?1"),
+    }
     /// The row after which the next search by rows begins, so that each row has its turn.
-    after_row: Row,
+    after_row: Row = [0; 16]
 }
 
 struct Candidate {
@@ -60,45 +75,7 @@ struct Candidates {
     cut_short: bool,
 }
 
-impl<'c> Leasing<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
-        let prepare = |sql: &str| connection.prepare(sql);
-        Ok(Self {
-            running: prepare(
-                "SELECT row FROM entries WHERE state = 1 AND row IS NOT NULL AND until > ?1",
-            )?,
-            row_of: prepare("SELECT row FROM entries WHERE id = ?1")?,
-            ended: prepare(
-                "SELECT id, row, until, tries FROM entries WHERE state = 1 AND until <= ?1 ORDER BY until, id",
-            )?,
-            queued: prepare(
-                "SELECT id, row, until FROM entries WHERE state = 0 AND until <= ?1 ORDER BY until, id",
-            )?,
-            next_row: prepare(
-                "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
-                 WHERE state = 0 AND row > ?1 ORDER BY row, until LIMIT 1",
-            )?,
-            without_row: prepare(
-                "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
-                 WHERE state = 0 AND row IS NULL AND until <= ?1 ORDER BY until LIMIT ?2",
-            )?,
-            next_queued: prepare(
-                "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
-            )?,
-            // Entries whose leases have ended by now were examined. For one that was left out, the workers get a notification
-            // when it is free.
-            next_ended: prepare(
-                "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
-            )?,
-            taking: Taking::prepare(connection)?,
-            dead_letter: prepare(
-                "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
-            )?,
-            listed: prepare(&format!("SELECT {LISTED} FROM entries WHERE id = ?1"))?,
-            after_row: [0; 16],
-        })
-    }
-
+impl Leasing<'_> {
     pub(super) fn lease(&mut self, ask: &Ask, now: i64) -> Result<Batch> {
         let here: HashSet<i64> = ask.except.iter().map(|id| id.0).collect();
         let mut busy = HashSet::new();
@@ -121,7 +98,7 @@ impl<'c> Leasing<'c> {
 
         let mut jobs = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            match self.taking.take(candidate.id, ask, now) {
+            match self.take(candidate.id, ask, now) {
                 Ok(Some(job)) => jobs.push(job),
                 Ok(None) => {
                     self.dead_letter(candidate.id, now, TOO_OLD, &mut dead_lettered)?;
@@ -145,6 +122,35 @@ impl<'c> Leasing<'c> {
             jobs,
             next_in,
             dead_lettered,
+        })
+    }
+
+    /// Leases the entry. Returns `None` if the entry's first lease began too long ago, or lies too far in the future: nothing is
+    /// changed then.
+    fn take(&mut self, id: i64, ask: &Ask, now: i64) -> Result<Option<Job>> {
+        let token = ClaimToken::new(b"");
+        let (from, to) = ask.run_within.map_or((i64::MIN, i64::MAX), |within| {
+            (
+                now.saturating_sub(millis(within)),
+                now.saturating_add(millis(CLOCK_LEAP)),
+            )
+        });
+        let lease = millis(ask.lease);
+        let leased = self
+            .lease
+            .execute(params![id, token.as_bytes(), now, lease, from, to])?;
+        if leased == 0 {
+            return Ok(None);
+        }
+        self.entry.query_row([id], |row| {
+            let (tries, accepted_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+            Ok(Some(Job {
+                id: EntryId(id),
+                token,
+                tries: narrow(tries),
+                waited: duration(now.saturating_sub(accepted_at)),
+                entry: row::entry(row, 2)?,
+            }))
         })
     }
 

@@ -9,15 +9,13 @@ mod fault;
 mod lease;
 mod open;
 mod open_files;
-mod operate;
 mod options;
 mod read;
 mod reserve;
 mod row;
 mod schema;
 mod settle;
-mod shared;
-mod take;
+mod statements;
 mod units;
 mod upkeep;
 mod writer;
@@ -36,10 +34,9 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 
-use self::command::{Command, Reply, Seat};
+use self::command::{Answer, Command, EngineState, Seat, Task};
 use self::fault::{ended, failed};
 use self::read::{Question, Reader};
-use self::shared::EngineState;
 use self::writer::Writer;
 use super::engine::{
     Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
@@ -80,13 +77,13 @@ impl SqliteEngine {
             Ok(())
         })?;
         let (commands, asked) = channel();
-        let (settings, told) = (options.clone(), Arc::clone(&shared));
-        let (place, reserve) = (opened.place, opened.reserve);
+        let (settings, state) = (options.clone(), Arc::clone(&shared));
+        let (files, reserve) = (opened.files, opened.reserve);
         start(
             "inbox-writer",
             (opened.writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(connection, &settings, place, reserve, told)?;
+                let mut writer = Writer::prepare(connection, &settings, files, reserve, state)?;
                 ready();
                 writer.run(&asked);
                 // The last connection to close copies the log into the file; of two that close at the same time, neither is the
@@ -105,12 +102,15 @@ impl SqliteEngine {
         })
     }
 
-    /// Sends a command to the writer and waits for its answer. If the caller stops waiting, the answer is dropped.
-    async fn command<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, StoreError> {
+    /// Sends a command to the writer and waits for its answer, of which `of` returns the value. If the caller stops waiting, the
+    /// answer is dropped.
+    async fn command<T>(&self, task: Task, of: fn(Answer) -> Option<T>) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.commands.send(command(reply));
+        let reply = Some(reply);
+        let sent = self.commands.send(Command { task, reply });
         sent.map_err(|_| ended())?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        // The function that carries out a command makes the answer of its type.
+        of(answer.await.unwrap_or_else(|_| Err(ended()))?).ok_or_else(ended)
     }
 
     /// Calls the reader, unless the caller has stopped waiting.
@@ -146,14 +146,8 @@ impl SqliteEngine {
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
                     let change = Arc::clone(&change);
-                    count += self
-                        .command(|reply| Command::Operate {
-                            ids,
-                            state,
-                            change,
-                            reply,
-                        })
-                        .await?;
+                    let task = Task::Operate { ids, state, change };
+                    count += self.command(task, Answer::count).await?;
                 }
                 match end {
                     Some(end) if full && end < last => page = Page::after(end, CHUNK),
@@ -205,37 +199,25 @@ impl Engine for SqliteEngine {
                     "as many deliveries wait to be stored as .max_waiting(…) allows",
                 ));
             };
-            let entry = Box::new(entry);
-            self.command(|reply| Command::Accept {
-                entry,
+            let task = Task::Accept {
+                entry: Box::new(entry),
                 retain,
                 _seat: seat,
-                reply,
-            })
-            .await
+            };
+            self.command(task, Answer::accepted).await
         })
     }
 
     fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
-        StoreFuture::boxed(self.command(|reply| Command::Lease { ask, reply }))
+        StoreFuture::boxed(self.command(Task::Lease(ask), Answer::batch))
     }
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {
-        StoreFuture::boxed(self.command(move |reply| Command::Renew {
-            id,
-            token,
-            lease,
-            reply,
-        }))
+        StoreFuture::boxed(self.command(Task::Renew { id, token, lease }, Answer::ownership))
     }
 
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership> {
-        StoreFuture::boxed(self.command(move |reply| Command::Settle {
-            id,
-            token,
-            end,
-            reply: Some(reply),
-        }))
+        StoreFuture::boxed(self.command(Task::Settle { id, token, end }, Answer::ownership))
     }
 
     fn changed(&self) -> &Notify {

@@ -29,7 +29,7 @@ const MUST: [(&str, i64); 3] = [
 pub(super) struct Opened {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
-    pub(super) place: OpenFiles,
+    pub(super) files: OpenFiles,
     pub(super) reserve: Reserve,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened, StoreE
     Ok(Opened {
         writer,
         reader,
-        place: OpenFiles::of(file),
+        files: OpenFiles::of(file),
         reserve,
     })
 }

@@ -1,4 +1,4 @@
-//! The place of the file: whether its file system is suitable, and whether the path still leads to the file that was opened.
+//! The path of the file: whether its file system is suitable, and whether it still leads to the file that was opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -146,7 +146,7 @@ fn is_of_a_network(kind: &str) -> bool {
 pub(super) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 2]);
 
 impl OpenFiles {
-    /// Returns the place of an open inbox: while it is open, no other process may replace its log.
+    /// Notes the files of an open inbox: while it is open, no other process may replace its log.
     pub(super) fn of(file: PathBuf) -> Self {
         let mut log = file.clone().into_os_string();
         log.push("-wal");

@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Reserve {
     file: PathBuf,
-    tried: Option<Monotonic>,
+    filled_at: Option<Monotonic>,
 }
 
 impl Reserve {
@@ -48,7 +48,7 @@ impl Reserve {
         file.push("-reserve");
         Self {
             file: file.into(),
-            tried: None,
+            filled_at: None,
         }
     }
 
@@ -59,12 +59,13 @@ impl Reserve {
         }
         let now = SystemClock.monotonic();
         let is_time = self
-            .tried
-            .is_none_or(|tried| now.saturating_since(tried) >= AGAIN);
+            .filled_at
+            .is_none_or(|filled_at| now.saturating_since(filled_at) >= AGAIN);
         if is_time {
-            self.tried = Some(now);
-            // After an error the reserve is too short, and its size is checked next.
-            let _ = self.fill();
+            self.filled_at = Some(now);
+            // After an error the reserve is too short, and its size is checked next. The bytes written before stay, so that they
+            // are not written twice.
+            let _ = self.open().and_then(|mut file| fill_up(&mut file));
         }
         is_time && self.bytes() >= BYTES
     }
@@ -82,11 +83,6 @@ impl Reserve {
     fn bytes(&self) -> u64 {
         let found = fs::metadata(&self.file).ok().filter(fs::Metadata::is_file);
         found.map_or(0, |found| found.len())
-    }
-
-    /// Adds the missing bytes. The bytes written before an error stay, so that they are not written twice.
-    fn fill(&self) -> io::Result<()> {
-        fill_up(&mut self.open()?)
     }
 
     /// Opens the file. It is readable for its owner alone, as the inbox is, because it may be taken for a part of the inbox.
@@ -165,7 +161,8 @@ mod tests {
         let path = reserve(&folder).file;
         let is_refused = || {
             let mut reserve = reserve(&folder);
-            let error = reserve.fill().unwrap_err();
+            let filled = reserve.open().and_then(|mut file| fill_up(&mut file));
+            let error = filled.unwrap_err();
             error.kind() == io::ErrorKind::InvalidInput && !reserve.is_whole() && !reserve.release()
         };
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();

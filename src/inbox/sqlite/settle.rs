@@ -1,46 +1,39 @@
-//! Renewals and settlements. A caller without the lease's token changes nothing.
+//! Changes entries that are stored: renewals and settlements, which need the lease's token, and an operator's changes.
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{OptionalExtension, Result, params};
 
+use super::statements::statements;
 use super::units::millis;
 use crate::dedupe::{ClaimToken, Ownership};
-use crate::inbox::engine::{End, EntryId};
+use crate::inbox::engine::{Change, End, EntryId, EntryState};
 
-pub(super) struct Settling<'c> {
-    held: Statement<'c>,
-    renew: Statement<'c>,
-    done: Statement<'c>,
-    forget_body: Statement<'c>,
-    retry: Statement<'c>,
-    dead: Statement<'c>,
-    give_back: Statement<'c>,
+statements! {
+    Settling {
+        held: "SELECT state = 1 FROM entries WHERE id = ?1 AND token = ?2",
+        renew: "UPDATE entries SET until = ?3 + ?4, since = ?3 WHERE id = ?1 AND token = ?2 AND state = 1",
+        done: "UPDATE entries SET state = 2, until = forget_at, since = ?2, last_error = NULL WHERE id = ?1",
+        forget_body: "DELETE FROM bodies WHERE id = ?1",
+        retry: "UPDATE entries SET state = 0, until = ?2 + ?3, since = ?2, last_error = ?4 WHERE id = ?1",
+        dead: "UPDATE entries SET state = 3, until = NULL, since = ?2, last_error = ?3 WHERE id = ?1",
+        give_back: "UPDATE entries SET state = 0, until = ?2, since = ?2, tries = max(tries - 1, 0) WHERE id = ?1",
+    }
 }
 
-impl<'c> Settling<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
-        Ok(Self {
-            held: connection.prepare("SELECT state = 1 FROM entries WHERE id = ?1 AND token = ?2")?,
-            renew: connection.prepare(
-                "UPDATE entries SET until = ?3 + ?4, since = ?3 WHERE id = ?1 AND token = ?2 AND state = 1",
-            )?,
-            done: connection.prepare(
-                "UPDATE entries SET state = 2, until = forget_at, since = ?2, last_error = NULL WHERE id = ?1",
-            )?,
-            forget_body: connection.prepare("DELETE FROM bodies WHERE id = ?1")?,
-            retry: connection.prepare(
-                "UPDATE entries SET state = 0, until = ?2 + ?3, since = ?2, last_error = ?4 WHERE id = ?1",
-            )?,
-            dead: connection.prepare(
-                "UPDATE entries SET state = 3, until = NULL, since = ?2, last_error = ?3 WHERE id = ?1",
-            )?,
-            give_back: connection.prepare(
-                "UPDATE entries SET state = 0, until = ?2, since = ?2, tries = max(tries - 1, 0) WHERE id = ?1",
-            )?,
-        })
+statements! {
+    /// Each statement checks the state again: it may have changed since the entry was read.
+    Operating {
+        retry: "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL,
+             first_leased_at = iif(?4, NULL, coalesce(first_leased_at, iif(tries > 0, accepted_at, NULL)))
+           WHERE id = ?1 AND state = ?3",
+        dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?4
+           WHERE id = ?1 AND state = ?3",
+        purge: "DELETE FROM entries WHERE id = ?1 AND state = ?2",
     }
+}
 
+impl Settling<'_> {
     /// Renews a lease. A lease that has ended is renewed too, unless another worker has taken its entry.
     pub(super) fn renew(
         &mut self,
@@ -88,5 +81,31 @@ impl<'c> Settling<'c> {
             }
         }
         Ok(Ownership::Held)
+    }
+}
+
+impl Operating<'_> {
+    /// Carries out an operator's change on entries that the reader has selected.
+    pub(super) fn operate(
+        &mut self,
+        ids: &[EntryId],
+        state: EntryState,
+        change: &Change,
+        now: i64,
+    ) -> Result<u64> {
+        let state = state as i64;
+        let mut count = 0;
+        for id in ids {
+            count += match change {
+                Change::Retry { forgets_age } => {
+                    self.retry.execute(params![id.0, now, state, forgets_age])
+                }
+                Change::DeadLetter { reason } => {
+                    self.dead_letter.execute(params![id.0, now, state, reason])
+                }
+                Change::Purge => self.purge.execute(params![id.0, state]),
+            }? as u64;
+        }
+        Ok(count)
     }
 }

@@ -6,14 +6,12 @@ use crate::inbox::entry::unsigned;
 
 /// Returns milliseconds, limited so that a clock's reading plus this number cannot overflow.
 pub(super) fn millis(duration: Duration) -> i64 {
-    const MOST: i64 = i64::MAX / 4;
-    i64::try_from(duration.as_millis()).map_or(MOST, |millis| millis.min(MOST))
+    reading(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Returns a reading of the clock, with the same limit.
 pub(super) fn reading(unix_millis: u64) -> i64 {
-    const MOST: i64 = i64::MAX / 4;
-    i64::try_from(unix_millis).map_or(MOST, |millis| millis.min(MOST))
+    i64::try_from(unix_millis).map_or(i64::MAX / 4, |millis| millis.min(i64::MAX / 4))
 }
 
 pub(super) fn duration(millis: i64) -> Duration {

@@ -1,39 +1,26 @@
 //! The writer's own tasks: it forgets ids, and it corrects times when the clock is set back.
 
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{OptionalExtension, Result};
 
-pub(super) struct Upkeep<'c> {
-    next_over: Statement<'c>,
-    forget: Statement<'c>,
-    mend: Statement<'c>,
-    at_once: i64,
-    /// The latest time that the clock has shown.
-    latest: i64,
-}
+use super::statements::statements;
 
 /// A smaller jump back of the clock is ignored: it makes no entry wait for longer than this, in milliseconds.
 const SET_BACK: i64 = 1_000;
 
-impl<'c> Upkeep<'c> {
-    pub(super) fn prepare(connection: &'c Connection, at_once: usize) -> Result<Self> {
-        Ok(Self {
-            next_over: connection.prepare(
-                "SELECT until FROM entries WHERE state = 2 ORDER BY until LIMIT 1",
-            )?,
-            forget: connection.prepare(
-                "DELETE FROM entries WHERE id IN
-                   (SELECT id FROM entries WHERE state = 2 AND until <= ?1 ORDER BY until LIMIT ?2)",
-            )?,
-            // Entries whose `since` lies in the future: they wait for their whole original time, counted from now on.
-            mend: connection.prepare(
-                "UPDATE entries SET until = ?1 + (until - since), since = ?1 WHERE state IN (0, 1) AND since > ?1",
-            )?,
-            at_once: i64::try_from(at_once).unwrap_or(i64::MAX),
-            // The first time seen counts as set back, so that times of an earlier process are corrected as well.
-            latest: i64::MAX,
-        })
+statements! {
+    Upkeep {
+        next_over: "SELECT until FROM entries WHERE state = 2 ORDER BY until LIMIT 1",
+        forget: "DELETE FROM entries WHERE id IN
+           (SELECT id FROM entries WHERE state = 2 AND until <= ?1 ORDER BY until LIMIT ?2)",
+        // Entries whose `since` lies in the future: they wait for their whole original time, counted from now on.
+        mend: "UPDATE entries SET until = ?1 + (until - since), since = ?1 WHERE state IN (0, 1) AND since > ?1",
     }
+    /// The latest time that the clock has shown. The first time seen counts as set back, so that times of an earlier process are
+    /// corrected as well.
+    latest: i64 = i64::MAX
+}
 
+impl Upkeep<'_> {
     /// Whether there is anything to do at this time.
     pub(super) fn is_due(&mut self, now: i64) -> Result<bool> {
         if self.is_set_back(now) {
@@ -44,8 +31,9 @@ impl<'c> Upkeep<'c> {
     }
 
     /// Forgets entries that are done and whose retention is over, one chunk.
-    pub(super) fn forget(&mut self, now: i64) -> Result<usize> {
-        self.forget.execute(params![now, self.at_once])
+    pub(super) fn forget(&mut self, now: i64, at_once: usize) -> Result<usize> {
+        let at_once = i64::try_from(at_once).unwrap_or(i64::MAX);
+        self.forget.execute([now, at_once])
     }
 
     /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its original time, counted from

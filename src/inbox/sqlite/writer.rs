@@ -8,16 +8,14 @@ use std::time::Duration;
 use rusqlite::{Connection, Result, Statement};
 
 use super::accept::Accepting;
-use super::command::{Answer, Command};
+use super::command::{Answer, Command, EngineState, Task};
 use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
 use super::open::copy_log;
 use super::open_files::OpenFiles;
-use super::operate::Operating;
 use super::options::InboxOptions;
 use super::reserve::{GROUP_BYTES, LOG_PAGES, Reserve};
-use super::settle::Settling;
-use super::shared::EngineState;
+use super::settle::{Operating, Settling};
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
@@ -44,7 +42,8 @@ pub(super) struct Writer<'c> {
     clock: Arc<dyn Clock>,
     max_group: usize,
     max_pages: Option<u32>,
-    place: OpenFiles,
+    forget_at_once: usize,
+    files: OpenFiles,
     reserve: Reserve,
     shared: Arc<EngineState>,
     /// Commands for the beginning of the next group.
@@ -55,7 +54,7 @@ impl<'c> Writer<'c> {
     pub(super) fn prepare(
         connection: &'c Connection,
         options: &InboxOptions,
-        place: OpenFiles,
+        files: OpenFiles,
         reserve: Reserve,
         shared: Arc<EngineState>,
     ) -> Result<Self> {
@@ -65,7 +64,7 @@ impl<'c> Writer<'c> {
             leasing: Leasing::prepare(connection)?,
             settling: Settling::prepare(connection)?,
             operating: Operating::prepare(connection)?,
-            upkeep: Upkeep::prepare(connection, options.forget_at_once)?,
+            upkeep: Upkeep::prepare(connection)?,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             seen_version: data_version.query_row([], |row| row.get(0))?,
@@ -75,7 +74,8 @@ impl<'c> Writer<'c> {
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
             max_pages: options.max_pages,
-            place,
+            forget_at_once: options.forget_at_once,
+            files,
             reserve,
             shared,
             carried: VecDeque::new(),
@@ -125,8 +125,8 @@ impl<'c> Writer<'c> {
     /// and is answered as a duplicate.
     fn refuse_new(&mut self, group: Vec<Command>) -> Vec<Command> {
         let now = self.now();
-        let (refused, rest) = group.into_iter().partition(|command| match command {
-            Command::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
+        let (refused, rest) = group.into_iter().partition(|command| match &command.task {
+            Task::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
             _ => false,
         });
         let full = StoreError::saying(
@@ -150,22 +150,22 @@ impl<'c> Writer<'c> {
         };
         let (accepts, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Command::is_accept);
         // No write can succeed now, for any command of the group.
-        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.place.stands();
+        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.files.stands();
         // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
             command.refuse(fault.clone());
         }
-        let mut tried = if again {
+        let mut committed = if again {
             self.commit(&others, false)
         } else {
             Err(fault)
         };
-        let lacks_room = tried.as_ref().is_err_and(lacks_room);
+        let lacks_room = committed.as_ref().is_err_and(lacks_room);
         if lacks_room && !others.is_empty() && self.take_reserve() {
-            tried = self.commit(&others, false);
+            committed = self.commit(&others, false);
         }
-        match tried {
+        match committed {
             Ok(answers) => self.answer(others, answers),
             Err(fault) => {
                 for command in others {
@@ -209,11 +209,11 @@ impl<'c> Writer<'c> {
             let now = writer.now();
             if upkeep {
                 writer.upkeep.mend(now)?;
-                writer.upkeep.forget(now)?;
+                writer.upkeep.forget(now, writer.forget_at_once)?;
             }
             let done = group
                 .iter()
-                .map(|command| writer.carry_out(command, now))
+                .map(|command| writer.carry_out(&command.task, now))
                 .collect::<Result<Vec<_>>>();
             Ok((now, done?))
         })?;
@@ -223,21 +223,21 @@ impl<'c> Writer<'c> {
         Ok(done)
     }
 
-    fn carry_out(&mut self, command: &Command, now: i64) -> Result<Answer> {
-        Ok(match command {
-            Command::Accept { entry, retain, .. } => {
+    fn carry_out(&mut self, task: &Task, now: i64) -> Result<Answer> {
+        Ok(match task {
+            Task::Accept { entry, retain, .. } => {
                 Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
             }
-            Command::Lease { ask, .. } => Answer::Batch(self.leasing.lease(ask, now)?),
-            Command::Renew {
-                id, token, lease, ..
-            } => Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?),
-            Command::Settle { id, token, end, .. } => {
+            Task::Lease(ask) => Answer::Batch(self.leasing.lease(ask, now)?),
+            Task::Renew { id, token, lease } => {
+                Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
+            }
+            Task::Settle { id, token, end } => {
                 Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
             }
-            Command::Operate {
-                ids, state, change, ..
-            } => Answer::Count(self.operating.operate(ids, *state, change, now)?),
+            Task::Operate { ids, state, change } => {
+                Answer::Count(self.operating.operate(ids, *state, change, now)?)
+            }
         })
     }
 
@@ -252,7 +252,7 @@ impl<'c> Writer<'c> {
         });
         self.leave_none_open();
         let written = written.map_err(failed)?;
-        if !self.place.stands() {
+        if !self.files.stands() {
             return Err(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the inbox's file, or the log beside it, was moved or deleted while it was open: put it back, or restart",
@@ -279,7 +279,7 @@ impl<'c> Writer<'c> {
                 Answer::Count(count) => *count > 0,
                 // A settled entry is due again, or frees its row for the next entry.
                 Answer::Ownership(ownership) => {
-                    *ownership == Ownership::Held && matches!(command, Command::Settle { .. })
+                    *ownership == Ownership::Held && matches!(command.task, Task::Settle { .. })
                 }
                 Answer::Batch(_) => false,
             });
@@ -288,16 +288,13 @@ impl<'c> Writer<'c> {
                 continue;
             };
             for job in batch.jobs {
-                self.carried.push_back(Command::Settle {
-                    id: job.id,
-                    token: job.token,
-                    end: End::Return,
-                    reply: None,
-                });
+                let (id, token, end) = (job.id, job.token, End::Return);
+                let task = Task::Settle { id, token, end };
+                self.carried.push_back(Command { task, reply: None });
             }
         }
         if due {
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 
@@ -314,7 +311,7 @@ impl<'c> Writer<'c> {
 
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() {
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 
@@ -324,7 +321,7 @@ impl<'c> Writer<'c> {
             && version != self.seen_version
         {
             self.seen_version = version;
-            self.shared.tell();
+            self.shared.changed.notify_waiters();
         }
     }
 

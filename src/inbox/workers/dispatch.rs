@@ -13,11 +13,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
-use super::ask::ask;
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
-use super::shared::{Phase, WorkersState};
+use super::state::{Phase, WorkersState, ask};
 use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
 use crate::layer::VerifiedBody;
@@ -172,7 +171,7 @@ where
     ) -> Woke {
         let mut alarm = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
-        let mut told = pin!(phase.wait_for(|phase| *phase != Phase::Work));
+        let mut stopped = pin!(phase.wait_for(|phase| *phase != Phase::Work));
         let running = &mut self.running;
         let ended = poll_fn(|context| {
             // An empty set returns `Ready(None)`, which is not the end of a run.
@@ -186,7 +185,7 @@ where
             }
             let is_due = |alarm: Pin<&mut _>| Future::poll(alarm, context).is_ready();
             if alarm.as_mut().as_pin_mut().is_some_and(is_due)
-                || told.as_mut().poll(context).is_ready()
+                || stopped.as_mut().poll(context).is_ready()
             {
                 return Poll::Ready((Woke::AtTheTime, None));
             }

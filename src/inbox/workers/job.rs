@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
-use super::ask::ask;
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
-use super::request::request;
-use super::shared::{Phase, WorkersState};
+use super::state::{Phase, WorkersState, ask};
 use crate::caught::caught;
-use crate::dedupe::StoreErrorKind;
-use crate::dedupe::{ClaimToken, Ownership};
+use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, judge};
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
+use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
+use crate::walk::Delivery;
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ where
     };
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
-    let (mut end, disposition) = verdict(&shared, outcome, reason.as_ref(), tries);
+    let (mut end, disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
     let recorded = if lease.is_lost() {
         Some(Ownership::Lost)
@@ -117,6 +117,32 @@ where
         _ => None,
     };
     Ended { due }
+}
+
+/// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
+/// stored. The signature was not stored, and the request must not be verified again.
+fn request(delivery: &Delivery) -> Request<VerifiedBody> {
+    let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
+    *request.method_mut() = Method::POST;
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let proof = delivery.verified().proof();
+    let known = [
+        (TIMESTAMP, Some(proof.timestamp().as_str())),
+        (WEBHOOK_ID, proof.subscription_id()),
+        (EVENT_ID, Some(delivery.event_id())),
+        (EVENT_TYPE, Some(delivery.event_type())),
+    ];
+    for (name, value) in known {
+        // An id may be any text. If it cannot be the value of a header, the header is left out.
+        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    request.extensions_mut().insert(delivery.clone());
+    #[cfg(feature = "axum")]
+    crate::extract::lift_body_limit(&mut request, delivery);
+    request
 }
 
 /// Calls the handler, and polls it until its end, the limit or the abort.
@@ -164,7 +190,7 @@ impl Drop for UnderWay<'_> {
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.
-fn verdict(
+fn settlement(
     shared: &WorkersState,
     outcome: Outcome,
     reason: Option<&Reason>,

@@ -7,9 +7,8 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::ask::ask;
 use super::hooks::{LostLease, Step};
-use super::shared::WorkersState;
+use super::state::{WorkersState, ask};
 use crate::dedupe::{ClaimToken, Ownership};
 
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
@@ -82,16 +81,12 @@ async fn renew(
                 }
                 return;
             }
-            // The renewal may have succeeded or not, and the next may succeed: the call is repeated before the lease ends.
+            // The renewal may have succeeded or not, and the next may succeed: the call is repeated several times before the lease
+            // ends.
             Err(error) => {
                 shared.tell(Step::StoreFailed("renew", &error));
-                Instant::now() + pause(every)
+                Instant::now() + (every / 4).max(Duration::from_millis(1))
             }
         };
     }
-}
-
-/// Returns the wait after a failed renewal: several renewals fit in before the lease ends.
-fn pause(every: Duration) -> Duration {
-    (every / 4).max(Duration::from_millis(1))
 }

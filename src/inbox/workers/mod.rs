@@ -1,6 +1,5 @@
 //! Workers: they lease entries of an inbox, pass them to the handler, and settle the results.
 
-mod ask;
 mod backoff;
 mod dispatch;
 mod hooks;
@@ -8,10 +7,9 @@ mod job;
 mod lease;
 #[cfg(feature = "metrics")]
 mod metrics;
-mod request;
 mod running;
 mod settings;
-mod shared;
+mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tracing")]

@@ -14,8 +14,8 @@ use tower_service::Service;
 use super::dispatch::Dispatcher;
 use super::hooks::Step;
 use super::settings::Workers;
-use super::shared::{Phase, WorkersState};
-use crate::layer::{Drained, Each, FromDelivery, IntoAnswer, TO_RELEASE, VerifiedBody};
+use super::state::{Phase, WorkersState};
+use crate::layer::{Drained, FromDelivery, HandlerService, IntoAnswer, TO_RELEASE, VerifiedBody};
 
 use crate::config::ConfigError;
 
@@ -66,7 +66,7 @@ impl Workers {
         H: FnOnce(D) -> F + Clone + Send + 'static,
         F: Future<Output: IntoAnswer> + Send + 'static,
     {
-        self.start(Each::new(handler))
+        self.start(HandlerService::<_, D>::new(move || Some(handler.clone())))
     }
 }
 

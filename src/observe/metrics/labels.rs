@@ -1,7 +1,6 @@
 //! The values of labels, all from a bounded set.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -135,14 +134,6 @@ pub(super) fn attempt(number: Option<u32>) -> SharedString {
     match at.checked_sub(1).and_then(|at| FIRST.get(at)) {
         Some(text) => SharedString::const_str(text),
         None => SharedString::from_owned(number.to_string()),
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics")
-            .field("receiver", &self.receiver)
-            .finish_non_exhaustive()
     }
 }
 

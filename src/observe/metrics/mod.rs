@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use labels::{NONE, attempt};
 
-use super::reports::{Answer, Settled};
+use super::reports::{Answer, Failed, Settled};
 use super::step::{Observed, Observer, Step};
 use crate::verify::Verified;
 use crate::walk::Delivery;
@@ -33,7 +33,10 @@ impl Observer<Step<'_>> for Metrics {
             Step::Answered(request, answer) => self.with(|to| self.answered(to, request, answer)),
             Step::HungUp(request) => self.with(|to| self.hung_up(to, request)),
             Step::Settled(run) => self.with(|to| settled(to, run)),
-            Step::Failed(failed) if failed.may_be_last() => {
+            Step::Failed(Failed {
+                attempt: Some(attempt),
+                ..
+            }) if attempt.may_be_last => {
                 self.with(|to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
             }
             _ => {}

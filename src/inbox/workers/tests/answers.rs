@@ -28,58 +28,58 @@ async fn after<A: IntoAnswer + 'static>(
         .unwrap();
     sleep(millis(10)).await;
     drop(running);
-    let tried = bench.tried().remove(0);
-    let failed = bench.told.failed.lock().unwrap().len();
+    let attempt = bench.attempts().remove(0);
+    let failed = bench.reports.failed.lock().unwrap().len();
     assert_eq!(
         failed,
-        usize::from(matches!(tried.outcome, Outcome::Failed(_)))
+        usize::from(matches!(attempt.outcome, Outcome::Failed(_)))
     );
-    let dead = bench.told.dead.lock().unwrap().len();
-    assert_eq!(dead, usize::from(tried.disposition == Disposition::Dead));
-    (tried, bench.listed("evt_1").await)
+    let dead = bench.reports.dead.lock().unwrap().len();
+    assert_eq!(dead, usize::from(attempt.disposition == Disposition::Dead));
+    (attempt, bench.listed("evt_1").await)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     let retry = Disposition::Retry { after: secs(1) };
 
-    let (tried, listed) = after(|_| StatusCode::CREATED).await;
+    let (attempt, listed) = after(|_| StatusCode::CREATED).await;
     assert_eq!(
-        (tried.outcome, tried.disposition),
+        (attempt.outcome, attempt.disposition),
         (Outcome::Handled, Disposition::Done)
     );
     assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
 
-    let (tried, listed) = after(|delivery| Unhandled::of(&delivery)).await;
+    let (attempt, listed) = after(|delivery| Unhandled::of(&delivery)).await;
     assert_eq!(
-        (tried.outcome, tried.disposition),
+        (attempt.outcome, attempt.disposition),
         (Outcome::Unhandled, Disposition::Done)
     );
-    assert!(tried.reason.unwrap().to_string().contains("row.deleted"));
+    assert!(attempt.reason.unwrap().to_string().contains("row.deleted"));
     assert_eq!(listed.state, EntryState::Done);
 
     for already in [AlreadyHandled::new(), AlreadyHandled::with_other_body()] {
         let same_body = already.same_body();
-        let (tried, listed) = after(move |_| already).await;
+        let (attempt, listed) = after(move |_| already).await;
         assert_eq!(
-            (tried.outcome, tried.disposition),
+            (attempt.outcome, attempt.disposition),
             (Outcome::Replayed { same_body }, Disposition::Done)
         );
         assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
     }
 
-    let (tried, listed) = after(|_| DeadLetter::new("no such\ncustomer")).await;
+    let (attempt, listed) = after(|_| DeadLetter::new("no such\ncustomer")).await;
     assert_eq!(
-        (tried.outcome, tried.disposition),
+        (attempt.outcome, attempt.disposition),
         (Outcome::DeadLettered, Disposition::Dead)
     );
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
     let error = listed.last_error.unwrap();
     assert_eq!(error, "dead_lettered: no such customer");
 
-    let (tried, listed) = after(|_| mismatch()).await;
+    let (attempt, listed) = after(|_| mismatch()).await;
     assert_eq!(
-        (tried.outcome, tried.disposition),
+        (attempt.outcome, attempt.disposition),
         (Outcome::Failed(Failure::TypeMismatch), retry)
     );
     assert!(
@@ -89,18 +89,18 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
             .starts_with("type_mismatch: data.properties.Total does not fit")
     );
 
-    let (tried, listed) = after(|_| FailureReason::new("the database is down")).await;
-    assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(500)));
+    let (attempt, listed) = after(|_| FailureReason::new("the database is down")).await;
+    assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(500)));
     assert_eq!(
-        (listed.state, tried.disposition),
+        (listed.state, attempt.disposition),
         (EntryState::Queued, retry)
     );
     let error = listed.last_error.unwrap();
     assert_eq!(error, "handler_status 500: the database is down");
 
-    let (tried, _) = after(|_| StatusCode::FOUND).await;
-    assert_eq!(tried.outcome, Outcome::Failed(Failure::Status(302)));
-    assert_eq!((tried.tries, tried.disposition), (1, retry));
+    let (attempt, _) = after(|_| StatusCode::FOUND).await;
+    assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(302)));
+    assert_eq!((attempt.tries, attempt.disposition), (1, retry));
 }
 
 fn mismatch() -> EventError {
@@ -278,7 +278,7 @@ async fn what_is_no_entry_is_dead_lettered_and_tells_nothing_of_itself() {
     let error = listed.last_error.unwrap();
     assert!(!error.contains("secret"));
     // It is reported as every other dead letter is.
-    let dead = bench.told.dead.lock().unwrap();
+    let dead = bench.reports.dead.lock().unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(
         (dead[0].id, dead[0].event_id.as_str()),

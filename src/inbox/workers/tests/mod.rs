@@ -73,12 +73,12 @@ fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
 struct Bench {
     engine: Arc<MemoryEngine>,
     started: Instant,
-    told: Arc<Told>,
+    reports: Arc<Reports>,
 }
 
 #[derive(Default)]
-struct Told {
-    tried: Mutex<Vec<AttemptReport>>,
+struct Reports {
+    attempts: Mutex<Vec<AttemptReport>>,
     failed: Mutex<Vec<AttemptReport>>,
     dead: Mutex<Vec<DeadEntry>>,
     lost: Mutex<Vec<LostLease>>,
@@ -89,7 +89,7 @@ impl Bench {
         Self {
             engine: MemoryEngine::new(),
             started: Instant::now(),
-            told: Arc::default(),
+            reports: Arc::default(),
         }
     }
 
@@ -114,12 +114,12 @@ impl Bench {
 
     /// Returns workers whose hooks record their calls.
     fn workers(&self) -> Workers {
-        let told = || Arc::clone(&self.told);
-        let [settled, failed, dead, lost] = [told(), told(), told(), told()];
+        let reports = || Arc::clone(&self.reports);
+        let [settled, failed, dead, lost] = [reports(), reports(), reports(), reports()];
         Workers::new(&self.inbox())
             .backoff(plain())
-            .on_settled(move |tried| settled.tried.lock().unwrap().push(tried.clone()))
-            .on_failed(move |tried| failed.failed.lock().unwrap().push(tried.clone()))
+            .on_settled(move |report| settled.attempts.lock().unwrap().push(report.clone()))
+            .on_failed(move |report| failed.failed.lock().unwrap().push(report.clone()))
             .on_dead_letter(move |entry| dead.dead.lock().unwrap().push(entry.clone()))
             .on_lost_lease(move |lease| lost.lost.lock().unwrap().push(lease.clone()))
     }
@@ -160,8 +160,8 @@ impl Bench {
         self.listed(id).await.state
     }
 
-    fn tried(&self) -> Vec<AttemptReport> {
-        self.told.tried.lock().unwrap().clone()
+    fn attempts(&self) -> Vec<AttemptReport> {
+        self.reports.attempts.lock().unwrap().clone()
     }
 
     /// Returns the times of these calls, since the start.

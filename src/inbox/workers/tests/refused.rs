@@ -24,12 +24,12 @@ async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_w
     // Both entries were handled by the one worker, and each settlement was sent twice.
     assert_eq!(bench.calls("settle").len(), 4);
     let fates: Vec<_> = bench
-        .tried()
+        .attempts()
         .iter()
-        .map(|tried| tried.disposition)
+        .map(|attempt| attempt.disposition)
         .collect();
     assert_eq!(fates, [Disposition::Unrecorded; 2]);
-    assert!(bench.told.dead.lock().unwrap().is_empty());
+    assert!(bench.reports.dead.lock().unwrap().is_empty());
     drop(running);
 }
 
@@ -43,7 +43,7 @@ async fn a_settlement_without_a_reason_is_told_once_where_it_is_refused_for_good
     let running = bench.start(bench.workers(), async |_, _| OK);
     sleep(secs(1)).await;
     assert_eq!(bench.calls("settle").len(), 1);
-    assert_eq!(bench.tried()[0].disposition, Disposition::Unrecorded);
+    assert_eq!(bench.attempts()[0].disposition, Disposition::Unrecorded);
     drop(running);
 }
 
@@ -57,9 +57,9 @@ async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
         ("plain", "the store refused the reason of this failure"),
     ] {
         let bench = Bench::with(&["evt_1"]).await;
-        let told = AtomicUsize::new(0);
+        let calls = AtomicUsize::new(0);
         bench.engine.with_faults(move |call| {
-            if call == "settle" && told.fetch_add(1, Ordering::SeqCst) == 0 {
+            if call == "settle" && calls.fetch_add(1, Ordering::SeqCst) == 0 {
                 Fault::Refuses
             } else {
                 Fault::None
@@ -71,8 +71,8 @@ async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
         assert_eq!(listed.state, EntryState::Dead);
         assert_eq!(listed.last_error.as_deref(), Some(kept));
         // The hook gets the text that is stored with the entry.
-        assert_eq!(bench.told.dead.lock().unwrap()[0].error, kept);
-        assert_eq!(bench.tried()[0].disposition, Disposition::Dead);
+        assert_eq!(bench.reports.dead.lock().unwrap()[0].error, kept);
+        assert_eq!(bench.attempts()[0].disposition, Disposition::Dead);
         drop(running);
     }
 }

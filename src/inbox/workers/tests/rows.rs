@@ -127,9 +127,9 @@ fn no_interleaving_runs_two_of_a_row() {
             // A handler that finds another run of its row panics, and its entry would be run again.
             assert!(
                 bench
-                    .tried()
+                    .attempts()
                     .iter()
-                    .all(|tried| tried.outcome.name() != "panicked")
+                    .all(|attempt| attempt.outcome.name() != "panicked")
             );
             assert!(overlapping.load(Ordering::SeqCst) <= rows as usize);
             drop(processes);

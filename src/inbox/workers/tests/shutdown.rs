@@ -40,14 +40,14 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
     let listed = bench.listed("evt_1").await;
     assert_eq!((listed.state, listed.tries), (EntryState::Queued, 0));
     assert_eq!(bench.state("evt_2").await, EntryState::Done);
-    let tried = bench.tried();
-    let cut = tried
+    let attempts = bench.attempts();
+    let cut = attempts
         .iter()
-        .find(|tried| tried.disposition == Disposition::Returned)
+        .find(|attempt| attempt.disposition == Disposition::Returned)
         .unwrap();
     assert_eq!(cut.outcome, Outcome::Failed(Failure::Drained));
     assert!(
-        bench.told.failed.lock().unwrap().is_empty(),
+        bench.reports.failed.lock().unwrap().is_empty(),
         "it is no failure"
     );
 
@@ -91,9 +91,9 @@ async fn what_was_leased_and_not_begun_is_given_back() {
         _ => Fault::None,
     });
     let called = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&called);
+    let sets = Arc::clone(&called);
     let running = bench.start(bench.workers(), move |_, _| {
-        told.store(true, Ordering::SeqCst);
+        sets.store(true, Ordering::SeqCst);
         async { OK }
     });
     sleep(secs(1)).await;
@@ -123,7 +123,7 @@ async fn dropped_workers_begin_nothing_and_end_what_runs() {
     sleep(secs(60)).await;
     assert_eq!(bench.state("evt_1").await, EntryState::Done);
     assert_eq!(bench.state("evt_2").await, EntryState::Queued);
-    assert_eq!(bench.tried().len(), 1);
+    assert_eq!(bench.attempts().len(), 1);
     // No task of the workers is left.
     let calls = bench.engine.calls.lock().unwrap().len();
     sleep(secs(600)).await;

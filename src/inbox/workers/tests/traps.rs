@@ -22,11 +22,11 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     );
     sleep(secs(7)).await;
     assert_eq!(bench.stats().await.done, 6);
-    let mut ids: Vec<_> = bench.tried().iter().map(|tried| tried.id).collect();
+    let mut ids: Vec<_> = bench.attempts().iter().map(|attempt| attempt.id).collect();
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 6, "each once");
-    assert_eq!(bench.tried().len(), 6);
+    assert_eq!(bench.attempts().len(), 6);
     // Each settlement was sent at the end of its handler, and each lease was renewed after a third of its time.
     let settled: Vec<_> = bench
         .calls("settle")
@@ -86,11 +86,11 @@ async fn a_retry_always_waits_and_longer_each_time() {
 async fn a_restart_at_once_works_at_once() {
     let bench = Bench::with(&["evt_1"]).await;
     let begun = Arc::new(Notify::new());
-    let told = Arc::clone(&begun);
+    let notifies = Arc::clone(&begun);
     // A kill: all tasks end at once, and no entry is settled.
     let killed = bench.workers();
     let running = bench.start(killed, move |_, _| {
-        told.notify_one();
+        notifies.notify_one();
         std::future::pending()
     });
     begun.notified().await;
@@ -155,9 +155,9 @@ async fn a_poison_pill_becomes_a_dead_letter() {
     let mut deaths = 0;
     for _ in 0..10 {
         let begun = Arc::new(Notify::new());
-        let told = Arc::clone(&begun);
+        let notifies = Arc::clone(&begun);
         let running = bench.start(bench.workers().max_tries(3), move |_, _| {
-            told.notify_one();
+            notifies.notify_one();
             std::future::pending()
         });
         let met = tokio::time::timeout(secs(60), begun.notified())
@@ -172,7 +172,7 @@ async fn a_poison_pill_becomes_a_dead_letter() {
     assert_eq!(deaths, 3);
     let listed = bench.listed("evt_pill").await;
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 3));
-    let dead = bench.told.dead.lock().unwrap();
+    let dead = bench.reports.dead.lock().unwrap();
     assert_eq!(dead.len(), 1);
     assert!(dead[0].delivery.is_none() && dead[0].tries == 3);
     assert_eq!(dead[0].event_id.as_str(), "evt_pill");

@@ -29,7 +29,7 @@ async fn no_more_run_or_are_leased_than_may() {
         sleep(millis(10)).await;
     }
     assert_eq!(most.load(Ordering::SeqCst), 4);
-    assert_eq!(bench.tried().len(), 50);
+    assert_eq!(bench.attempts().len(), 50);
     // Free places are filled while there is work: 50 runs of 275 ms on average, four at a time.
     assert!(bench.elapsed() < secs(4), "{:?}", bench.elapsed());
 }
@@ -64,8 +64,8 @@ async fn a_lease_is_renewed_at_a_third_until_the_end() {
     sleep(secs(200)).await;
     let renewals: Vec<_> = bench.calls("renew").iter().map(Duration::as_secs).collect();
     assert_eq!(renewals, [10, 20, 30, 40, 50, 60, 70, 80, 90]);
-    assert_eq!(bench.tried().len(), 1);
-    assert_eq!(bench.tried()[0].elapsed.as_secs(), 95);
+    assert_eq!(bench.attempts().len(), 1);
+    assert_eq!(bench.attempts()[0].elapsed.as_secs(), 95);
     assert_eq!(bench.stats().await.done, 1);
     drop(running);
 }
@@ -134,15 +134,15 @@ async fn a_lost_lease_lets_the_run_go_on_and_its_end_changes_nothing() {
     drop(successor);
     bench.engine.with_faults(|_| Fault::None);
     sleep(secs(2)).await;
-    let lost = bench.told.lost.lock().unwrap().len();
+    let lost = bench.reports.lost.lock().unwrap().len();
     assert_eq!(lost, 1, "told while it still runs");
     assert!(!ended.load(Ordering::SeqCst));
     sleep(secs(30)).await;
     assert!(ended.load(Ordering::SeqCst), "it was not cut off");
-    let tried = bench.tried();
-    let stales = tried.iter().find(|tried| tried.tries == 1).unwrap();
+    let attempts = bench.attempts();
+    let stales = attempts.iter().find(|attempt| attempt.tries == 1).unwrap();
     assert_eq!(stales.disposition, crate::inbox::Disposition::Unrecorded);
-    assert_eq!(bench.told.lost.lock().unwrap().len(), 1, "told once");
+    assert_eq!(bench.reports.lost.lock().unwrap().len(), 1, "told once");
     drop(stale);
 }
 
@@ -161,12 +161,12 @@ async fn a_lost_reply_to_a_settlement_is_no_lost_lease() {
     let workers = bench.workers().lease(millis(31));
     let running = bench.start(workers, async |_, _| OK);
     sleep(secs(5)).await;
-    assert_eq!(bench.tried().len(), 1);
+    assert_eq!(bench.attempts().len(), 1);
     assert_eq!(
-        bench.tried()[0].disposition,
+        bench.attempts()[0].disposition,
         crate::inbox::Disposition::Done
     );
-    assert!(bench.told.lost.lock().unwrap().is_empty());
+    assert!(bench.reports.lost.lock().unwrap().is_empty());
     drop(running);
 }
 
@@ -190,20 +190,20 @@ async fn what_comes_is_begun_at_once_and_what_is_quiet_is_polled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_takes_too_long_is_aborted_and_has_failed() {
-    struct Told(Arc<AtomicBool>);
-    impl Drop for Told {
+    struct SetsOnDrop(Arc<AtomicBool>);
+    impl Drop for SetsOnDrop {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
     }
     let bench = Bench::with(&["evt_1"]).await;
     let dropped = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&dropped);
+    let sets = Arc::clone(&dropped);
     let workers = bench.workers().run_limit(secs(50)).max_tries(1);
     let running = bench.start(workers, move |_, _| {
-        let told = Told(Arc::clone(&told));
+        let guard = SetsOnDrop(Arc::clone(&sets));
         async move {
-            let _told = told;
+            let _guard = guard;
             // Uses up its task's poll budget each time: no timer of the same task would fire.
             loop {
                 tokio::task::consume_budget().await;
@@ -218,7 +218,7 @@ async fn a_handler_that_takes_too_long_is_aborted_and_has_failed() {
     let listed = bench.listed("evt_1").await;
     assert_eq!(listed.state, EntryState::Dead);
     assert_eq!(listed.last_error.as_deref(), Some("run_limit"));
-    assert_eq!(bench.told.failed.lock().unwrap().len(), 1);
+    assert_eq!(bench.reports.failed.lock().unwrap().len(), 1);
     drop(running);
 }
 

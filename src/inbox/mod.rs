@@ -21,7 +21,6 @@ mod entry;
 #[cfg(feature = "inbox")]
 mod line;
 #[cfg(feature = "inbox")]
-#[cfg(feature = "inbox")]
 mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]
 mod postgres;

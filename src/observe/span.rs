@@ -28,6 +28,7 @@ impl Span {
         Self(
             #[cfg(feature = "tracing")]
             tracing::info_span!(
+                target: "hookgate",
                 "webhook delivery",
                 otel.kind = "consumer",
                 http.request.method = known,
@@ -51,6 +52,7 @@ impl Span {
         Self(
             #[cfg(feature = "tracing")]
             tracing::info_span!(
+                target: "hookgate::inbox",
                 "inbox job",
                 otel.kind = "consumer",
                 error.r#type = Empty,

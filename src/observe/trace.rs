@@ -11,6 +11,9 @@ use crate::outcome::Outcome;
 use crate::readable::Chain;
 use crate::walk::Delivery;
 
+/// Stable: filters of a log name it.
+const TARGET: &str = "hookgate";
+
 #[derive(Default)]
 pub(super) struct Tracing {
     warnings: Warnings,
@@ -61,11 +64,11 @@ impl Tracing {
             // Logged at INFO: this is normal where a subscription has more event types than are handled, and it may be most
             // deliveries.
             Some(reason) if answer.outcome == Outcome::Unhandled => {
-                tracing::info!(outcome = name, reason = %Chain(reason), "delivery not handled");
+                tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
             }
             Some(reason) => self.not_handled(request, answer, reason),
-            None if done => tracing::debug!(outcome = name, "delivery answered"),
-            None => tracing::warn!(outcome = name, "delivery answered"),
+            None if done => tracing::debug!(target: TARGET, outcome = name, "delivery answered"),
+            None => tracing::warn!(target: TARGET, outcome = name, "delivery answered"),
         }
     }
 
@@ -82,14 +85,14 @@ impl Tracing {
             _ => LogLevel::Warning { suppressed: 0 },
         };
         match level {
-            LogLevel::Warning { suppressed } => tracing::warn!(
+            LogLevel::Warning { suppressed } => tracing::warn!(target: TARGET,
                 outcome = name,
                 reason = %Chain(reason),
                 suppressed = (suppressed > 0).then_some(suppressed),
                 "delivery not handled"
             ),
             LogLevel::Suppressed => {
-                tracing::debug!(outcome = name, reason = %Chain(reason), "delivery not handled");
+                tracing::debug!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
             }
         }
     }
@@ -99,13 +102,15 @@ impl Tracing {
 fn ended_late(run: &Settled) {
     let name = run.outcome.name();
     match &run.reason {
-        None if is_done(run.outcome) => tracing::debug!(outcome = name, "run ended late"),
-        None => tracing::warn!(outcome = name, "run ended late"),
+        None if is_done(run.outcome) => {
+            tracing::debug!(target: TARGET, outcome = name, "run ended late")
+        }
+        None => tracing::warn!(target: TARGET, outcome = name, "run ended late"),
         Some(reason) if run.outcome == Outcome::Unhandled => {
-            tracing::info!(outcome = name, reason = %Chain(reason), "run ended late");
+            tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
         }
         Some(reason) => {
-            tracing::warn!(outcome = name, reason = %Chain(reason), "run ended late");
+            tracing::warn!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
         }
     }
 }

@@ -76,8 +76,19 @@ impl Visit for Writer<'_> {
     }
 }
 
+/// The target of a span, which filters of a log name.
+fn target_of(span: &str) -> Option<&'static str> {
+    match span {
+        "webhook delivery" => Some("hookgate"),
+        "inbox job" => Some("hookgate::inbox"),
+        _ => None,
+    }
+}
+
 impl<S: tracing::Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        assert_eq!(Some(metadata.target()), target_of(metadata.name()));
         let mut fields = Fields::new();
         attributes.record(&mut Writer(&mut fields));
         let number = LOG.with_borrow_mut(|log| {

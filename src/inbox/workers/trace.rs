@@ -9,6 +9,9 @@ use crate::dedupe::StoreError;
 use crate::observe::{Observer, Span};
 use crate::readable::Chain;
 
+/// Stable: filters of a log name it.
+const TARGET: &str = "hookgate::inbox";
+
 pub(super) struct Tracing;
 
 impl Observer<Step<'_>> for Tracing {
@@ -22,19 +25,21 @@ fn log(step: Step<'_>) {
     match step {
         Step::Ended(span, report) => ended(span, report),
         // A run's own dead letter is in the line of its end.
-        Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => tracing::warn!(
-            event = entry.event_id.as_str(),
-            tries = entry.tries,
-            reason = entry.error,
-            "a dead letter without a try's end"
-        ),
-        Step::LeaseLost(lost) => tracing::warn!(
+        Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => {
+            tracing::warn!(target: TARGET,
+                event = entry.event_id.as_str(),
+                tries = entry.tries,
+                reason = entry.error,
+                "a dead letter without a try's end"
+            )
+        }
+        Step::LeaseLost(lost) => tracing::warn!(target: TARGET,
             event = lost.delivery.event_id(),
             tries = lost.tries,
             "the lease of a running job is lost"
         ),
         Step::StoreFailed(call, error) => {
-            tracing::warn!(call, error = %FirstLines(error), "the inbox's store failed");
+            tracing::warn!(target: TARGET, call, error = %FirstLines(error), "the inbox's store failed");
         }
         Step::Begun | Step::DeadLettered(_) => {}
     }
@@ -50,13 +55,13 @@ fn ended(span: &Span, report: &AttemptReport) {
     }
     let _entered = span.enter();
     match &report.reason {
-        None if done => tracing::debug!(outcome = name, next, "job ended"),
-        None => tracing::warn!(outcome = name, next, "job ended"),
+        None if done => tracing::debug!(target: TARGET, outcome = name, next, "job ended"),
+        None => tracing::warn!(target: TARGET, outcome = name, next, "job ended"),
         Some(reason) if done => {
-            tracing::info!(outcome = name, next, reason = %Chain(reason), "job ended");
+            tracing::info!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
         }
         Some(reason) => {
-            tracing::warn!(outcome = name, next, reason = %Chain(reason), "job ended");
+            tracing::warn!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
         }
     }
 }

@@ -7,8 +7,7 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use super::names::{Kind, Table};
 use crate::caught::caught;
 
-static METADATA: Metadata<'static> =
-    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
 
 /// Records metrics that share their first label: the name of a receiver or of an inbox.
 #[derive(Clone, Copy)]

@@ -82,7 +82,7 @@ fn settings_are_judged_as_build_judges_them() {
             "ok",
             "1 ms for the network",
         ),
-        ("budget", &["--budget", "5s"], "warn", "gives up"),
+        ("budget", &["--budget", "5s"], "warn", "stops waiting"),
         ("budget", &["--budget", "5001ms"], "bad", "at most 5 s"),
         (
             "budget",

@@ -138,7 +138,7 @@ pub enum ConfigErrorKind {
     )]
     NoStore,
     /// A store was given and deduplication switched off as well.
-    #[error("a store beside .without_deduplication() has no effect: leave out one of the two")]
+    #[error(".store(…) has no effect beside .without_deduplication(): leave out one of the two")]
     StoreWithoutDeduplication,
     /// A store was given, or deduplication switched off, together with the sink of `accept_into`, which does the
     /// deduplication itself.

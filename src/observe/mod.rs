@@ -1,7 +1,7 @@
 //! One observer: each step of a delivery is told once, and tracing, metrics, the recorder and the hooks are told of it.
 //!
-//! Each of the four is an [`Observer`] in a file of its own, and takes from a step what it needs. The layer and the acceptors tell
-//! the steps of a request; the workers of an inbox tell theirs, which are other ones, to observers of their own.
+//! Each of the four is an [`Observer`] in a file of its own. The layer and the acceptors tell the steps of a request. The workers of
+//! an inbox tell the steps of their runs, to their own observers.
 
 mod hooks;
 #[cfg(feature = "metrics")]

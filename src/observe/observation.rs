@@ -14,7 +14,7 @@ use crate::record::LoggedDelivery;
 #[cfg(feature = "metrics")]
 use crate::walk::Delivery;
 
-/// The data that observers keep of one request.
+/// One request, as its observers know it: from its head to its answer, or to the end of its connection.
 pub(crate) struct Observation {
     pub(crate) started: Instant,
     pub(crate) span: Span,

@@ -7,7 +7,7 @@ use crate::dedupe::StoreError;
 use crate::inbox::durable::Inbox;
 use crate::inbox::engine::InboxStats;
 use crate::observe::Observer;
-use crate::observe::metrics::{Meter, OTHER, OutcomeLabels, names};
+use crate::observe::metrics::{Meter, OutcomeLabels, handler_time, names};
 
 /// The metrics of the workers with this name.
 pub(super) struct WorkersMetrics(pub(super) SharedString);
@@ -46,12 +46,13 @@ fn ended(to: Meter<'_>, report: &AttemptReport) {
         ("disposition", report.disposition.name().into()),
     ];
     to.count(names::INBOX_TRIES, 1, labels);
-    let event_type = report.delivery.head().event_type.known().unwrap_or(OTHER);
-    let labels = [
-        ("outcome", of.outcome.into()),
-        ("event_type", event_type.into()),
-    ];
-    to.time(names::INBOX_HANDLER, report.elapsed, labels);
+    handler_time(
+        to,
+        names::INBOX_HANDLER,
+        of,
+        &report.delivery,
+        report.elapsed,
+    );
 }
 
 #[allow(clippy::cast_precision_loss)] // exact far beyond what a disk holds

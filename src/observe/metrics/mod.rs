@@ -11,12 +11,12 @@ pub(crate) mod names;
 
 pub use names::DURATION_BUCKETS;
 
-pub(crate) use labels::{Metrics, NamedKeys, OTHER, OutcomeLabels};
+pub(crate) use labels::{Metrics, NamedKeys, OutcomeLabels};
 pub(crate) use meter::Meter;
 
 use std::time::Duration;
 
-use labels::{NONE, attempt};
+use labels::{NONE, OTHER, attempt};
 
 use super::reports::{Answer, Failed, Settled};
 use super::step::{Observed, Observer, Step};
@@ -114,10 +114,21 @@ fn settled(to: Meter<'_>, run: &Settled) {
             ("late", if run.late { "true" } else { "false" }.into()),
         ],
     );
-    let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
+    handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+}
+
+/// Records the time in the handler, of a run of the layer or of a worker.
+pub(crate) fn handler_time(
+    to: Meter<'_>,
+    name: &'static str,
+    of: OutcomeLabels,
+    delivery: &Delivery,
+    elapsed: Duration,
+) {
+    let event_type = delivery.head().event_type.known().unwrap_or(OTHER);
     let labels = [
         ("outcome", of.outcome.into()),
         ("event_type", event_type.into()),
     ];
-    to.time(names::HANDLER, run.elapsed, labels);
+    to.time(name, elapsed, labels);
 }

@@ -6,9 +6,13 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
+const NO_ROOM: &str = "there is no room: free some on the disk, or allow more with .max_pages(…)";
+
 /// Converts an error of SQLite. Opening reports it as well as each call.
 pub(super) fn failed(error: rusqlite::Error) -> StoreError {
     let (kind, advice) = match error.sqlite_error_code() {
+        // The memory beside the log is a file on the same disk.
+        _ if has_code(&error, &[ffi::SQLITE_IOERR_SHMSIZE]) => (Kind::Full, NO_ROOM),
         Some(ErrorCode::NotADatabase) => (
             Kind::NotAStore,
             "this is no SQLite database: name the file that the receiver opens, or one that does not exist yet",
@@ -21,10 +25,7 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
             Kind::TimedOut,
             "another process keeps the file locked: end it, or wait for longer with .patience(…)",
         ),
-        Some(ErrorCode::DiskFull) => (
-            Kind::Full,
-            "there is no room: free some on the disk, or allow more with .max_pages(…)",
-        ),
+        Some(ErrorCode::DiskFull) => (Kind::Full, NO_ROOM),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
             Kind::Denied,
             "this program may not write the file and those beside it: give them and their folder to its user",
@@ -41,15 +42,20 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
 /// Whether the write may succeed when the reserve is released. SQLite reports [`ErrorCode::DiskFull`] only if the disk has no
 /// space left. If the user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
 pub(super) fn lacks_room(error: &StoreError) -> bool {
-    let error = error.source().and_then(|source| source.downcast_ref());
-    let code = error.and_then(|error: &rusqlite::Error| error.sqlite_error());
-    code.is_some_and(|error| {
-        error.code == ErrorCode::DiskFull
-            || matches!(
-                error.extended_code,
-                ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_SHMSIZE
-            )
+    let error: Option<&rusqlite::Error> = error.source().and_then(|source| source.downcast_ref());
+    error.is_some_and(|error| {
+        let of_a_quota = [
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+        ];
+        error.sqlite_error_code() == Some(ErrorCode::DiskFull) || has_code(error, &of_a_quota)
     })
+}
+
+fn has_code(error: &rusqlite::Error, extended: &[i32]) -> bool {
+    let error = error.sqlite_error();
+    error.is_some_and(|error| extended.contains(&error.extended_code))
 }
 
 /// No answer comes: the threads have ended because the inbox was dropped, or the user's code that they called has panicked.

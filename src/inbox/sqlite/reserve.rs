@@ -3,8 +3,9 @@
 //! A commit needs space in the log, and the log's pages need space in the file when they are copied there. If another program has
 //! used the last space of the disk, no entry could be leased or settled any more, and the file could not even be opened. So
 //! deliveries are accepted only while the whole reserve exists. A lease or a settlement that finds no space uses the reserve,
-//! which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is written from its beginning again, and needs no more
-//! space.
+//! which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is written from its
+//! beginning again, and needs no more space. The reserve is filled again as soon as there is room, at the latest when the inbox is
+//! closed: the space that is left must not go to another program, since the next start needs a little of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -39,6 +40,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Reserve {
     file: PathBuf,
     filled_at: Option<Monotonic>,
+    short_since: Option<Monotonic>,
 }
 
 impl Reserve {
@@ -49,6 +51,7 @@ impl Reserve {
         Self {
             file: file.into(),
             filled_at: None,
+            short_since: None,
         }
     }
 
@@ -63,11 +66,41 @@ impl Reserve {
             .is_none_or(|filled_at| now.saturating_since(filled_at) >= AGAIN);
         if is_time {
             self.filled_at = Some(now);
-            // After an error the reserve is too short, and its size is checked next. The bytes written before stay, so that they
-            // are not written twice.
-            let _ = self.open().and_then(|mut file| fill_up(&mut file));
+            self.fill();
         }
         is_time && self.bytes() >= BYTES
+    }
+
+    /// Fills a reserve that was used, as far as the disk has room. An inbox that never had a reserve gets none: it is open for an
+    /// operator only.
+    pub(super) fn refill(&self) {
+        if self.is_short() {
+            self.fill();
+        }
+    }
+
+    /// As [`refill`](Self::refill), when the reserve has been too short for [`AGAIN`]: another process that has just released it
+    /// needs the space first.
+    pub(super) fn refill_in_time(&mut self, now: Monotonic) {
+        if !self.is_short() {
+            self.short_since = None;
+            return;
+        }
+        let since = *self.short_since.get_or_insert(now);
+        if now.saturating_since(since) >= AGAIN {
+            self.short_since = Some(now);
+            self.fill();
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        fs::metadata(&self.file).is_ok_and(|found| found.is_file() && found.len() < BYTES)
+    }
+
+    /// Adds the missing bytes. After an error the reserve is too short, which its size shows. The bytes written before stay, so that
+    /// they are not written twice.
+    fn fill(&self) {
+        let _ = self.open().and_then(|mut file| fill_up(&mut file));
     }
 
     /// Frees the space of the reserve. Returns whether there was any.
@@ -141,6 +174,20 @@ mod tests {
         assert!(!reserve(&folder).release());
         assert!(reserve(&folder).is_whole());
         assert_eq!(reserve(&folder).bytes(), BYTES);
+    }
+
+    #[test]
+    fn a_reserve_that_was_used_is_refilled_after_a_time_and_none_is_made() {
+        let folder = Folder::new();
+        let mut reserve = reserve(&folder);
+        reserve.refill();
+        assert!(!reserve.file.exists());
+        reserve.fill();
+        assert!(reserve.release());
+        reserve.refill_in_time(Monotonic::new(9 * AGAIN));
+        assert_eq!(reserve.bytes(), 0);
+        reserve.refill_in_time(Monotonic::new(10 * AGAIN));
+        assert_eq!(reserve.bytes(), BYTES);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::settle::{Operating, Settling};
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{Ownership, StoreError, StoreErrorKind};
 use crate::inbox::engine::End;
 use crate::inbox::sink::Accepted;
@@ -88,6 +88,7 @@ impl<'c> Writer<'c> {
         while caught(|| self.round(commands)).unwrap_or(true) {
             self.leave_none_open();
         }
+        self.reserve.refill();
     }
 
     /// Serves one group, and returns whether there can be another one.
@@ -307,6 +308,7 @@ impl<'c> Writer<'c> {
             self.tidy();
         }
         self.shorten_log();
+        self.reserve.refill_in_time(SystemClock.monotonic());
     }
 
     fn tidy(&mut self) {

@@ -72,7 +72,7 @@ impl Capacity {
     ///
     /// let two_days = Duration::from_secs(48 * 3600);
     /// assert_eq!(Capacity::for_rate(10.0, two_days).records(), 1_728_000);
-    /// assert_eq!(Capacity::default().lasts(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
+    /// assert_eq!(Capacity::default().time_covered(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
     /// ```
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // this cast saturates, and the value is never negative
@@ -84,7 +84,7 @@ impl Capacity {
     /// Returns how far back a full store that evicts remembers at this rate. This must not be less than
     /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention). More than the retention is of no use.
     #[must_use]
-    pub fn lasts(&self, events_per_second: f64) -> Duration {
+    pub fn time_covered(&self, events_per_second: f64) -> Duration {
         #[allow(clippy::cast_precision_loss)]
         // A number of records so large that this rounds it fits into no memory.
         let seconds = self.records as f64 / events_per_second.max(0.0);
@@ -161,10 +161,10 @@ mod tests {
             assert_eq!(Capacity::for_rate(rate, day).records(), records, "{rate}");
         }
         let capacity = Capacity::new(86_400);
-        assert_eq!(capacity.lasts(1.0), day);
+        assert_eq!(capacity.time_covered(1.0), day);
         for rate in [0.0, -1.0, f64::NAN] {
-            assert_eq!(capacity.lasts(rate), Duration::MAX, "{rate}");
+            assert_eq!(capacity.time_covered(rate), Duration::MAX, "{rate}");
         }
-        assert_eq!(capacity.lasts(f64::INFINITY), Duration::ZERO);
+        assert_eq!(capacity.time_covered(f64::INFINITY), Duration::ZERO);
     }
 }

@@ -40,7 +40,7 @@ mod window;
 
 pub use body::SignedBytes;
 pub use check::Check;
-pub use error::{Malformed, Times, VerifyError, VerifyErrorKind};
+pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
 pub use keyring::KeyRing;

@@ -174,9 +174,9 @@ impl Authenticator {
         let VerifyErrorKind::Stale(times) = kind else {
             return Err(error.into());
         };
-        let (horizon, past) = (self.schedule.horizon(), self.verifier.window().past());
+        let (total_wait, past) = (self.schedule.total_wait(), self.verifier.window().past());
         let age = times.now.since(times.timestamp);
-        let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
+        let could_be_a_retry = age.is_some_and(|age| age <= total_wait.saturating_add(past));
         // A delivery that is too old to be a retry is not counted.
         if could_be_a_retry && self.stale.chooses(self.clock.monotonic()) {
             Ok(kind)

@@ -19,7 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, MokaStore, Ownership, StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, MokaStore, Ownership,
+    StoreFuture, UnixSeconds,
 };
 
 mod support;
@@ -204,19 +205,26 @@ fn memory(events: usize) -> Vec<Case> {
             .unwrap();
         case.add(name, bytes);
         println!(
-            "  {name:<13} {bytes:>6.0} bytes, {:.2} of bare moka",
+            "  {name:<13} {bytes:>6.1} bytes, {:.2} of bare moka",
             case.ratio(name, BARE)
         );
     }
     vec![case]
 }
 
-/// Returns the growth of the resident set for each event.
+/// Returns the growth of the resident set for each event, in a store for as many. The events are spread over most of a retention.
 fn bytes_an_event(store: &str, events: usize) -> f64 {
-    let store = Contestant::new(store, 2 * events);
+    let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+    let store = match store {
+        MEMORY => Contestant::Ours(Box::new(MemoryStore::new(events).with_clock(clock.clone()))),
+        MOKA => Contestant::Ours(Box::new(MokaStore::new(events).with_clock(clock.clone()))),
+        other => Contestant::new(other, events),
+    };
+    let wait = RETAIN.mul_f64(0.9 / events as f64);
     let before = resident();
     for n in 0..events {
         assert!(store.deliver(&format!("evt_{n:026}")));
+        clock.advance(wait);
     }
     let grown = resident() - before;
     // No event may be forgotten at this point.

@@ -27,7 +27,7 @@ pub struct Capacity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// Forgets the done record whose retention ends first. Running claims are never forgotten and do not count towards the
+    /// Forgets the done record that was committed first. Running claims are never forgotten and do not count towards the
     /// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again.
     #[default]
     EvictOldest,
@@ -95,6 +95,12 @@ impl Capacity {
     #[must_use]
     pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
+        self
+    }
+
+    /// Returns the same with at most this number of records.
+    pub(super) fn at_most(mut self, records: usize) -> Self {
+        self.records = self.records.min(records);
         self
     }
 

@@ -21,10 +21,6 @@ impl Default for KeyState {
     }
 }
 
-/// The number of shards of a store: so many that threads rarely wait for each other. A power of two, so that the remainder of a
-/// hash is computed quickly.
-pub(super) const SHARDS: usize = 64;
-
 impl KeyState {
     /// Hashes these 128 bits.
     pub(super) fn hash(&self, bits: u128) -> u64 {

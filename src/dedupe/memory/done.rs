@@ -4,7 +4,7 @@ use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
 use super::steps::Steps;
 use crate::dedupe::expiry::Nanos;
-use crate::dedupe::hash::{KeyState, SHARDS};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 
 /// Done records in the order of their commits, which is the order in which they end.
@@ -24,11 +24,13 @@ struct Record {
     body_mark: [u8; 4],
 }
 
+/// The number of shards: so many that threads rarely wait for each other.
+pub(super) const SHARDS: u8 = 64;
 /// The bytes of the key that a record holds. The shard and the tag in the index are bits of a hash of the whole key, so a record is
 /// identified by 88 + 6 + 7 bits. Two of the events that a store remembers at 10,000 a second for 48 h are then taken for one in
 /// 10,000 × 31,536,000 × 1.7 × 10⁹ / 2¹⁰¹ = 2 × 10⁻¹⁰ of all years.
 const KEY_BYTES: usize = 11;
-const _: () = assert!(KEY_BYTES as u32 * 8 + SHARDS.ilog2() + TAG_BITS >= 96);
+const _: () = assert!(KEY_BYTES * 8 + (SHARDS.ilog2() + TAG_BITS) as usize >= 96);
 
 /// No record ends later than this part of its retention after its end.
 const PARTS: Nanos = 240;

@@ -68,7 +68,7 @@ impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
         let value = self.get(self.first)?;
         self.first += 1;
         // When the last value has left, its piece is kept for the next one.
-        if self.first % Self::SIZE == 0 {
+        if self.first.is_multiple_of(Self::SIZE) {
             self.pieces.pop_front();
         }
         Some(value)

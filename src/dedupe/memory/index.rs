@@ -12,8 +12,9 @@ pub(super) struct Place {
 /// The bits of a slot that say where its record is. The rest is the tag.
 const POSITION_BITS: u32 = 25;
 pub(super) const TAG_BITS: u32 = 32 - POSITION_BITS;
+const POSITION: u32 = (1 << POSITION_BITS) - 1;
 /// The most records that one index can tell apart. A position is a record's number modulo this, plus one: zero is an empty slot.
-pub(super) const MOST: u64 = (1 << POSITION_BITS) - 1;
+pub(super) const MOST: u32 = POSITION;
 /// The records for which a segment is planned. It is made anew when it grows: with so many records that takes a part of a
 /// millisecond.
 const IN_SEGMENT: usize = 4_096;
@@ -131,7 +132,7 @@ impl Segment {
         let at = range(home, self.buckets.len());
         let (before, from_home) = self.buckets.split_at_mut(at);
         for bucket in from_home.iter_mut().chain(before) {
-            let is_it = |slot: &&mut u32| **slot & (1 << POSITION_BITS) - 1 == position;
+            let is_it = |slot: &&mut u32| **slot & POSITION == position;
             if let Some(slot) = bucket.slots.iter_mut().find(is_it) {
                 *slot = 0;
                 self.len -= 1;
@@ -161,18 +162,19 @@ impl Segment {
 /// Returns a number below `end`, from the low 32 bits of a hash.
 #[allow(clippy::cast_possible_truncation)] // the result is below `end`
 fn range(hash: u64, end: usize) -> usize {
-    ((hash & u64::from(u32::MAX)) * end as u64 >> 32) as usize
+    (((hash & u64::from(u32::MAX)) * end as u64) >> 32) as usize
 }
 
 #[allow(clippy::cast_possible_truncation)] // the result has POSITION_BITS
 fn position(record: u64) -> u32 {
-    (record % MOST) as u32 + 1
+    (record % u64::from(MOST)) as u32 + 1
 }
 
 /// Returns the number of the record at this position. `first` is the number of the first record of all.
 fn number(slot: u32, first: u64) -> u64 {
-    let position = u64::from(slot & (1 << POSITION_BITS) - 1);
-    first + (position - 1 + MOST - first % MOST) % MOST
+    let position = u64::from(slot & POSITION);
+    let most = u64::from(MOST);
+    first + (position - 1 + most - first % most) % most
 }
 
 #[cfg(test)]
@@ -252,7 +254,11 @@ mod tests {
     #[test]
     fn each_record_is_found_and_none_that_was_removed() {
         // The numbers pass a multiple of the number of positions.
-        for (records, first) in [(1, 0), (100, MOST - 77), (20_000, 3 * MOST - 9_999)] {
+        for (records, first) in [
+            (1, 0),
+            (100, u64::from(MOST) - 77),
+            (20_000, 3 * u64::from(MOST) - 9_999),
+        ] {
             let mut model = Model::new(records, first);
             for number in 0..records as u64 * 3 {
                 model.insert(first + number);

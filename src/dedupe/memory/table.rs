@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::done::{DoneRecords, Found, Identity};
+use super::done::{DoneRecords, Found, Identity, SHARDS};
 use super::index;
 use super::order::{First, Order};
 use crate::clock::Clock;
 use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
 use crate::dedupe::expiry::{BATCH, Nanos, nanos, nanos_of};
-use crate::dedupe::hash::{KeyState, SHARDS};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 use crate::dedupe::running::Running;
 use crate::dedupe::store::{Claimed, Ownership};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
 
 /// The most records of a store: a sixteenth less than the indexes can tell apart, since shards are not quite equally full.
-pub(super) const MOST: usize = SHARDS * (index::MOST as usize / 16 * 15);
+pub(super) const MOST: usize = SHARDS as usize * (index::MOST as usize / 16 * 15);
 
 /// The table of [`DedupeStore`](crate::DedupeStore), for one process.
 pub(super) struct Table {
@@ -28,7 +28,7 @@ pub(super) struct Table {
     /// For the place of a record in its shard. A sender does not know the two, and so can't choose ids that fill one place.
     places: KeyState,
     // Std mutexes: none is held across an await. The order's is taken while a shard's is held, never the other way round.
-    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+    shards: [CachePadded<Mutex<Shard>>; SHARDS as usize],
     order: CachePadded<Mutex<Order>>,
     /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
@@ -122,7 +122,7 @@ impl Table {
         let retention = nanos_of(retain);
         let of_retention = |done: &DoneRecords| done.retention == retention;
         let at = shard.done.iter().position(of_retention).unwrap_or_else(|| {
-            let records = self.capacity.records().div_ceil(SHARDS);
+            let records = self.capacity.records().div_ceil(self.shards.len());
             shard.done.push(DoneRecords::new(retention, records));
             shard.done.len() - 1
         });
@@ -157,13 +157,13 @@ impl Table {
         let hash = self.hash.hash(u128::from_le_bytes(*key.as_bytes()));
         Event {
             key,
-            shard: hash.to_le_bytes()[5] % SHARDS as u8,
+            shard: hash.to_le_bytes()[5] % SHARDS,
             identity: Identity::new(key, hash, &self.places),
         }
     }
 
     fn shard(&self, shard: u8) -> &Mutex<Shard> {
-        &self.shards[usize::from(shard) % SHARDS].0
+        &self.shards[usize::from(shard % SHARDS)].0
     }
 
     fn now(&self) -> Nanos {

@@ -189,7 +189,7 @@ fn rewrite(path: &Path, subject: &Subject<'_>, is_live: bool) -> io::Result<Opti
         subject,
         erased: 0,
     };
-    let renamed = copy.into_place(made, &new, path, &was);
+    let renamed = copy.put_in_place(made, &new, path, &was);
     if !matches!(renamed, Ok(true)) {
         // If it can't be removed, the next call says so.
         let _ = fs::remove_file(&new);
@@ -268,7 +268,7 @@ struct Copy<'s> {
 
 impl Copy<'_> {
     /// Writes the new file, and gives it the name of the old one, unless that has another name by now.
-    fn into_place(
+    fn put_in_place(
         &mut self,
         made: File,
         new: &Path,

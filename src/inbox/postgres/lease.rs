@@ -18,18 +18,20 @@ use crate::postgres::Postgres;
 /// their runs. Workers can wait this long; their leases are renewed independently.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Selects the entries that are due and locks them, the longest due first. Entries that another process is leasing at this moment
-/// are skipped.
+/// The wait before the next lease call if another process is leasing the entries that were selected: it needs a moment.
+pub(super) const SOON: Duration = Duration::from_millis(10);
+
+/// Selects the entries that are due, the longest due first.
 ///
 /// Uses the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
-pub(super) fn due(besides: &str) -> String {
+pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT i.id, i.due_at, i.row_key, {} AS dead_for FROM hookgate_inbox i
-  WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2) {besides}
-  ORDER BY i.due_at, i.id LIMIT $1 FOR UPDATE OF i SKIP LOCKED",
+  WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2)
+  ORDER BY i.due_at, i.id",
         *DEAD_FOR
     )
-}
+});
 
 /// The time when an entry `i` was first leased, or null. A process of an older version counts runs and does not write this time:
 /// for those entries the acceptance is the earliest possible time.
@@ -87,9 +89,10 @@ pub(super) const TYPES: [Type; 7] = [
 
 pub(super) static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "WITH due AS MATERIALIZED ({}), taken AS ({}), next AS ({NEXT})
+        // Entries that another process is leasing at this moment are skipped.
+        "WITH due AS MATERIALIZED ({} LIMIT $1 FOR UPDATE OF i SKIP LOCKED), taken AS ({}), next AS ({NEXT})
 SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
-        due(""),
+        *DUE,
         *TAKEN,
         columns()
     )
@@ -108,8 +111,10 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
         batch.next_in = time(column(row, "next_in")?);
     }
     batch.take(&rows, asked.token)?;
-    let looked_at = batch.jobs.len() + batch.dead_lettered.len();
-    batch.tell_of_more(looked_at, ask.most);
+    let selected = batch.jobs.len() + batch.dead_lettered.len();
+    if selected >= ask.most && batch.jobs.len() < ask.most {
+        batch.ask_again(SOON);
+    }
     Ok(batch)
 }
 
@@ -188,14 +193,10 @@ impl Batch {
         Ok(())
     }
 
-    /// Sets `next_in` if a full batch was examined and not all of it leased: more entries may be due behind it.
-    pub(super) fn tell_of_more(&mut self, looked_at: usize, most: usize) {
-        /// Another process is leasing the entries that were examined: it needs a moment.
-        const MOMENT: Duration = Duration::from_millis(10);
-        if looked_at >= most && self.jobs.len() < most {
-            let is_progress = !self.jobs.is_empty() || !self.dead_lettered.is_empty();
-            let soon = if is_progress { Duration::ZERO } else { MOMENT };
-            self.next_in = Some(self.next_in.map_or(soon, |next| next.min(soon)));
-        }
+    /// More entries may be due: at once if this call has changed any entry, and otherwise after this time.
+    pub(super) fn ask_again(&mut self, after: Duration) {
+        let is_progress = !self.jobs.is_empty() || !self.dead_lettered.is_empty();
+        let after = if is_progress { Duration::ZERO } else { after };
+        self.next_in = Some(self.next_in.map_or(after, |next| next.min(after)));
     }
 }

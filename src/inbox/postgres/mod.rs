@@ -78,13 +78,15 @@ impl Inbox {
     ///
     /// An accept or a settlement holds a connection for a round trip and a flush. Flushes are shared, so more connections
     /// ([`Postgres::with_connections`]) accept more deliveries at a time. A lease is one statement; with `serial_by_row` it is
-    /// two statements in a transaction.
+    /// two or three statements in a transaction.
     ///
     /// A table that works as a queue leaves dead rows behind quickly. The migration therefore sets `fillfactor` and the
-    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. Two situations defeat that:
-    /// - a transaction anywhere in the database that stays open for long: each lease must then skip all entries that were handled
-    ///   since it began. Limit such transactions with `idle_in_transaction_session_timeout`;
-    /// - with `serial_by_row`, a row with tens of thousands of entries that wait: each lease skips them while one of them runs.
+    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. A transaction anywhere in the database that stays open for
+    /// long defeats that: each lease must then skip all entries that were handled since it began. Limit such transactions with
+    /// `idle_in_transaction_session_timeout`.
+    ///
+    /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows: entries of other rows
+    /// are found behind any number of entries of one row.
     ///
     /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s if a
     /// connection is free.
@@ -147,7 +149,7 @@ impl Engine for Table {
             self.wire.listen();
             self.cleaner.clean();
             if ask.serial_by_row {
-                serial::lease(&self.postgres, &self.name, &ask).await
+                serial::lease(self, &ask).await
             } else {
                 lease::lease(&self.postgres, &self.name, &ask).await
             }

@@ -1,6 +1,6 @@
 //! The inbox of one name in the table that programs share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::clean::Cleaner;
 use super::notify::Wire;
@@ -15,6 +15,8 @@ pub(super) struct Table {
     pub(super) wire: Wire,
     pub(super) cleaner: Cleaner,
     pub(super) scopes: ScopesInUse,
+    /// The row after which the next search from row to row begins, so that each row has its turn.
+    pub(super) after_row: Mutex<Vec<u8>>,
 }
 
 impl Table {
@@ -26,6 +28,7 @@ impl Table {
             scopes: postgres.inbox_scopes_in_use(&name),
             postgres,
             name,
+            after_row: Mutex::default(),
         }
     }
 }

@@ -70,7 +70,8 @@ async fn fill(client: &Client, rows: i32, each: i32) {
         body, accepted_at, due_at, forget_at)
       SELECT decode(md5(e || ':' || r), 'hex'), decode(md5(r::text), 'hex'), 0, 'evt_' || e || '_' || r, 'row.created',
         '1700000000', 1700000000, 'default', 'key-1', '{}', now(), now(), now() + interval '2 days'
-      FROM generate_series(1, $1::int) AS r, generate_series(1, $2::int) AS e ORDER BY e, r";
+      FROM generate_series(1, $1::int) AS r, generate_series(1, $2::int) AS e ORDER BY e, r
+      ON CONFLICT DO NOTHING";
     client.execute(fill, &[&rows, &each]).await.unwrap();
     client
         .batch_execute("ANALYZE hookgate_inbox")
@@ -217,6 +218,77 @@ async fn a_lease_reads_no_more_than_it_takes() {
     }
 }
 
+/// The entries that wait longest are all of one row, in which one runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
+    const OTHERS: i32 = 40;
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "hot").await;
+    let client = connect(&config).await;
+    fill(&client, 1, 20_000).await;
+    let table = Table::new(Postgres::new(config, NoTls), "default");
+    let first = table.lease(ask(1, true)).await.unwrap();
+    assert_eq!(first.jobs.len(), 1);
+    fill(&client, OTHERS + 1, 1).await;
+    // One other entry has no row, and the lease of another has ended.
+    for statement in [
+        "UPDATE hookgate_inbox SET row_key = NULL WHERE event_id = 'evt_1_2'",
+        "UPDATE hookgate_inbox SET state = 1, tries = 1, token = 'x' WHERE event_id = 'evt_1_3'",
+        "VACUUM ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    // The work of one call, of each of its searches.
+    let parameters: [&(dyn ToSql + Sync); 6] = [
+        &8_i64,
+        &Vec::<i64>::new(),
+        &10_i32,
+        &"default",
+        &Some(165_000.0),
+        &[0_u8; 0].as_slice(),
+    ];
+    for (statement, count, index) in [
+        (&serial::CANDIDATES, 5, "hookgate_inbox_pending_by_name"),
+        (&serial::BY_ROWS, 6, "hookgate_inbox_queued_by_row"),
+    ] {
+        let types = &lease::TYPES[..count];
+        let plan = plan(&client, statement, types, &parameters[..count], 2_500).await;
+        assert!(plan.contains(index), "{plan}");
+        // "(actual time=0.1..0.2 rows=500 loops=1)" of each step
+        for step in plan.split("(actual time=").skip(1) {
+            let mut numbers = step.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+            let rows = numbers
+                .by_ref()
+                .skip_while(|text| text.contains(".."))
+                .find(|text| !text.is_empty());
+            let loops = numbers.find(|text| !text.is_empty());
+            let count = |text: Option<&str>| text.unwrap().parse::<u64>().unwrap();
+            assert!(count(rows) * count(loops) <= 2_000, "{plan}");
+        }
+    }
+
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..OTHERS / 8 + 2 {
+        let batch = table.lease(ask(8, true)).await.unwrap();
+        for job in batch.jobs {
+            assert!(found.insert(job.entry.event_id));
+        }
+    }
+    let others: Vec<_> = (2..=OTHERS + 1).map(|row| format!("evt_1_{row}")).collect();
+    assert!(
+        found
+            .iter()
+            .eq(std::collections::BTreeSet::from_iter(others).iter()),
+        "{found:?}"
+    );
+    // All rows run: there is no hurry.
+    let none = table.lease(ask(8, true)).await.unwrap();
+    assert!(none.jobs.is_empty());
+    assert!(none.next_in > Some(Duration::from_secs(1)), "{none:?}");
+}
+
 /// An operator's call uses an index as well: on a large table it could otherwise not end within its time limit.
 #[tokio::test]
 async fn a_command_reads_no_more_than_it_changes() {
@@ -244,7 +316,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         &"default",
     ];
     for (state, index) in [
-        (EntryState::Queued, "hookgate_inbox_pending"),
+        (EntryState::Queued, "hookgate_inbox_queued"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
         let retry = operate::retry_as(lease::FIRST);
@@ -252,6 +324,79 @@ async fn a_command_reads_no_more_than_it_changes() {
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");
     }
+}
+
+/// Most entries wait, and few are running or old.
+#[tokio::test]
+async fn a_list_reads_no_more_than_it_shows() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "list").await;
+    let client = connect(&config).await;
+    fill(&client, 60_000, 1).await;
+    for statement in [
+        "UPDATE hookgate_inbox SET state = 1, tries = 1 WHERE id % 10000 = 0",
+        "UPDATE hookgate_inbox SET accepted_at = now() - interval '3 days' WHERE id <= 50",
+        "VACUUM FULL ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let day = Duration::from_secs(86_400);
+    let (none, text) = (None::<i64>, None::<&str>);
+    for (which, last, index, count) in [
+        (
+            Selection::all().state(EntryState::Running),
+            i64::MAX,
+            "hookgate_inbox_running_by_name",
+            6,
+        ),
+        (
+            Selection::all().older_than(day),
+            50,
+            "hookgate_inbox_pkey",
+            50,
+        ),
+        (
+            Selection::all().older_than(day).state(EntryState::Queued),
+            50,
+            "hookgate_inbox_pkey",
+            50,
+        ),
+        (
+            Selection::all().event_id("evt_1_5"),
+            i64::MAX,
+            "hookgate_inbox_event",
+            1,
+        ),
+    ] {
+        let event_id = which.event_id.clone();
+        let asked: [&(dyn ToSql + Sync); 8] = [
+            &none,
+            &event_id,
+            &last,
+            &Some(86_400.0),
+            &i64::MIN,
+            &1_000_i64,
+            &text,
+            &"default",
+        ];
+        let statement = operate::page_of(schema::LISTED, &which);
+        let plan = plan(&client, &statement, &operate::TYPES, &asked, 100).await;
+        assert!(plan.contains(index), "{plan}");
+        let table = Table::new(Postgres::new(config.clone(), NoTls), "default");
+        let listed = table.list(which, Page::first(1_000)).await.unwrap();
+        assert_eq!(listed.len(), count, "{index}");
+    }
+    let bound = plan(
+        &client,
+        operate::LAST_OF_AGE,
+        &[Type::FLOAT8],
+        &[&86_400.0],
+        200,
+    )
+    .await;
+    assert!(bound.contains("hookgate_inbox_pkey"), "{bound}");
 }
 
 /// Returns the plan of a statement, which must read no whole table, and fewer than `pages` pages.

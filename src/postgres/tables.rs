@@ -119,8 +119,8 @@ const INBOX_FIRST_LEASE: Migration = Migration {
 /// Adds an index by row, so that a lease with `serial_by_row` finds the next row behind any number of entries of one row, and one
 /// of all running entries, which takes the place of that by row alone.
 ///
-/// Building them takes a second or two for a million entries, during which no process can write to the table. To avoid that, build
-/// them before with `CREATE INDEX CONCURRENTLY`: `docs/operations.md` has the statements.
+/// Building them takes up to 8 s for a million entries, during which no process can write to the table. To avoid that, an operator
+/// builds them before, with `CREATE INDEX CONCURRENTLY`: `docs/operations.md` has the statements.
 #[cfg(feature = "inbox")]
 const INBOX_BACKLOG: Migration = Migration {
     name: "inbox-backlog-1",

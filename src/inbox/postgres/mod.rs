@@ -88,8 +88,8 @@ impl Inbox {
     /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows: entries of other rows
     /// are found behind any number of entries of one row.
     ///
-    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s if a
-    /// connection is free.
+    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s: all of
+    /// them if a connection is free, and one thousand if all are in use.
     ///
     /// # Server
     /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer in transaction mode, must support prepared statements.

@@ -326,6 +326,40 @@ async fn a_command_reads_no_more_than_it_changes() {
     }
 }
 
+/// The only connection is held, so that each call of the pool would wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
+    const CHUNKS: i32 = 5;
+    const INTERVAL: Duration = Duration::from_millis(400);
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "busy").await;
+    let client = connect(&config).await;
+    fill(&client, CHUNKS * i32::try_from(clean::CHUNK).unwrap(), 1).await;
+    let done = "UPDATE hookgate_inbox SET state = 2, forget_at = now()";
+    client.batch_execute(done).await.unwrap();
+    let mut table = Table::new(Postgres::new(config, NoTls).with_connections(1), "default");
+    table.cleaner.interval = INTERVAL;
+    let held = table.postgres.client_within(INTERVAL).await.unwrap();
+    let began = tokio::time::Instant::now();
+    table.cleaner.clean();
+    let mut left = i64::from(CHUNKS) * clean::CHUNK;
+    while left > clean::CHUNK {
+        tokio::time::sleep(INTERVAL / 8).await;
+        let count = "SELECT count(*) FROM hookgate_inbox";
+        left = client.query_one(count, &[]).await.unwrap().get(0);
+        let deleted = i64::from(CHUNKS) - left / clean::CHUNK;
+        let intervals = began.elapsed().as_secs_f64() / INTERVAL.as_secs_f64();
+        assert!(
+            deleted as f64 <= intervals + 1.0,
+            "{deleted} chunks in {intervals} intervals"
+        );
+        assert!(began.elapsed() < 100 * INTERVAL, "{left} are not forgotten");
+    }
+    drop(held);
+}
+
 /// Most entries wait, and few are running or old.
 #[tokio::test]
 async fn a_list_reads_no_more_than_it_shows() {

@@ -43,7 +43,8 @@ use tokio::task::JoinSet;
 
 use super::durable::Inbox;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection, TOO_OLD,
+    Ask, Batch, Change, End, Engine, EntryId, EntryState, Job, Listed, NEVER_SETTLED, Page,
+    Selection, TOO_OLD,
 };
 use super::entry::Entry;
 use super::line::one_line;

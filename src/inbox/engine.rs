@@ -89,7 +89,7 @@ pub(crate) struct Ask {
     /// The largest number of entries to lease.
     pub(crate) most: usize,
     pub(crate) lease: Duration,
-    /// An entry whose last permitted run ended without a settlement becomes a dead letter instead.
+    /// An entry whose last permitted run ended without a settlement becomes a dead letter instead, with [`NEVER_SETTLED`].
     pub(crate) max_tries: u32,
     /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may have happened,
     /// and its claim may be forgotten. The same holds for an entry whose first lease lies more than [`CLOCK_LEAP`] in the future,
@@ -112,6 +112,9 @@ pub(crate) struct Batch {
 
 /// The largest step of a clock, forward or back, at which no claim is forgotten before its entry is too old to be run.
 pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
+
+/// The last error of an entry whose last permitted run ended without a settlement.
+pub(crate) const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or blocked, or the handler ran for too long";
 
 /// The last error of an entry that is too old to be run without an operator's decision.
 pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";

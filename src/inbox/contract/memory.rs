@@ -17,7 +17,7 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{
     Ask, Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
-    Page, Selection, TOO_OLD,
+    NEVER_SETTLED, Page, Selection, TOO_OLD,
 };
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
@@ -161,7 +161,7 @@ impl Engine for MemoryEngine {
                     continue;
                 }
                 if row.state == EntryState::Running && row.tries >= ask.max_tries {
-                    row.dead_letter("the lease of the last try ended without a settlement");
+                    row.dead_letter(NEVER_SETTLED);
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }

@@ -10,7 +10,9 @@ use super::row::{column, entry, listed, tries};
 use super::schema::{ENTRY, LISTED};
 use super::units::{at_most, seconds};
 use crate::dedupe::{ClaimToken, StoreError};
-use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, EntryState, Job, TOO_OLD};
+use crate::inbox::engine::{
+    Ask, Batch, CLOCK_LEAP, EntryId, EntryState, Job, NEVER_SETTLED, TOO_OLD,
+};
 use crate::postgres::Postgres;
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
@@ -42,7 +44,7 @@ pub(super) const FIRST: &str =
 /// long ago its first lease may have begun, or null.
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "CASE WHEN i.state = 1 AND i.tries >= $3 THEN 'The lease of the last try ended without a result.'
+        "CASE WHEN i.state = 1 AND i.tries >= $3 THEN '{NEVER_SETTLED}'
   WHEN $5 IS NOT NULL AND {FIRST} NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
     AND statement_timestamp() + {} * interval '1 second' THEN '{TOO_OLD}' END",
         CLOCK_LEAP.as_secs()
@@ -60,7 +62,7 @@ pub(super) static TAKEN: LazyLock<String> = LazyLock::new(|| {
   token = CASE WHEN dead_for IS NULL THEN $6 END,
   due_at = CASE WHEN dead_for IS NULL THEN clock_timestamp() + $7 * interval '1 second' ELSE i.due_at END,
   first_leased_at = coalesce({FIRST}, CASE WHEN dead_for IS NULL THEN clock_timestamp() END),
-  last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws(' Before: ', dead_for, left(i.last_error, 4000)) END
+  last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws('. Before: ', dead_for, left(i.last_error, 4000)) END
 FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due"
     )
 });

@@ -9,15 +9,13 @@ use super::row::{self, ENTRY, LISTED};
 use super::statements::statements;
 use super::units::{duration, millis, narrow};
 use crate::dedupe::ClaimToken;
-use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, Listed, TOO_OLD};
+use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, Listed, NEVER_SETTLED, TOO_OLD};
 use crate::inbox::entry::UNREADABLE;
 
 /// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
 const LOOKED_AT: usize = 1_000;
 /// The wait before the next lease call if some entries were not examined.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The last error of an entry whose last run ended without a settlement.
-const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or stood still, or the handler ran for too long";
 
 type Row = [u8; 16];
 

@@ -6,9 +6,8 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::event::{EventId, EventType};
@@ -61,8 +60,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
-    /// Notified when an entry may have become due: in this process, and in others as far as the engine can detect it.
-    fn changed(&self) -> &Notify;
+    /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
+    fn changed(&self) -> &WorkSignal;
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
 

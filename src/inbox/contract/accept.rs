@@ -172,25 +172,21 @@ pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
 
 pub(super) async fn whoever_waits_for_work_hears_of_it(subject: Subject) {
     const SOON: Duration = Duration::from_secs(20);
-    let heard = subject.engine.changed().notified();
-    tokio::pin!(heard);
-    heard.as_mut().enable();
+    let mut heard = subject.engine.changed().listen();
     subject.accept(&entry("evt_1")).await;
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     // Earlier notifications arrive before this wait ends.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard.set(subject.engine.changed().notified());
-    heard.as_mut().enable();
+    heard = subject.engine.changed().listen();
     assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard.set(subject.engine.changed().notified());
-    heard.as_mut().enable();
+    heard = subject.engine.changed().listen();
     assert_eq!(subject.due_again(of("evt_1")).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());
 }

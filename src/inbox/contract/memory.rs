@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -20,6 +19,7 @@ use crate::inbox::engine::{
     NEVER_SETTLED, Page, Selection, TOO_OLD,
 };
 use crate::inbox::entry::Entry;
+use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 use row::{Row, after, bounded};
 
@@ -45,7 +45,7 @@ type Faults = dyn Fn(&'static str) -> Fault + Send + Sync;
 pub(crate) struct MemoryEngine {
     started: Instant,
     rows: Mutex<BTreeMap<EntryId, Row>>,
-    changed: Notify,
+    changed: WorkSignal,
     scopes: ScopesInUse,
     faults: Mutex<Arc<Faults>>,
     /// Each call with its time since the start.
@@ -57,7 +57,7 @@ impl MemoryEngine {
         Arc::new(Self {
             started: Instant::now(),
             rows: Mutex::default(),
-            changed: Notify::new(),
+            changed: WorkSignal::default(),
             scopes: ScopesInUse::default(),
             faults: Mutex::new(Arc::new(|_| Fault::None)),
             calls: Mutex::default(),
@@ -136,7 +136,7 @@ impl Engine for MemoryEngine {
                 error: None,
             };
             rows.insert(EntryId(id), row);
-            self.changed.notify_waiters();
+            self.changed.wake(1);
             Accepted::New
         })
     }
@@ -240,7 +240,7 @@ impl Engine for MemoryEngine {
                     row.state = EntryState::Queued;
                     row.until = now;
                     row.tries -= 1;
-                    self.changed.notify_waiters();
+                    self.changed.wake(1);
                 }
             }
             row.token = None;
@@ -249,7 +249,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn changed(&self) -> &Notify {
+    fn changed(&self) -> &WorkSignal {
         &self.changed
     }
 
@@ -291,7 +291,7 @@ impl Engine for MemoryEngine {
                     Change::Purge => drop(rows.remove(id)),
                 }
             }
-            self.changed.notify_waiters();
+            self.changed.wake(chosen.len());
             chosen.len() as u64
         })
     }

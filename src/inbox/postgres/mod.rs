@@ -16,14 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use self::table::Table;
 use super::durable::Inbox;
 use super::engine::{
     Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
 };
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -138,7 +137,7 @@ impl Engine for Table {
         StoreFuture::boxed(async move {
             let accepted = accept::accept(&self.postgres, &self.name, &entry, retain).await?;
             if accepted == Accepted::New {
-                self.wire.tell();
+                self.wire.tell(1);
             }
             Ok(accepted)
         })
@@ -165,13 +164,13 @@ impl Engine for Table {
             let is_returned = matches!(end, End::Return);
             let ownership = settle::settle(&self.postgres, id, token, end).await?;
             if is_returned {
-                self.wire.tell();
+                self.wire.tell(1);
             }
             Ok(ownership)
         })
     }
 
-    fn changed(&self) -> &Notify {
+    fn changed(&self) -> &WorkSignal {
         self.wire.changed()
     }
 
@@ -188,7 +187,8 @@ impl Engine for Table {
             let makes_due = matches!(change, Change::Retry { .. });
             let changed = operate::operate(self, which, change).await?;
             if makes_due {
-                self.wire.tell();
+                self.wire
+                    .tell(usize::try_from(changed).unwrap_or(usize::MAX));
             }
             Ok(changed)
         })

@@ -17,6 +17,7 @@ mod proxy;
 #[path = "../../../tests/servers/support/server.rs"]
 mod server;
 
+use std::future::Future;
 use std::str::FromStr;
 
 use ::tokio_postgres::types::{ToSql, Type};
@@ -26,6 +27,7 @@ use self::postgres::PostgresServer;
 use super::*;
 use crate::inbox::contract::{Subject, Time, run_all};
 use crate::inbox::engine::EntryState;
+use crate::inbox::signal::Listening;
 use crate::postgres::migrate;
 
 async fn connect(config: &Config) -> Client {
@@ -324,6 +326,90 @@ async fn a_command_reads_no_more_than_it_changes() {
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");
     }
+}
+
+/// Waits until this number of processes listen.
+async fn until_listening(client: &Client, processes: i64) {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen %'";
+    for _ in 0..2_000 {
+        if client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == processes {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{processes} do not listen");
+}
+
+/// Each table is a process, with one worker that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
+    const PROCESSES: usize = 12;
+    const SOON: Duration = Duration::from_secs(20);
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "wake").await;
+    let client = connect(&config).await;
+    let table = || Table::new(Postgres::new(config.clone(), NoTls), "default");
+    let tables: Vec<_> = (0..PROCESSES).map(|_| table()).collect();
+    for table in &tables {
+        table.wire.listen();
+    }
+    until_listening(&client, 12).await;
+    let other = table();
+    // They wake all workers once they listen.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for entries in [1, 3, 40] {
+        let mut listening: Vec<_> = tables
+            .iter()
+            .map(|table| table.changed().listen())
+            .collect();
+        listening.iter_mut().for_each(Listening::is_idle_now);
+        other.wire.tell(entries);
+        let expected = entries.min(PROCESSES);
+        let mut woken = 0;
+        while woken < expected {
+            let any = std::future::poll_fn(|context| {
+                let place = listening
+                    .iter_mut()
+                    .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
+                place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+            });
+            let place = tokio::time::timeout(SOON, any)
+                .await
+                .expect("none is woken");
+            listening.remove(place);
+            woken += 1;
+        }
+        // No further one is woken.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut is_woken =
+            |one: &mut Listening<'_>| std::pin::Pin::new(one).poll(&mut context).is_ready();
+        assert!(
+            !listening.iter_mut().any(|one| is_woken(one)),
+            "more than {entries}"
+        );
+    }
+
+    // All but one are busy: whichever is named, that one hears of it.
+    let idle = &tables[PROCESSES / 2];
+    for _ in 0..5 {
+        let mut listening = idle.changed().listen();
+        listening.is_idle_now();
+        other.wire.tell(1);
+        tokio::time::timeout(SOON, &mut listening)
+            .await
+            .expect("it is not woken");
+    }
+    // An idle worker of the process that accepts is enough.
+    let (mut own, mut listening) = (other.changed().listen(), idle.changed().listen());
+    own.is_idle_now();
+    listening.is_idle_now();
+    other.wire.tell(1);
+    own.await;
+    let others = tokio::time::timeout(Duration::from_millis(300), &mut listening).await;
+    assert!(others.is_err(), "a second worker is woken");
 }
 
 /// The only connection is held, so that each call of the pool would wait for it.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError};
 use crate::inbox::engine::{Ask, Batch, Change, End, EntryId, EntryState};
 use crate::inbox::entry::Entry;
+use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 
 /// A command, and its caller.
@@ -111,8 +112,7 @@ impl Command {
 /// The data that the threads share with their callers.
 #[derive(Debug, Default)]
 pub(super) struct EngineState {
-    /// A dispatcher begins to listen before it calls `lease`, so it misses no notification.
-    pub(super) changed: Notify,
+    pub(super) changed: WorkSignal,
     /// The number of deliveries that wait to be stored.
     pub(super) waiting: Arc<AtomicUsize>,
     pub(super) scopes: ScopesInUse,

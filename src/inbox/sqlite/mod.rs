@@ -32,7 +32,7 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use self::command::{Answer, Command, EngineState, Seat, Task};
 use self::fault::{ended, failed};
@@ -42,6 +42,7 @@ use super::engine::{
     Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
 };
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -220,7 +221,7 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.command(Task::Settle { id, token, end }, Answer::ownership))
     }
 
-    fn changed(&self) -> &Notify {
+    fn changed(&self) -> &WorkSignal {
         &self.shared.changed
     }
 

@@ -272,18 +272,18 @@ impl<'c> Writer<'c> {
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
-        let due = answers
-            .iter()
-            .zip(&group)
-            .any(|(answer, command)| match answer {
-                Answer::Accepted(accepted) => *accepted == Accepted::New,
-                Answer::Count(count) => *count > 0,
+        let due = answers.iter().zip(&group);
+        let due: u64 = due
+            .map(|(answer, command)| match answer {
+                Answer::Accepted(accepted) => u64::from(*accepted == Accepted::New),
+                Answer::Count(count) => *count,
                 // A settled entry is due again, or frees its row for the next entry.
-                Answer::Ownership(ownership) => {
-                    *ownership == Ownership::Held && matches!(command.task, Task::Settle { .. })
-                }
-                Answer::Batch(_) => false,
-            });
+                Answer::Ownership(ownership) => u64::from(
+                    *ownership == Ownership::Held && matches!(command.task, Task::Settle { .. }),
+                ),
+                Answer::Batch(_) => 0,
+            })
+            .sum();
         for (command, answer) in group.into_iter().zip(answers) {
             let Some(batch) = command.answer(answer) else {
                 continue;
@@ -294,9 +294,9 @@ impl<'c> Writer<'c> {
                 self.carried.push_back(Command { task, reply: None });
             }
         }
-        if due {
-            self.shared.changed.notify_waiters();
-        }
+        self.shared
+            .changed
+            .wake(usize::try_from(due).unwrap_or(usize::MAX));
     }
 
     /// Runs when no command has arrived for a while.
@@ -313,7 +313,7 @@ impl<'c> Writer<'c> {
 
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() {
-            self.shared.changed.notify_waiters();
+            self.shared.changed.wake_all();
         }
     }
 
@@ -323,7 +323,7 @@ impl<'c> Writer<'c> {
             && version != self.seen_version
         {
             self.seen_version = version;
-            self.shared.changed.notify_waiters();
+            self.shared.changed.wake_all();
         }
     }
 

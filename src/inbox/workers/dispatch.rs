@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
-use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
@@ -19,6 +18,7 @@ use super::job::{Ended, give_back, work};
 use super::state::{Phase, WorkersState, ask};
 use crate::caught::caught;
 use crate::inbox::engine::{Ask, Batch, EntryId, Job};
+use crate::inbox::signal::Listening;
 use crate::layer::VerifiedBody;
 
 /// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
@@ -78,9 +78,7 @@ where
                 continue;
             }
             let shared = Arc::clone(&self.shared);
-            // Listening begins before the lease call, so that no notification in between is lost.
-            let mut changed = pin!(shared.engine.changed().notified());
-            changed.as_mut().enable();
+            let listening = shared.engine.changed().listen();
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
             let ask_for = self.ask_for(free);
@@ -89,9 +87,10 @@ where
             match ask(patience, || shared.engine.lease(ask_for)).await {
                 Ok(batch) => {
                     failures = 0;
-                    self.take(batch, free, asked, changed).await;
+                    self.take(batch, free, asked, listening).await;
                 }
                 Err(error) => {
+                    drop(listening);
                     failures = failures.saturating_add(1);
                     self.shared.tell(Step::StoreFailed("lease", &error));
                     let until = Instant::now() + pause.draw(failures);
@@ -124,7 +123,7 @@ where
         batch: Batch,
         free: usize,
         asked: Instant,
-        mut changed: Pin<&mut Notified<'_>>,
+        mut listening: Listening<'_>,
     ) {
         for listed in &batch.dead_lettered {
             let entry = DeadEntry::from(listed);
@@ -137,13 +136,14 @@ where
         if leased >= free {
             return;
         }
+        listening.is_idle_now();
         let settings = &self.shared.settings;
         let (poll, serial) = (settings.poll, settings.serial_by_row);
         let known = batch.next_in.map_or(poll, |next| next.min(poll));
         let until = asked + known.max(LEAST_PAUSE);
         while self.shared.is_working() {
             let until = self.due.map_or(until, |due| due.min(until));
-            match self.next(Some(until), Some(changed.as_mut())).await {
+            match self.next(Some(until), Some(&mut listening)).await {
                 // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased
                 // already.
                 Woke::AtAnEnd if !serial => {}
@@ -167,7 +167,7 @@ where
     async fn next(
         &mut self,
         until: Option<Instant>,
-        mut changed: Option<Pin<&mut Notified<'_>>>,
+        mut listening: Option<&mut Listening<'_>>,
     ) -> Woke {
         let mut alarm = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
@@ -178,8 +178,8 @@ where
             if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
                 return Poll::Ready((Woke::AtAnEnd, Some(ended)));
             }
-            if let Some(changed) = &mut changed
-                && changed.as_mut().poll(context).is_ready()
+            if let Some(listening) = &mut listening
+                && Pin::new(listening).poll(context).is_ready()
             {
                 return Poll::Ready((Woke::ByTheStore, None));
             }

@@ -165,6 +165,7 @@ fn same(left: &Entry, right: &Entry) {
 pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
     let mut other = entry("evt_1");
     other.key = EventKey::new("another scope", "evt_1");
+    other.scope = "another scope".to_owned();
     assert_eq!(subject.accept(&entry("evt_1")).await, Accepted::New);
     assert_eq!(subject.accept(&other).await, Accepted::New);
     assert_eq!(subject.list(of("evt_1")).await.len(), 2);

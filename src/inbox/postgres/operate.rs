@@ -205,7 +205,8 @@ pub(super) async fn operate(
         let statement = chunk(&which, &made);
         let mut page = Page::first(CHUNK);
         loop {
-            let rows = ask(table, &statement, &which, last, page, text).await?;
+            let rows = ask(table, &statement, &which, last, page, text).await;
+            let rows = rows.map_err(|error| error.after_changes(all))?;
             let Some(row) = rows.first() else {
                 break;
             };

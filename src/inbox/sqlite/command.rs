@@ -94,6 +94,19 @@ impl Command {
         is_optional && self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
+    /// Returns the number of entries that this command may have made due.
+    pub(super) fn made_due(&self, answer: &Answer) -> usize {
+        match answer {
+            Answer::Accepted(accepted) => usize::from(*accepted == Accepted::New),
+            Answer::Count(count) => usize::try_from(*count).unwrap_or(usize::MAX),
+            // A settled entry is due again, or frees its row for the next entry.
+            Answer::Ownership(Ownership::Held) => {
+                usize::from(matches!(self.task, Task::Settle { .. }))
+            }
+            Answer::Ownership(_) | Answer::Batch(_) => 0,
+        }
+    }
+
     pub(super) fn refuse(self, error: StoreError) {
         // A caller that no longer waits needs no answer.
         drop(self.reply.map(|reply| reply.send(Err(error))));

@@ -33,13 +33,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use self::command::{Answer, Command, EngineState, Seat, Task};
 use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::writer::Writer;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+    Ask, Batch, Change, End, Engine, EntryId, EntryState, InboxStats, Listed, Page, Selection,
 };
 use super::entry::Entry;
 use super::signal::WorkSignal;
@@ -52,6 +53,8 @@ pub use options::InboxOptions;
 
 /// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
+/// How long each commit of an operator's call waits for the file's lock, as the command does.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct SqliteEngine {
     path: PathBuf,
@@ -146,9 +149,8 @@ impl SqliteEngine {
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
-                    let change = Arc::clone(&change);
-                    let task = Task::Operate { ids, state, change };
-                    count += self.command(task, Answer::count).await?;
+                    let changed = self.change(&ids, state, &change).await;
+                    count += changed.map_err(|error| error.after_changes(count))?;
                 }
                 match end {
                     Some(end) if full && end < last => page = Page::after(end, CHUNK),
@@ -157,6 +159,26 @@ impl SqliteEngine {
             }
         }
         Ok(count)
+    }
+
+    /// Changes one chunk. While other processes keep the file locked, the command waits: it must not end midway.
+    async fn change(
+        &self,
+        ids: &[EntryId],
+        state: EntryState,
+        change: &Arc<Change>,
+    ) -> Result<u64, StoreError> {
+        let until = Instant::now() + OPERATOR_PATIENCE;
+        loop {
+            let (ids, change) = (ids.to_vec(), Arc::clone(change));
+            let task = Task::Operate { ids, state, change };
+            match self.command(task, Answer::count).await {
+                // Nothing was changed, since the transaction has not begun.
+                Err(error)
+                    if error.kind() == StoreErrorKind::TimedOut && Instant::now() < until => {}
+                changed => return changed,
+            }
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
     /// Leases entries that are due, the longest due first.
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch>;
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch>;
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership>;
 
@@ -84,7 +84,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
 /// The parameters of a worker's lease call.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct LeaseRequest {
     /// The largest number of entries to lease.
     pub(crate) most: usize,
     pub(crate) lease: Duration,

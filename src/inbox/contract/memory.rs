@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{
-    Ask, Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
-    NEVER_SETTLED, Page, Selection, TOO_OLD,
+    Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, LeaseRequest,
+    Listed, NEVER_SETTLED, Page, Selection, TOO_OLD,
 };
 use crate::inbox::entry::Entry;
 use crate::inbox::signal::WorkSignal;
@@ -141,11 +141,11 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
         self.call("lease", move |rows, now| {
             let mut batch = Batch::default();
             forget(rows, now);
-            let excepted: HashSet<_> = ask.except.iter().copied().collect();
+            let excepted: HashSet<_> = request.except.iter().copied().collect();
             let mut order: Vec<_> = rows.iter().map(|(id, row)| (row.until, *id)).collect();
             order.sort();
             let mut busy: HashSet<_> = rows
@@ -160,27 +160,27 @@ impl Engine for MemoryEngine {
                 if excepted.contains(&id) || !row.is_due(now) {
                     continue;
                 }
-                if row.state == EntryState::Running && row.tries >= ask.max_tries {
+                if row.state == EntryState::Running && row.tries >= request.max_tries {
                     row.dead_letter(NEVER_SETTLED);
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 let of_row = row.entry.row.map(|row| *row.as_bytes());
-                if batch.jobs.len() >= ask.most
-                    || (ask.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
+                if batch.jobs.len() >= request.most
+                    || (request.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
                 {
                     continue;
                 }
                 let first = *row.first_leased.get_or_insert(now);
                 let is_too_old = |within| first + within < now || first > now + CLOCK_LEAP;
-                if ask.run_within.is_some_and(is_too_old) {
+                if request.run_within.is_some_and(is_too_old) {
                     row.dead_letter(TOO_OLD);
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 row.state = EntryState::Running;
                 row.tries += 1;
-                row.until = after(now, ask.lease);
+                row.until = after(now, request.lease);
                 row.settled = None;
                 let token = ClaimToken::new(&row.entry.body);
                 row.token = Some(token);

@@ -11,7 +11,7 @@ use super::schema::{ENTRY, LISTED};
 use super::units::{at_most, seconds};
 use crate::dedupe::{ClaimToken, StoreError};
 use crate::inbox::engine::{
-    Ask, Batch, CLOCK_LEAP, EntryId, EntryState, Job, NEVER_SETTLED, TOO_OLD,
+    Batch, CLOCK_LEAP, EntryId, EntryState, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD,
 };
 use crate::postgres::Postgres;
 
@@ -101,8 +101,12 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
 });
 
 /// Leases with one statement, and so with one round trip.
-pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
-    let asked = Asked::new(ask);
+pub(super) async fn lease(
+    postgres: &Postgres,
+    name: &str,
+    request: &LeaseRequest,
+) -> Result<Batch, StoreError> {
+    let asked = LeaseParameters::new(request);
     let token = asked.token.as_bytes().as_slice();
     let parameters = asked.parameters(&asked.most, &name, &token);
     let rows = postgres
@@ -114,14 +118,14 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
     }
     batch.take(&rows, asked.token)?;
     let selected = batch.jobs.len() + batch.dead_lettered.len();
-    if selected >= ask.most && batch.jobs.len() < ask.most {
+    if selected >= request.most && batch.jobs.len() < request.most {
         batch.ask_again(SOON);
     }
     Ok(batch)
 }
 
-/// An [`Ask`] as parameters.
-pub(super) struct Asked {
+/// An [`LeaseRequest`] as parameters.
+pub(super) struct LeaseParameters {
     pub(super) most: i64,
     pub(super) except: Vec<i64>,
     pub(super) max_tries: i32,
@@ -131,15 +135,15 @@ pub(super) struct Asked {
     pub(super) lease: f64,
 }
 
-impl Asked {
-    pub(super) fn new(ask: &Ask) -> Self {
+impl LeaseParameters {
+    pub(super) fn new(request: &LeaseRequest) -> Self {
         Self {
-            most: at_most(ask.most),
-            except: ask.except.iter().map(|id| id.0).collect(),
-            max_tries: i32::try_from(ask.max_tries).unwrap_or(i32::MAX),
-            run_within: ask.run_within.map(seconds),
+            most: at_most(request.most),
+            except: request.except.iter().map(|id| id.0).collect(),
+            max_tries: i32::try_from(request.max_tries).unwrap_or(i32::MAX),
+            run_within: request.run_within.map(seconds),
             token: ClaimToken::new(&[]),
-            lease: seconds(ask.lease),
+            lease: seconds(request.lease),
         }
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use self::table::Table;
 use super::durable::Inbox;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+    Batch, Change, End, Engine, EntryId, InboxStats, LeaseRequest, Listed, Page, Selection,
 };
 use super::entry::Entry;
 use super::signal::WorkSignal;
@@ -137,20 +137,20 @@ impl Engine for Table {
         StoreFuture::boxed(async move {
             let accepted = accept::accept(&self.postgres, &self.name, &entry, retain).await?;
             if accepted == Accepted::New {
-                self.wire.tell(1);
+                self.notifier.notify(1);
             }
             Ok(accepted)
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
         StoreFuture::boxed(async move {
-            self.wire.listen();
+            self.notifier.listen();
             self.cleaner.clean();
-            if ask.serial_by_row {
-                serial::lease(self, &ask).await
+            if request.serial_by_row {
+                serial::lease(self, &request).await
             } else {
-                lease::lease(&self.postgres, &self.name, &ask).await
+                lease::lease(&self.postgres, &self.name, &request).await
             }
         })
     }
@@ -164,14 +164,14 @@ impl Engine for Table {
             let is_returned = matches!(end, End::Return);
             let ownership = settle::settle(&self.postgres, id, token, end).await?;
             if is_returned {
-                self.wire.tell(1);
+                self.notifier.notify(1);
             }
             Ok(ownership)
         })
     }
 
     fn changed(&self) -> &WorkSignal {
-        self.wire.changed()
+        self.notifier.changed()
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
@@ -187,8 +187,8 @@ impl Engine for Table {
             let makes_due = matches!(change, Change::Retry { .. });
             let changed = operate::operate(self, which, change).await?;
             if makes_due {
-                self.wire
-                    .tell(usize::try_from(changed).unwrap_or(usize::MAX));
+                self.notifier
+                    .notify(usize::try_from(changed).unwrap_or(usize::MAX));
             }
             Ok(changed)
         })

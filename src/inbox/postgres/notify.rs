@@ -40,10 +40,10 @@ const NOTIFY: &str = "SELECT pg_notify($1, $2 || coalesce((
     ORDER BY random() LIMIT $5
   ) chosen), ''))";
 
-pub(super) struct Wire {
+pub(super) struct Notifier {
     postgres: Postgres,
     shared: Arc<Shared>,
-    teller: Task,
+    sender: Task,
     listener: Task,
 }
 
@@ -61,7 +61,7 @@ struct Shared {
     lock: (u32, u32),
 }
 
-impl Wire {
+impl Notifier {
     pub(super) fn new(postgres: Postgres, inbox: &str) -> Self {
         let token = ClaimToken::new(&[]);
         let lock = (
@@ -78,7 +78,7 @@ impl Wire {
                 name: format!("{inbox} {token:?}"),
                 lock,
             }),
-            teller: Task::default(),
+            sender: Task::default(),
             listener: Task::default(),
         }
     }
@@ -89,18 +89,18 @@ impl Wire {
 
     /// Notifies workers that this number of entries may have become due: idle ones of this process at once, and for the rest
     /// those of other processes.
-    pub(super) fn tell(&self, entries: usize) {
+    pub(super) fn notify(&self, entries: usize) {
         let idle = self.shared.changed.idle();
         self.shared.changed.wake(entries);
         if entries > idle {
-            self.shared.tell_others(entries - idle);
+            self.shared.notify_others(entries - idle);
             self.send();
         }
     }
 
     /// Sends the notifications that are due, from now on.
     fn send(&self) {
-        self.teller.run(|| {
+        self.sender.run(|| {
             let (postgres, shared) = (self.postgres.clone(), Arc::clone(&self.shared));
             async move {
                 loop {
@@ -159,7 +159,7 @@ impl Wire {
 }
 
 impl Shared {
-    fn tell_others(&self, entries: usize) {
+    fn notify_others(&self, entries: usize) {
         self.entries.fetch_add(entries.min(MOST), Ordering::SeqCst);
         self.due.notify_one();
     }
@@ -167,9 +167,9 @@ impl Shared {
     /// Wakes workers if the notification is for this process.
     fn hear(&self, notification: &str) {
         let mut words = notification.split(' ');
-        let (inbox, sender) = (words.next(), words.next());
+        let (inbox, from) = (words.next(), words.next());
         let mut own = self.name.split(' ');
-        if inbox != own.next() || sender == own.next() {
+        if inbox != own.next() || from == own.next() {
             return;
         }
         let mut named = words.peekable();

@@ -46,7 +46,7 @@ fn conditions(which: &Selection) -> String {
     text
 }
 
-/// The types of the parameters of [`ask`].
+/// The types of the parameters of [`run`].
 pub(super) const TYPES: [Type; 8] = [
     Type::INT8,
     Type::TEXT,
@@ -60,7 +60,7 @@ pub(super) const TYPES: [Type; 8] = [
 
 /// Runs a statement with the parameters of [`conditions`], the last selected entry, the entry after which it begins, the number
 /// of entries, a text, and the inbox's name.
-async fn ask(
+async fn run(
     table: &Table,
     statement: &str,
     which: &Selection,
@@ -127,7 +127,7 @@ async fn read(
     page: Page,
 ) -> Result<Vec<Row>, StoreError> {
     let statement = page_of(columns, which);
-    ask(table, &statement, which, last, page, None).await
+    run(table, &statement, which, last, page, None).await
 }
 
 /// Selects a page of these entries.
@@ -205,7 +205,7 @@ pub(super) async fn operate(
         let statement = chunk(&which, &made);
         let mut page = Page::first(CHUNK);
         loop {
-            let rows = ask(table, &statement, &which, last, page, text).await;
+            let rows = run(table, &statement, &which, last, page, text).await;
             let rows = rows.map_err(|error| error.after_changes(all))?;
             let Some(row) = rows.first() else {
                 break;

@@ -19,12 +19,14 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Row};
 use tokio::time::timeout;
 
-use super::lease::{Asked, DEAD_FOR, DUE, NEXT, PATIENCE, SOON, TAKEN, TYPES, columns, time};
+use super::lease::{
+    DEAD_FOR, DUE, LeaseParameters, NEXT, PATIENCE, SOON, TAKEN, TYPES, columns, time,
+};
 use super::row::column;
 use super::table::Table;
 use super::units::at_most;
 use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::inbox::engine::{Ask, Batch};
+use crate::inbox::engine::{Batch, LeaseRequest};
 
 /// The number of entries that a lease call examines in the order of time.
 pub(super) const AHEAD: i64 = 500;
@@ -139,8 +141,8 @@ SELECT {} FROM taken ORDER BY was_due, id",
 /// Each statement must see all earlier commits, whatever isolation level is the role's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-pub(super) async fn lease(table: &Table, ask: &Ask) -> Result<Batch, StoreError> {
-    match timeout(PATIENCE, leased(table, ask)).await {
+pub(super) async fn lease(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
+    match timeout(PATIENCE, leased(table, request)).await {
         Ok(leased) => leased,
         Err(_) => {
             table.postgres.drop_silent(PATIENCE);
@@ -149,8 +151,8 @@ pub(super) async fn lease(table: &Table, ask: &Ask) -> Result<Batch, StoreError>
     }
 }
 
-async fn leased(table: &Table, ask: &Ask) -> Result<Batch, StoreError> {
-    let mut asked = Asked::new(ask);
+async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
+    let mut asked = LeaseParameters::new(request);
     // If the client is dropped before `keep`, its connection is closed, and the server rolls back.
     let client = table.postgres.client_within(PATIENCE).await?;
     let (first, second) = {
@@ -175,11 +177,11 @@ async fn leased(table: &Table, ask: &Ask) -> Result<Batch, StoreError> {
     let mut found = Found::read(&both(begun, found)?)?;
     batch.next_in = time(found.next_in);
     let mut again = None;
-    if found.examined >= AHEAD && found.ids.len() < ask.most {
+    if found.examined >= AHEAD && found.ids.len() < request.most {
         // The rows of these entries are taken: no other entry of them is a candidate.
         let except = asked.except.len();
         asked.except.extend(&found.ids);
-        let wanted = at_most(ask.most - found.ids.len());
+        let wanted = at_most(request.most - found.ids.len());
         let after_row = || {
             table
                 .after_row
@@ -211,7 +213,7 @@ async fn leased(table: &Table, ask: &Ask) -> Result<Batch, StoreError> {
         batch.take(&both(committed, taken)?, asked.token)?;
     }
     client.keep();
-    if batch.jobs.len() < ask.most {
+    if batch.jobs.len() < request.most {
         if found.candidates > at_most(batch.jobs.len()) {
             again = Some(SOON);
         }

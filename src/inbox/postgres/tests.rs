@@ -81,8 +81,8 @@ async fn fill(client: &Client, rows: i32, each: i32) {
         .unwrap();
 }
 
-fn ask(most: usize, serial_by_row: bool) -> Ask {
-    Ask {
+fn request(most: usize, serial_by_row: bool) -> LeaseRequest {
+    LeaseRequest {
         most,
         lease: Duration::from_secs(600),
         max_tries: 10,
@@ -125,12 +125,12 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
         fill(&client, 1, 2).await;
         let late = tokio::spawn({
             let slow = Arc::clone(&slow);
-            async move { slow.lease(ask(1, true)).await }
+            async move { slow.lease(request(1, true)).await }
         });
         while client.query(WAITS, &[]).await.unwrap().is_empty() && !late.is_finished() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let first = quick.lease(ask(1, true)).await;
+        let first = quick.lease(request(1, true)).await;
         client
             .batch_execute("SELECT pg_advisory_unlock(1)")
             .await
@@ -173,7 +173,7 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
             )
             .await
             .unwrap();
-        let batch = table.lease(ask(9, serial_by_row)).await.unwrap();
+        let batch = table.lease(request(9, serial_by_row)).await.unwrap();
         let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
         assert_eq!(ids, ["evt_1_3"]);
         assert_eq!(table.stats().await.unwrap().dead, 1);
@@ -231,7 +231,7 @@ async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
     let client = connect(&config).await;
     fill(&client, 1, 20_000).await;
     let table = Table::new(Postgres::new(config, NoTls), "default");
-    let first = table.lease(ask(1, true)).await.unwrap();
+    let first = table.lease(request(1, true)).await.unwrap();
     assert_eq!(first.jobs.len(), 1);
     fill(&client, OTHERS + 1, 1).await;
     // One other entry has no row, and the lease of another has ended.
@@ -273,7 +273,7 @@ async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
 
     let mut found = std::collections::BTreeSet::new();
     for _ in 0..OTHERS / 8 + 2 {
-        let batch = table.lease(ask(8, true)).await.unwrap();
+        let batch = table.lease(request(8, true)).await.unwrap();
         for job in batch.jobs {
             assert!(found.insert(job.entry.event_id));
         }
@@ -286,7 +286,7 @@ async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
         "{found:?}"
     );
     // All rows run: there is no hurry.
-    let none = table.lease(ask(8, true)).await.unwrap();
+    let none = table.lease(request(8, true)).await.unwrap();
     assert!(none.jobs.is_empty());
     assert!(none.next_in > Some(Duration::from_secs(1)), "{none:?}");
 }
@@ -353,7 +353,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
     let table = || Table::new(Postgres::new(config.clone(), NoTls), "default");
     let tables: Vec<_> = (0..PROCESSES).map(|_| table()).collect();
     for table in &tables {
-        table.wire.listen();
+        table.notifier.listen();
     }
     until_listening(&client, 12).await;
     let other = table();
@@ -365,7 +365,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
             .map(|table| table.changed().listen())
             .collect();
         listening.iter_mut().for_each(Listening::is_idle_now);
-        other.wire.tell(entries);
+        other.notifier.notify(entries);
         let expected = entries.min(PROCESSES);
         let mut woken = 0;
         while woken < expected {
@@ -397,7 +397,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
     for _ in 0..5 {
         let mut listening = idle.changed().listen();
         listening.is_idle_now();
-        other.wire.tell(1);
+        other.notifier.notify(1);
         tokio::time::timeout(SOON, &mut listening)
             .await
             .expect("it is not woken");
@@ -406,7 +406,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
     let (mut own, mut listening) = (other.changed().listen(), idle.changed().listen());
     own.is_idle_now();
     listening.is_idle_now();
-    other.wire.tell(1);
+    other.notifier.notify(1);
     own.await;
     let others = tokio::time::timeout(Duration::from_millis(300), &mut listening).await;
     assert!(others.is_err(), "a second worker is woken");
@@ -558,9 +558,9 @@ async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
     }
     migrate(&client).await.unwrap();
     let table = Table::new(Postgres::new(config, NoTls), "default");
-    let within = Ask {
+    let within = LeaseRequest {
         run_within: Some(Duration::from_secs(86_400)),
-        ..ask(9, false)
+        ..request(9, false)
     };
     let batch = table.lease(within).await.unwrap();
     let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();

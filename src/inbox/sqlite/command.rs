@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError};
-use crate::inbox::engine::{Ask, Batch, Change, End, EntryId, EntryState};
+use crate::inbox::engine::{Batch, Change, End, EntryId, EntryState, LeaseRequest};
 use crate::inbox::entry::Entry;
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
@@ -26,7 +26,7 @@ pub(super) enum Task {
         /// Freed when the command is dropped.
         _seat: Seat,
     },
-    Lease(Ask),
+    Lease(LeaseRequest),
     Renew {
         id: EntryId,
         token: ClaimToken,

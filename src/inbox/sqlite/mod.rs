@@ -40,7 +40,8 @@ use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::writer::Writer;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, EntryState, InboxStats, Listed, Page, Selection,
+    Batch, Change, End, Engine, EntryId, EntryState, InboxStats, LeaseRequest, Listed, Page,
+    Selection,
 };
 use super::entry::Entry;
 use super::signal::WorkSignal;
@@ -231,8 +232,8 @@ impl Engine for SqliteEngine {
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
-        StoreFuture::boxed(self.command(Task::Lease(ask), Answer::batch))
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
+        StoreFuture::boxed(self.command(Task::Lease(request), Answer::batch))
     }
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {

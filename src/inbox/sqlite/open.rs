@@ -9,7 +9,7 @@ use super::fault::{failed, lacks_room};
 use super::open_files::{OpenFiles, find};
 use super::options::InboxOptions;
 use super::reserve::{LOG_BYTES, Reserve};
-use super::schema::{self, Whose};
+use super::schema::{self, FileOwner};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
@@ -85,34 +85,34 @@ fn open_file(file: &Path, options: &InboxOptions) -> Result<(Connection, Connect
         ));
     }
     // Checked before anything is changed: the file may belong to another program.
-    let whose = schema::whose(&writer).map_err(failed)?;
-    if whose == Whose::New && options.create {
+    let owner = schema::owner(&writer).map_err(failed)?;
+    if owner == FileOwner::New && options.create {
         set(&writer, "page_size", PAGE_BYTES).map_err(failed)?;
     }
     if let Some(pages) = options.max_pages {
         let pages = max_page_count(&writer, pages).map_err(failed)?;
         set(&writer, "max_page_count", pages).map_err(failed)?;
     }
-    match whose {
-        Whose::Ours if !schema::is_older(&writer).map_err(failed)? => {}
-        Whose::New if !options.create => {
+    match owner {
+        FileOwner::Ours if !schema::is_older(&writer).map_err(failed)? => {}
+        FileOwner::New if !options.create => {
             return Err(StoreError::saying(
                 StoreErrorKind::Missing,
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
-        Whose::New | Whose::Ours => {
+        FileOwner::New | FileOwner::Ours => {
             durably(&writer)?;
             schema::create(&writer).map_err(failed)?;
         }
-        Whose::Newer(version) => {
+        FileOwner::Newer(version) => {
             let error = StoreError::saying(
                 StoreErrorKind::Newer,
                 "a newer version of hookgate has written the file: use that one",
             );
             return Err(error.caused_by(format!("its tables have version {version}")));
         }
-        Whose::Foreign => {
+        FileOwner::Foreign => {
             return Err(StoreError::saying(
                 StoreErrorKind::NotAStore,
                 "this is the database of another program: name another file",

@@ -72,7 +72,7 @@ END;
 
 /// The owner of a file, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum FileOwner {
     /// The file is empty: no program owns it yet.
     New,
     /// An inbox of this version.
@@ -83,16 +83,16 @@ pub(super) enum Whose {
     Foreign,
 }
 
-pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
+pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     Ok(match (application, version) {
-        (0, 0) if tables == 0 => Whose::New,
-        (APPLICATION, VERSION) => Whose::Ours,
-        (APPLICATION, version) if version > VERSION => Whose::Newer(version),
-        _ => Whose::Foreign,
+        (0, 0) if tables == 0 => FileOwner::New,
+        (APPLICATION, VERSION) => FileOwner::Ours,
+        (APPLICATION, version) if version > VERSION => FileOwner::Newer(version),
+        _ => FileOwner::Foreign,
     })
 }
 
@@ -117,17 +117,17 @@ fn lacks_scopes(connection: &Connection) -> rusqlite::Result<bool> {
 /// Creates the tables, or the parts that an older file lacks, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     // A large file is read before it is locked: other processes write meanwhile.
-    let known = if whose(connection)? == Whose::Ours && lacks_scopes(connection)? {
+    let known = if owner(connection)? == FileOwner::Ours && lacks_scopes(connection)? {
         scopes_after(connection, 0)?
     } else {
         Vec::new()
     };
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = whose(connection).and_then(|whose| match whose {
-        Whose::New => connection.execute_batch(&format!(
+    let made = owner(connection).and_then(|owner| match owner {
+        FileOwner::New => connection.execute_batch(&format!(
             "{TABLES}{SCOPES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
         )),
-        Whose::Ours => complete(connection, &known),
+        FileOwner::Ours => complete(connection, &known),
         _ => Ok(()),
     });
     match made {

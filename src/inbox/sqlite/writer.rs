@@ -239,7 +239,7 @@ impl<'c> Writer<'c> {
             Task::Accept { entry, retain, .. } => {
                 Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
             }
-            Task::Lease(ask) => Answer::Batch(self.leasing.lease(ask, now)?),
+            Task::Lease(request) => Answer::Batch(self.leasing.lease(request, now)?),
             Task::Renew { id, token, lease } => {
                 Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
             }

@@ -15,9 +15,9 @@ use tower_service::Service;
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
-use super::state::{Phase, WorkersState, ask};
+use super::state::{Phase, WorkersState, call_store};
 use crate::caught::caught;
-use crate::inbox::engine::{Ask, Batch, EntryId, Job};
+use crate::inbox::engine::{Batch, EntryId, Job, LeaseRequest};
 use crate::inbox::signal::Listening;
 use crate::layer::VerifiedBody;
 
@@ -37,13 +37,12 @@ pub(super) struct Dispatcher<S> {
 
 /// The reason why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Woke {
-    /// A run has ended.
-    AtAnEnd,
-    /// The store reports that an entry may have become due.
-    ByTheStore,
-    /// The time is over, or the workers must stop.
-    AtTheTime,
+enum WakeReason {
+    RunEnded,
+    /// As the store reports, it may be.
+    EntryDue,
+    /// Or the workers must stop.
+    TimeOver,
 }
 
 impl<S, R> Dispatcher<S>
@@ -81,10 +80,10 @@ where
             let listening = shared.engine.changed().listen();
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
-            let ask_for = self.ask_for(free);
+            let lease_request = self.lease_request(free);
             // Not cut off when the workers must stop: the entries that the call leases must be returned.
             let patience = shared.settings.lease.min(LEASE_CALL);
-            match ask(patience, || shared.engine.lease(ask_for)).await {
+            match call_store(patience, || shared.engine.lease(lease_request)).await {
                 Ok(batch) => {
                     failures = 0;
                     self.take(batch, free, asked, listening).await;
@@ -105,9 +104,9 @@ where
         }
     }
 
-    fn ask_for(&self, most: usize) -> Ask {
+    fn lease_request(&self, most: usize) -> LeaseRequest {
         let settings = &self.shared.settings;
-        Ask {
+        LeaseRequest {
             most,
             lease: settings.lease,
             max_tries: settings.max_tries,
@@ -146,7 +145,7 @@ where
             match self.next(Some(until), Some(&mut listening)).await {
                 // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased
                 // already.
-                Woke::AtAnEnd if !serial => {}
+                WakeReason::RunEnded if !serial => {}
                 _ => return,
             }
         }
@@ -168,7 +167,7 @@ where
         &mut self,
         until: Option<Instant>,
         mut listening: Option<&mut Listening<'_>>,
-    ) -> Woke {
+    ) -> WakeReason {
         let mut alarm = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
         let mut stopped = pin!(phase.wait_for(|phase| *phase != Phase::Work));
@@ -176,18 +175,18 @@ where
         let ended = poll_fn(|context| {
             // An empty set returns `Ready(None)`, which is not the end of a run.
             if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
-                return Poll::Ready((Woke::AtAnEnd, Some(ended)));
+                return Poll::Ready((WakeReason::RunEnded, Some(ended)));
             }
             if let Some(listening) = &mut listening
                 && Pin::new(listening).poll(context).is_ready()
             {
-                return Poll::Ready((Woke::ByTheStore, None));
+                return Poll::Ready((WakeReason::EntryDue, None));
             }
             let is_due = |alarm: Pin<&mut _>| Future::poll(alarm, context).is_ready();
             if alarm.as_mut().as_pin_mut().is_some_and(is_due)
                 || stopped.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready((Woke::AtTheTime, None));
+                return Poll::Ready((WakeReason::TimeOver, None));
             }
             Poll::Pending
         });

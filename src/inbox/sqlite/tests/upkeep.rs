@@ -14,7 +14,7 @@ async fn ids_are_forgotten_in_chunks_while_nobody_asks() {
         (0..10).map(|number| entry(&format!("evt_{number}"), None)),
     )
     .await;
-    for job in engine.lease(ask()).await.unwrap().jobs {
+    for job in engine.lease(request()).await.unwrap().jobs {
         let settled = engine.settle(job.id, job.token, End::Done).await;
         assert_eq!(settled.unwrap(), Ownership::Held);
     }
@@ -57,7 +57,13 @@ async fn the_file_takes_what_the_docs_say() {
     };
     let waiting = pages() * 1_024 / EVENTS - BODY;
     loop {
-        let batch = engine.lease(Ask { most: 500, ..ask() }).await.unwrap();
+        let batch = engine
+            .lease(LeaseRequest {
+                most: 500,
+                ..request()
+            })
+            .await
+            .unwrap();
         if batch.jobs.is_empty() {
             break;
         }
@@ -140,9 +146,9 @@ fn an_operators_call_waits_for_a_busy_file_and_changes_all() {
 
 /// Leases entries that are young enough, with claims that are kept for a day.
 fn lease_of_a_day(engine: &SqliteEngine) -> Batch {
-    let within = Ask {
+    let within = LeaseRequest {
         run_within: Some(DAY),
-        ..ask()
+        ..request()
     };
     block_on(engine.lease(within)).unwrap()
 }
@@ -177,7 +183,10 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     for id in ["evt_leased", "evt_new"] {
         accept(&first, id);
     }
-    let one = Ask { most: 1, ..ask() };
+    let one = LeaseRequest {
+        most: 1,
+        ..request()
+    };
     assert_eq!(block_on(first.lease(one)).unwrap().jobs.len(), 1);
     block_on(
         Inbox {

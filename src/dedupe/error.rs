@@ -96,6 +96,16 @@ impl StoreError {
         self
     }
 
+    /// Adds the number of entries that an operator's call had changed before it failed.
+    #[cfg(feature = "inbox")]
+    pub(crate) fn after_changes(mut self, changed: u64) -> Self {
+        if changed > 0 {
+            self.message =
+                format!("{}; entries changed before that: {changed}", self.message).into();
+        }
+        self
+    }
+
     /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {

@@ -106,7 +106,7 @@ async fn run<R>(
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
     state.enter(Phase::Handling);
     let started = Instant::now();
-    let asked = ask(guard, &acceptor.next, &delivery).await;
+    let asked = request(guard, &acceptor.next, &delivery).await;
     let ended = judged(asked, guard, &state);
     let (outcome, reason) = match &ended.end {
         End::Refused(refusal) => (
@@ -137,7 +137,7 @@ async fn run<R>(
 
 /// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained
 /// and the drain's time is over.
-async fn ask(
+async fn request(
     guard: &Guard,
     storing: &Storing,
     delivery: &Delivery,

@@ -43,7 +43,8 @@ use tokio::task::JoinSet;
 
 use super::durable::Inbox;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, EntryState, Job, Listed, Page, Selection, TOO_OLD,
+    Batch, Change, End, Engine, EntryId, EntryState, Job, LeaseRequest, Listed, NEVER_SETTLED,
+    Page, Selection, TOO_OLD,
 };
 use super::entry::Entry;
 use super::line::one_line;
@@ -203,13 +204,13 @@ impl Subject {
         }
     }
 
-    async fn lease(&self, ask: Ask) -> Batch {
-        self.engine.lease(ask).await.unwrap()
+    async fn lease(&self, request: LeaseRequest) -> Batch {
+        self.engine.lease(request).await.unwrap()
     }
 
     /// Leases one entry, for longer than the test runs.
     async fn one(&self) -> Job {
-        let mut jobs = self.lease(ask(1)).await.jobs;
+        let mut jobs = self.lease(request(1)).await.jobs;
         assert_eq!(jobs.len(), 1, "no entry is due");
         jobs.remove(0)
     }
@@ -286,8 +287,8 @@ fn entry_of(row: &str, name: &str) -> Entry {
     }
 }
 
-fn ask(most: usize) -> Ask {
-    Ask {
+fn request(most: usize) -> LeaseRequest {
+    LeaseRequest {
         most,
         lease: LONG,
         max_tries: 1_000,
@@ -297,14 +298,17 @@ fn ask(most: usize) -> Ask {
     }
 }
 
-fn ask_for(most: usize, lease: Duration) -> Ask {
-    Ask { lease, ..ask(most) }
+fn request_for(most: usize, lease: Duration) -> LeaseRequest {
+    LeaseRequest {
+        lease,
+        ..request(most)
+    }
 }
 
-fn serial(most: usize) -> Ask {
-    Ask {
+fn serial(most: usize) -> LeaseRequest {
+    LeaseRequest {
         serial_by_row: true,
-        ..ask(most)
+        ..request(most)
     }
 }
 

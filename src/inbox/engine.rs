@@ -6,9 +6,8 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::event::{EventId, EventType};
@@ -56,14 +55,14 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
     /// Leases entries that are due, the longest due first.
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch>;
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch>;
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership>;
 
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
-    /// Notified when an entry may have become due: in this process, and in others as far as the engine can detect it.
-    fn changed(&self) -> &Notify;
+    /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
+    fn changed(&self) -> &WorkSignal;
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
 
@@ -91,11 +90,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
 /// The parameters of a worker's lease call.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct LeaseRequest {
     /// The largest number of entries to lease.
     pub(crate) most: usize,
     pub(crate) lease: Duration,
-    /// An entry whose last permitted run ended without a settlement becomes a dead letter instead.
+    /// An entry whose last permitted run ended without a settlement becomes a dead letter instead, with [`NEVER_SETTLED`].
     pub(crate) max_tries: u32,
     /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may have happened,
     /// and its claim may be forgotten. The same holds for an entry whose first lease lies more than [`CLOCK_LEAP`] in the future,
@@ -118,6 +117,9 @@ pub(crate) struct Batch {
 
 /// The largest step of a clock, forward or back, at which no claim is forgotten before its entry is too old to be run.
 pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
+
+/// The last error of an entry whose last permitted run ended without a settlement.
+pub(crate) const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or blocked, or the handler ran for too long";
 
 /// The last error of an entry that is too old to be run without an operator's decision.
 pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";

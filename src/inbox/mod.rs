@@ -25,6 +25,8 @@ mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]
 mod postgres;
 #[cfg(feature = "inbox")]
+mod signal;
+#[cfg(feature = "inbox")]
 mod sqlite;
 #[cfg(feature = "inbox")]
 mod workers;

@@ -153,7 +153,11 @@ pub(crate) struct Listener {
 
 #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
 impl Listener {
-    pub(super) async fn open(connector: &Connector, channel: &str) -> Result<Self, Error> {
+    pub(super) async fn open(
+        connector: &Connector,
+        channel: &str,
+        lock: (u32, u32),
+    ) -> Result<Self, Error> {
         let (notify, heard) = mpsc::channel(NOTIFICATIONS);
         let (client, driven) = connector
             .open(move |message| {
@@ -163,6 +167,12 @@ impl Listener {
                 }
             })
             .await?;
+        let lock = format!(
+            "SELECT pg_advisory_lock_shared({}, {})",
+            lock.0.cast_signed(),
+            lock.1.cast_signed()
+        );
+        client.batch_execute(&lock).await?;
         let channel = channel.replace('"', "\"\"");
         client
             .batch_execute(&format!("LISTEN \"{channel}\""))

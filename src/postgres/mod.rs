@@ -157,7 +157,6 @@
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
 //! - The connector provides TLS: see [`Postgres`].
 
-mod ask;
 mod claimed;
 mod claims;
 mod connect;
@@ -168,6 +167,7 @@ mod lent;
 mod migration;
 mod namespace;
 mod pool;
+mod query;
 mod spare;
 mod tables;
 mod task;

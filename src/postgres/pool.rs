@@ -221,15 +221,20 @@ impl Postgres {
         PooledConnection::new(held, Arc::clone(&self.spares))
     }
 
-    /// Returns a separate connection that listens on a channel, where connections can be made.
+    /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
+    /// connections can be made.
     ///
     /// `None` on a pool of the user: then only polling shows new data.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
-    pub(crate) async fn listen(&self, channel: &str) -> Result<Option<Listener>, StoreError> {
+    pub(crate) async fn listen(
+        &self,
+        channel: &str,
+        lock: (u32, u32),
+    ) -> Result<Option<Listener>, StoreError> {
         let Some(connector) = &self.connector else {
             return Ok(None);
         };
-        match timeout(self.patience, Listener::open(connector, channel)).await {
+        match timeout(self.patience, Listener::open(connector, channel, lock)).await {
             Ok(Ok(listener)) => Ok(Some(listener)),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),

@@ -116,6 +116,19 @@ const INBOX_FIRST_LEASE: Migration = Migration {
     sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
 };
 
+/// Adds an index by row, so that a lease with `serial_by_row` finds the next row behind any number of entries of one row, and one
+/// of all running entries, which takes the place of that by row alone.
+///
+/// Building them takes up to 8 s for a million entries, during which no process can write to the table. To avoid that, an operator
+/// builds them before, with `CREATE INDEX CONCURRENTLY`: `docs/operations.md` has the statements.
+#[cfg(feature = "inbox")]
+const INBOX_BACKLOG: Migration = Migration {
+    name: "inbox-backlog-1",
+    sql: "CREATE INDEX IF NOT EXISTS hookgate_inbox_queued_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_running_by_name ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 1;
+DROP INDEX IF EXISTS hookgate_inbox_running",
+};
+
 /// All steps, in their order. With feature `inbox` also those of its table.
 ///
 /// Before the step `inbox-names-1` runs on a table of an older version, stop all processes of that version: after it, each
@@ -133,4 +146,6 @@ pub const MIGRATIONS: &[Migration] = &[
     INBOX_NAMES,
     #[cfg(feature = "inbox")]
     INBOX_FIRST_LEASE,
+    #[cfg(feature = "inbox")]
+    INBOX_BACKLOG,
 ];

@@ -48,15 +48,15 @@ pub(super) async fn an_id_is_known_while_its_entry_is_not_handled(subject: Subje
     assert_eq!(accept().await, Accepted::New);
     // Engines delete entries after their retention when workers lease.
     subject.pass(3).await;
-    subject.lease(ask(0)).await;
+    subject.lease(request(0)).await;
     assert_eq!(accept().await, known, "queued");
     let job = subject.one().await;
     subject.pass(3).await;
-    subject.lease(ask(1)).await;
+    subject.lease(request(1)).await;
     assert_eq!(accept().await, known, "running");
     assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
     subject.pass(3).await;
-    subject.lease(ask(1)).await;
+    subject.lease(request(1)).await;
     assert_eq!(accept().await, known, "dead");
     assert_eq!(subject.state("evt_1").await, EntryState::Dead);
 }
@@ -69,7 +69,7 @@ pub(super) async fn a_handled_entry_is_known_for_its_retention(subject: Subject)
     assert_eq!(subject.settle(&job, End::Done).await, Ownership::Held);
     for _ in 0..4 {
         subject.pass(1).await;
-        assert!(subject.lease(ask(1)).await.jobs.is_empty());
+        assert!(subject.lease(request(1)).await.jobs.is_empty());
         let again = subject.accept(&entry("evt_1")).await;
         assert_eq!(again, Accepted::Duplicate { same_body: true });
     }
@@ -94,7 +94,7 @@ pub(super) async fn the_retention_ends(subject: Subject) {
     // The engine deletes at a time of its own choice, but while workers lease. The pause lets a thread of the engine do so.
     for _ in 0..200 {
         subject.pass(1).await;
-        subject.lease(ask(1)).await;
+        subject.lease(request(1)).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
         if subject.list(Selection::default()).await.is_empty() {
             assert_eq!(subject.accept(&entry("evt_1")).await, Accepted::New);
@@ -126,7 +126,7 @@ pub(super) async fn entries_come_back_as_they_were(subject: Subject) {
         let again = subject.accept(entry).await;
         assert_eq!(again, Accepted::Duplicate { same_body: true });
     }
-    let jobs = subject.lease(ask(9)).await.jobs;
+    let jobs = subject.lease(request(9)).await.jobs;
     assert_eq!(jobs.len(), entries.len());
     for (job, entry) in jobs.iter().zip(&entries) {
         same(&job.entry, entry);
@@ -165,6 +165,7 @@ fn same(left: &Entry, right: &Entry) {
 pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
     let mut other = entry("evt_1");
     other.key = EventKey::new("another scope", "evt_1");
+    other.scope = "another scope".to_owned();
     assert_eq!(subject.accept(&entry("evt_1")).await, Accepted::New);
     assert_eq!(subject.accept(&other).await, Accepted::New);
     assert_eq!(subject.list(of("evt_1")).await.len(), 2);
@@ -172,25 +173,21 @@ pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
 
 pub(super) async fn whoever_waits_for_work_hears_of_it(subject: Subject) {
     const SOON: Duration = Duration::from_secs(20);
-    let heard = subject.engine.changed().notified();
-    tokio::pin!(heard);
-    heard.as_mut().enable();
+    let mut heard = subject.engine.changed().listen();
     subject.accept(&entry("evt_1")).await;
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     // Earlier notifications arrive before this wait ends.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard.set(subject.engine.changed().notified());
-    heard.as_mut().enable();
+    heard = subject.engine.changed().listen();
     assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard.set(subject.engine.changed().notified());
-    heard.as_mut().enable();
+    heard = subject.engine.changed().listen();
     assert_eq!(subject.due_again(of("evt_1")).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());
 }

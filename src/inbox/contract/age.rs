@@ -3,10 +3,10 @@
 use super::*;
 
 impl Subject {
-    fn within(&self, units: u32, ask: Ask) -> Ask {
-        Ask {
+    fn within(&self, units: u32, request: LeaseRequest) -> LeaseRequest {
+        LeaseRequest {
             run_within: Some(self.units(units)),
-            ..ask
+            ..request
         }
     }
 
@@ -25,17 +25,17 @@ impl Subject {
 pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(subject: Subject) {
     // Its process was killed, it failed, or it became a dead letter that an operator makes due.
     for name in ["", "_serial"] {
-        let ask = if name.is_empty() { ask } else { serial };
+        let request = if name.is_empty() { request } else { serial };
         let [died, failed, dead_letter] =
             ["died", "failed", "dead"].map(|end| format!("{end}{name}"));
         subject.accept(&entry_of(&died, &died)).await;
-        let short = Ask {
+        let short = LeaseRequest {
             lease: subject.units(1),
-            ..ask(1)
+            ..request(1)
         };
         assert_eq!(events(&subject.lease(short).await.jobs), [&*died]);
         subject.pass(4).await;
-        let batch = subject.lease(subject.within(3, ask(9))).await;
+        let batch = subject.lease(subject.within(3, request(9))).await;
         assert!(batch.jobs.is_empty(), "{:?}", events(&batch.jobs));
         subject.assert_too_old(&batch, &died).await;
 
@@ -47,7 +47,7 @@ pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(sub
             if *event == dead_letter {
                 assert_eq!(subject.due_again(of(event)).await, 1);
             }
-            let batch = subject.lease(subject.within(3, ask(9))).await;
+            let batch = subject.lease(subject.within(3, request(9))).await;
             assert!(batch.jobs.is_empty(), "{:?}", events(&batch.jobs));
             subject.assert_too_old(&batch, event).await;
         }
@@ -57,11 +57,11 @@ pub(super) async fn an_entry_that_may_have_run_is_not_run_when_it_is_too_old(sub
     let job = subject.one().await;
     subject.settle(&job, retry(Duration::ZERO)).await;
     subject.pass(1).await;
-    let young = subject.within(1_000, ask(1));
+    let young = subject.within(1_000, request(1));
     let again = subject.lease(young).await.jobs.remove(0);
     subject.settle(&again, retry(Duration::ZERO)).await;
     subject.pass(4).await;
-    assert_eq!(events(&subject.lease(ask(9)).await.jobs), ["young"]);
+    assert_eq!(events(&subject.lease(request(9)).await.jobs), ["young"]);
 }
 
 pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subject: Subject) {
@@ -69,7 +69,7 @@ pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subj
     subject.pass(4).await;
     assert_eq!(subject.operate(of("evt_2"), by_hand()).await, 1);
     assert_eq!(subject.due_again(of("evt_2")).await, 1);
-    let batch = subject.lease(subject.within(1, ask(9))).await;
+    let batch = subject.lease(subject.within(1, request(9))).await;
     assert_eq!(events(&batch.jobs), ["evt_1", "evt_2"]);
     assert!(batch.dead_lettered.is_empty());
 }
@@ -80,7 +80,7 @@ pub(super) async fn a_try_that_was_given_back_may_have_run(subject: Subject) {
     assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
     assert_eq!(subject.listed("evt_1").await.tries, 0);
     subject.pass(4).await;
-    let batch = subject.lease(subject.within(3, ask(9))).await;
+    let batch = subject.lease(subject.within(3, request(9))).await;
     assert!(batch.jobs.is_empty());
     subject.assert_too_old(&batch, "evt_1").await;
 }
@@ -92,13 +92,13 @@ pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Sub
     subject.pass(4).await;
     for _ in 0..2 {
         assert_eq!(subject.due_again(of("evt_1")).await, 1);
-        let batch = subject.lease(subject.within(3, ask(9))).await;
+        let batch = subject.lease(subject.within(3, request(9))).await;
         subject.assert_too_old(&batch, "evt_1").await;
         let forgotten = Change::Retry { forgets_age: true };
         assert_eq!(subject.operate(of("evt_1"), forgotten).await, 1);
         // It counts as never run, however long it takes until a worker leases it.
         subject.pass(4).await;
-        let batch = subject.lease(subject.within(3, ask(9))).await;
+        let batch = subject.lease(subject.within(3, request(9))).await;
         assert_eq!(events(&batch.jobs), ["evt_1"]);
         assert_eq!(batch.jobs[0].tries, 1);
         // That run may have had an effect too.
@@ -112,7 +112,7 @@ pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subj
         let name = format!("old_{number}");
         subject.accept(&entry_of("a", &name)).await;
     }
-    for job in subject.lease(ask(9)).await.jobs {
+    for job in subject.lease(request(9)).await.jobs {
         subject.settle(&job, retry(Duration::ZERO)).await;
     }
     subject.pass(4).await;
@@ -120,8 +120,12 @@ pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subj
     // No lease waits for the next poll because of the old entries.
     let mut rounds = 0;
     let leased = loop {
-        let ask = if rounds % 2 == 0 { ask(2) } else { serial(2) };
-        let batch = subject.lease(subject.within(3, ask)).await;
+        let request = if rounds % 2 == 0 {
+            request(2)
+        } else {
+            serial(2)
+        };
+        let batch = subject.lease(subject.within(3, request)).await;
         if !batch.jobs.is_empty() {
             break batch.jobs;
         }

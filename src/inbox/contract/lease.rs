@@ -7,13 +7,13 @@ use super::*;
 pub(super) async fn the_longest_due_comes_first(subject: Subject) {
     subject.with(&["evt_1", "evt_2", "evt_3"]).await;
     assert_eq!(
-        events(&subject.lease(ask(9)).await.jobs),
+        events(&subject.lease(request(9)).await.jobs),
         ["evt_1", "evt_2", "evt_3"]
     );
 
     // An entry whose lease has ended was due before an entry that was accepted after that.
     subject.with(&["evt_4"]).await;
-    let short = ask_for(1, subject.units(1));
+    let short = request_for(1, subject.units(1));
     assert_eq!(events(&subject.lease(short).await.jobs), ["evt_4"]);
     subject.pass(2).await;
     subject.with(&["evt_5"]).await;
@@ -25,7 +25,7 @@ pub(super) async fn the_longest_due_comes_first(subject: Subject) {
     subject.pass(2).await;
     subject.with(&["evt_6"]).await;
     assert_eq!(
-        events(&subject.lease(ask(9)).await.jobs),
+        events(&subject.lease(request(9)).await.jobs),
         ["evt_5", "evt_4", "evt_6"]
     );
 }
@@ -43,7 +43,7 @@ pub(super) async fn lessors_share_no_entry(subject: Subject) {
             // A call without a result may have met entries that are being leased to others: it is repeated.
             let mut nothing = 0;
             while nothing < 3 {
-                let jobs = engine.lease(ask(3)).await.unwrap().jobs;
+                let jobs = engine.lease(request(3)).await.unwrap().jobs;
                 assert!(jobs.len() <= 3);
                 nothing = if jobs.is_empty() { nothing + 1 } else { 0 };
                 mine.extend(jobs.iter().map(|job| job.id));
@@ -59,10 +59,10 @@ pub(super) async fn lessors_share_no_entry(subject: Subject) {
 
 pub(super) async fn no_more_than_asked_for(subject: Subject) {
     subject.with(&["evt_1", "evt_2", "evt_3"]).await;
-    assert!(subject.lease(ask(0)).await.jobs.is_empty());
-    assert_eq!(subject.lease(ask(2)).await.jobs.len(), 2);
-    assert_eq!(subject.lease(ask(usize::MAX)).await.jobs.len(), 1);
-    assert!(subject.lease(ask(2)).await.jobs.is_empty());
+    assert!(subject.lease(request(0)).await.jobs.is_empty());
+    assert_eq!(subject.lease(request(2)).await.jobs.len(), 2);
+    assert_eq!(subject.lease(request(usize::MAX)).await.jobs.len(), 1);
+    assert!(subject.lease(request(2)).await.jobs.is_empty());
 }
 
 pub(super) async fn tries_are_counted(subject: Subject) {
@@ -83,9 +83,9 @@ pub(super) async fn tries_are_counted(subject: Subject) {
 pub(super) async fn a_lease_holds_until_it_ends(subject: Subject) {
     subject.with(&["evt_1"]).await;
     let lease = subject.units(200);
-    assert_eq!(subject.lease(ask_for(1, lease)).await.jobs.len(), 1);
+    assert_eq!(subject.lease(request_for(1, lease)).await.jobs.len(), 1);
     for _ in 0..3 {
-        assert!(subject.lease(ask(1)).await.jobs.is_empty());
+        assert!(subject.lease(request(1)).await.jobs.is_empty());
         subject.pass(1).await;
     }
     let listed = subject.listed("evt_1").await;
@@ -96,7 +96,7 @@ pub(super) async fn a_lease_holds_until_it_ends(subject: Subject) {
 
 pub(super) async fn a_successor_takes_what_a_lease_has_left(subject: Subject) {
     subject.with(&["evt_1"]).await;
-    let short = ask_for(1, subject.units(1));
+    let short = request_for(1, subject.units(1));
     let stale = subject.lease(short).await.jobs.remove(0);
     subject.pass(2).await;
     let next = subject.one().await;
@@ -119,23 +119,23 @@ pub(super) async fn a_successor_takes_what_a_lease_has_left(subject: Subject) {
 
 pub(super) async fn a_late_holder_without_successor_still_holds(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
-    let short = ask_for(2, subject.units(1));
+    let short = request_for(2, subject.units(1));
     let jobs = subject.lease(short).await.jobs;
     subject.pass(2).await;
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
     assert_eq!(subject.renew(&jobs[1], LONG).await, Ownership::Held);
-    assert!(subject.lease(ask(2)).await.jobs.is_empty());
+    assert!(subject.lease(request(2)).await.jobs.is_empty());
     assert_eq!(subject.state("evt_1").await, EntryState::Done);
 }
 
 pub(super) async fn a_renewal_lengthens(subject: Subject) {
     subject.with(&["evt_1"]).await;
-    let short = ask_for(1, subject.units(2));
+    let short = request_for(1, subject.units(2));
     let job = subject.lease(short).await.jobs.remove(0);
     assert_eq!(subject.renew(&job, LONG).await, Ownership::Held);
     assert_eq!(subject.renew(&job, LONG).await, Ownership::Held);
     subject.pass(4).await;
-    assert!(subject.lease(ask(1)).await.jobs.is_empty());
+    assert!(subject.lease(request(1)).await.jobs.is_empty());
 
     // A renewal counts from now, so it can shorten the lease as well.
     assert_eq!(subject.renew(&job, subject.units(1)).await, Ownership::Held);
@@ -145,13 +145,13 @@ pub(super) async fn a_renewal_lengthens(subject: Subject) {
 
 pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
-    let short = ask_for(2, subject.units(1));
+    let short = request_for(2, subject.units(1));
     let jobs = subject.lease(short).await.jobs;
     subject.pass(2).await;
-    let without = Ask {
+    let without = LeaseRequest {
         except: vec![jobs[0].id],
         max_tries: 1,
-        ..ask(9)
+        ..request(9)
     };
     // It runs here, whatever its lease: it is neither leased nor made a dead letter, and no early lease call is needed for it.
     let batch = subject.lease(without).await;
@@ -170,10 +170,10 @@ pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subj
     for serial_by_row in [false, true] {
         let job = subject.one().await;
         subject.settle(&job, End::Return).await;
-        let without = Ask {
+        let without = LeaseRequest {
             except: vec![job.id],
             serial_by_row,
-            ..ask(9)
+            ..request(9)
         };
         let batch = subject.lease(without).await;
         let mut others = vec!["a_1", "a_2", "b_1"];
@@ -191,11 +191,11 @@ pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subj
 }
 
 pub(super) async fn the_time_of_the_next_one_is_told(subject: Subject) {
-    assert_eq!(subject.lease(ask(1)).await.next_in, None);
+    assert_eq!(subject.lease(request(1)).await.next_in, None);
     subject.with(&["evt_1"]).await;
     let job = subject.one().await;
     subject.settle(&job, retry(subject.units(100))).await;
-    let batch = subject.lease(ask(1)).await;
+    let batch = subject.lease(request(1)).await;
     assert!(batch.jobs.is_empty());
     let next = batch.next_in.unwrap();
     assert!(next <= subject.units(100), "{next:?}");
@@ -203,9 +203,9 @@ pub(super) async fn the_time_of_the_next_one_is_told(subject: Subject) {
 
     // Another lease, which may end earlier.
     subject.with(&["evt_2"]).await;
-    let lease = ask_for(1, subject.units(40));
+    let lease = request_for(1, subject.units(40));
     assert_eq!(subject.lease(lease).await.jobs.len(), 1);
-    let next = subject.lease(ask(1)).await.next_in.unwrap();
+    let next = subject.lease(request(1)).await.next_in.unwrap();
     assert!(next <= subject.units(40), "{next:?}");
     assert!(next > Duration::ZERO, "{next:?}");
 }
@@ -215,7 +215,7 @@ pub(super) async fn times_without_end_are_no_fault(subject: Subject) {
         let accepted = subject.engine.accept(entry(name), Duration::MAX).await;
         assert_eq!(accepted.unwrap(), Accepted::New);
     }
-    let jobs = subject.lease(ask_for(3, Duration::MAX)).await.jobs;
+    let jobs = subject.lease(request_for(3, Duration::MAX)).await.jobs;
     assert_eq!(
         subject.renew(&jobs[0], Duration::MAX).await,
         Ownership::Held
@@ -223,7 +223,7 @@ pub(super) async fn times_without_end_are_no_fault(subject: Subject) {
     subject.settle(&jobs[1], retry(Duration::MAX)).await;
     subject.settle(&jobs[2], End::Done).await;
     subject.pass(2).await;
-    let batch = subject.lease(ask(9)).await;
+    let batch = subject.lease(request(9)).await;
     assert!(batch.jobs.is_empty());
     assert_ne!(batch.next_in, Some(Duration::ZERO));
     let again = subject.accept(&entry("evt_3")).await;

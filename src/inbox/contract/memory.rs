@@ -10,16 +10,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{
-    Ask, Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, Listed,
-    Page, Selection, TOO_OLD,
+    Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, LeaseRequest,
+    Listed, NEVER_SETTLED, Page, Selection, TOO_OLD,
 };
 use crate::inbox::entry::Entry;
+use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 use row::{Row, after, bounded};
 
@@ -45,7 +45,7 @@ type Faults = dyn Fn(&'static str) -> Fault + Send + Sync;
 pub(crate) struct MemoryEngine {
     started: Instant,
     rows: Mutex<BTreeMap<EntryId, Row>>,
-    changed: Notify,
+    changed: WorkSignal,
     scopes: ScopesInUse,
     faults: Mutex<Arc<Faults>>,
     /// Each call with its time since the start.
@@ -57,7 +57,7 @@ impl MemoryEngine {
         Arc::new(Self {
             started: Instant::now(),
             rows: Mutex::default(),
-            changed: Notify::new(),
+            changed: WorkSignal::default(),
             scopes: ScopesInUse::default(),
             faults: Mutex::new(Arc::new(|_| Fault::None)),
             calls: Mutex::default(),
@@ -136,16 +136,16 @@ impl Engine for MemoryEngine {
                 error: None,
             };
             rows.insert(EntryId(id), row);
-            self.changed.notify_waiters();
+            self.changed.wake(1);
             Accepted::New
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
         self.call("lease", move |rows, now| {
             let mut batch = Batch::default();
             forget(rows, now);
-            let excepted: HashSet<_> = ask.except.iter().copied().collect();
+            let excepted: HashSet<_> = request.except.iter().copied().collect();
             let mut order: Vec<_> = rows.iter().map(|(id, row)| (row.until, *id)).collect();
             order.sort();
             let mut busy: HashSet<_> = rows
@@ -160,27 +160,27 @@ impl Engine for MemoryEngine {
                 if excepted.contains(&id) || !row.is_due(now) {
                     continue;
                 }
-                if row.state == EntryState::Running && row.tries >= ask.max_tries {
-                    row.dead_letter("the lease of the last try ended without a settlement");
+                if row.state == EntryState::Running && row.tries >= request.max_tries {
+                    row.dead_letter(NEVER_SETTLED);
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 let of_row = row.entry.row.map(|row| *row.as_bytes());
-                if batch.jobs.len() >= ask.most
-                    || (ask.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
+                if batch.jobs.len() >= request.most
+                    || (request.serial_by_row && of_row.is_some_and(|row| !busy.insert(row)))
                 {
                     continue;
                 }
                 let first = *row.first_leased.get_or_insert(now);
                 let is_too_old = |within| first + within < now || first > now + CLOCK_LEAP;
-                if ask.run_within.is_some_and(is_too_old) {
+                if request.run_within.is_some_and(is_too_old) {
                     row.dead_letter(TOO_OLD);
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
                 row.state = EntryState::Running;
                 row.tries += 1;
-                row.until = after(now, ask.lease);
+                row.until = after(now, request.lease);
                 row.settled = None;
                 let token = ClaimToken::new(&row.entry.body);
                 row.token = Some(token);
@@ -240,7 +240,7 @@ impl Engine for MemoryEngine {
                     row.state = EntryState::Queued;
                     row.until = now;
                     row.tries -= 1;
-                    self.changed.notify_waiters();
+                    self.changed.wake(1);
                 }
             }
             row.token = None;
@@ -249,7 +249,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn changed(&self) -> &Notify {
+    fn changed(&self) -> &WorkSignal {
         &self.changed
     }
 
@@ -292,7 +292,7 @@ impl Engine for MemoryEngine {
                     Change::Erase { .. } => row.erase(now),
                 }
             }
-            self.changed.notify_waiters();
+            self.changed.wake(chosen.len());
             chosen.len() as u64
         })
     }

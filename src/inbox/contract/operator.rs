@@ -109,7 +109,7 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     let failed = subject.listed("failed").await.id;
     assert_eq!(subject.due_again(by(failed)).await, 1);
     assert_eq!(subject.listed("dead").await.tries, 0);
-    let mut jobs = subject.lease(ask(9)).await.jobs;
+    let mut jobs = subject.lease(request(9)).await.jobs;
     jobs.sort_by(|a, b| a.entry.event_id.cmp(&b.entry.event_id));
     assert_eq!(events(&jobs), ["dead", "failed", "queued"]);
     for job in &jobs {
@@ -123,7 +123,7 @@ pub(super) async fn what_waits_or_is_dead_is_tried_again(subject: Subject) {
     }
     assert_eq!(subject.due_again(in_state(EntryState::Dead)).await, 3);
     // A previous holder can change nothing any more.
-    assert_eq!(subject.lease(ask(9)).await.jobs.len(), 3);
+    assert_eq!(subject.lease(request(9)).await.jobs.len(), 3);
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Lost);
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn a_waiting_entry_can_be_dead_lettered(subject: Subject) {
         assert_eq!(listed.state, EntryState::Dead);
         assert_eq!(listed.last_error.unwrap(), "by hand");
     }
-    assert!(subject.lease(ask(9)).await.jobs.is_empty());
+    assert!(subject.lease(request(9)).await.jobs.is_empty());
     assert_eq!(subject.due_again(of("queued")).await, 1);
     assert_eq!(subject.one().await.entry.event_id, "queued");
 }
@@ -177,7 +177,7 @@ pub(super) async fn what_is_over_is_purged(subject: Subject) {
             "ids are never used again"
         );
     }
-    let jobs = subject.lease(ask(9)).await.jobs;
+    let jobs = subject.lease(request(9)).await.jobs;
     for job in &jobs {
         subject
             .settle(job, if job.tries == 1 { dead() } else { End::Done })

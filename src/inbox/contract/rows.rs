@@ -17,7 +17,7 @@ pub(super) async fn one_of_a_row_at_a_time(subject: Subject) {
     assert!(batch.jobs.is_empty());
     assert_ne!(batch.next_in, Some(Duration::ZERO));
     // A lease without `serial_by_row` gets the rest.
-    let rest = subject.lease(ask(9)).await.jobs;
+    let rest = subject.lease(request(9)).await.jobs;
     assert_eq!(events(&rest), ["a_2", "a_3"]);
 }
 
@@ -47,11 +47,11 @@ pub(super) async fn an_excepted_entry_holds_its_row(subject: Subject) {
     subject
         .with_rows(&[("a", "a_1"), ("a", "a_2"), ("b", "b_1")])
         .await;
-    let short = ask_for(1, subject.units(1));
+    let short = request_for(1, subject.units(1));
     let first = subject.lease(short).await.jobs;
     assert_eq!(events(&first), ["a_1"]);
     subject.pass(2).await;
-    let without = Ask {
+    let without = LeaseRequest {
         except: vec![first[0].id],
         ..serial(9)
     };
@@ -63,7 +63,7 @@ pub(super) async fn an_excepted_entry_holds_its_row(subject: Subject) {
 
 pub(super) async fn a_lease_that_ended_frees_its_row(subject: Subject) {
     subject.with_rows(&[("a", "a_1"), ("a", "a_2")]).await;
-    let short = Ask {
+    let short = LeaseRequest {
         lease: subject.units(1),
         ..serial(1)
     };
@@ -81,7 +81,7 @@ pub(super) async fn a_lease_that_ended_frees_its_row(subject: Subject) {
 pub(super) async fn ended_leases_of_a_row_that_runs_are_nobodys_hurry(subject: Subject) {
     subject.with_rows(&[("a", "a_1"), ("a", "a_2")]).await;
     // As workers without `serial_by_row` do.
-    let both = subject.lease(ask_for(2, subject.units(1))).await.jobs;
+    let both = subject.lease(request_for(2, subject.units(1))).await.jobs;
     assert_eq!(both.len(), 2);
     subject.pass(2).await;
     assert_eq!(subject.lease(serial(9)).await.jobs.len(), 1);

@@ -54,7 +54,7 @@ pub(super) async fn a_settlement_needs_its_token(subject: Subject) {
     }
     let listed = subject.listed("evt_1").await;
     assert_eq!((listed.state, listed.tries), (EntryState::Running, 1));
-    assert!(subject.lease(ask(1)).await.jobs.is_empty());
+    assert!(subject.lease(request(1)).await.jobs.is_empty());
 
     let right = job.id;
     (job.token, job.id) = (token, EntryId(i64::MAX));
@@ -66,11 +66,11 @@ pub(super) async fn a_settlement_needs_its_token(subject: Subject) {
 
 pub(super) async fn a_failed_try_waits_and_keeps_its_error(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
-    let jobs = subject.lease(ask(2)).await.jobs;
+    let jobs = subject.lease(request(2)).await.jobs;
     subject.settle(&jobs[0], retry(subject.units(200))).await;
     subject.settle(&jobs[1], retry(subject.units(1))).await;
     subject.pass(2).await;
-    let due = subject.lease(ask(9)).await.jobs;
+    let due = subject.lease(request(9)).await.jobs;
     assert_eq!(events(&due), ["evt_2"]);
     assert_eq!(due[0].tries, 2);
     let listed = subject.listed("evt_1").await;
@@ -104,7 +104,7 @@ pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
     subject.pass(2).await;
-    let batch = subject.lease(ask(9)).await;
+    let batch = subject.lease(request(9)).await;
     assert!(batch.jobs.is_empty());
     assert!(batch.dead_lettered.is_empty());
     assert_eq!(batch.next_in, None);
@@ -118,10 +118,10 @@ pub(super) async fn a_dead_letter_is_left_alone(subject: Subject) {
 
 pub(super) async fn the_last_attempt_is_dead_lettered_when_its_lease_ends(subject: Subject) {
     subject.with(&["evt_1", "evt_2"]).await;
-    let twice = Ask {
+    let twice = LeaseRequest {
         lease: subject.units(1),
         max_tries: 2,
-        ..ask(1)
+        ..request(1)
     };
     assert_eq!(subject.lease(twice.clone()).await.jobs[0].tries, 1);
     assert_eq!(
@@ -144,7 +144,7 @@ pub(super) async fn the_last_attempt_is_dead_lettered_when_its_lease_ends(subjec
         (dead_lettered.state, dead_lettered.tries),
         (EntryState::Dead, 2)
     );
-    assert!(dead_lettered.last_error.is_some(), "it says why");
+    assert_eq!(dead_lettered.last_error.as_deref(), Some(NEVER_SETTLED));
     assert_eq!(subject.state("evt_1").await, EntryState::Dead);
     // It is reported once, and a late settlement or renewal is refused.
     assert!(subject.lease(twice).await.dead_lettered.is_empty());

@@ -1,19 +1,18 @@
 //! Deletes handled entries after their retention: a few at a time, beside the work.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
 use tokio::time::sleep;
 
-use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::dedupe::StoreError;
 use crate::postgres::{Postgres, Task};
 
 /// The time between two cleanings, in each process with workers.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// The number of rows that are deleted at a time, so that no call waits for long and no transaction is large.
-const CHUNK: i64 = 1_000;
+pub(super) const CHUNK: i64 = 1_000;
 /// The pause between two chunks, as the workers' calls have priority.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -24,7 +23,7 @@ const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
 pub(super) struct Cleaner {
     postgres: Postgres,
     name: Arc<str>,
-    last: Mutex<Option<Monotonic>>,
+    pub(super) interval: Duration,
     task: Task,
 }
 
@@ -33,42 +32,42 @@ impl Cleaner {
         Self {
             postgres,
             name,
-            last: Mutex::new(None),
+            interval: INTERVAL,
             task: Task::default(),
         }
     }
 
-    /// Cleans in the background, if the interval is over.
+    /// Cleans in the background from now on, at once and after each interval.
     pub(super) fn clean(&self) {
-        if !self.is_time() {
-            return;
-        }
         self.task.run(|| {
             let (postgres, name) = (self.postgres.clone(), Arc::clone(&self.name));
+            let interval = self.interval;
             async move {
-                // An error ends the loop; it runs again after the interval.
-                while !postgres.is_busy() && forget(&postgres, &name).await.is_ok_and(|all| !all) {
-                    sleep(PAUSE).await;
+                loop {
+                    // One chunk is deleted also while all connections are in use: in a process that is always busy, no id would
+                    // ever be forgotten. After an error the next attempt is made when the interval is over.
+                    while forget(&postgres, &name).await.is_ok_and(|all| !all)
+                        && !postgres.is_busy()
+                    {
+                        sleep(PAUSE).await;
+                    }
+                    sleep(interval).await;
                 }
             }
         });
-    }
-
-    fn is_time(&self) -> bool {
-        let now = SystemClock.monotonic();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_time = last.is_none_or(|last| now.saturating_since(last) >= INTERVAL);
-        if is_time {
-            *last = Some(now);
-        }
-        is_time
     }
 }
 
 /// Deletes a chunk, and returns whether it was the last.
 async fn forget(postgres: &Postgres, name: &str) -> Result<bool, StoreError> {
-    let forgotten = postgres
-        .query(FORGET, &[Type::INT8, Type::TEXT], &[&CHUNK, &name])
-        .await?;
+    let types = [Type::INT8, Type::TEXT];
+    let forgotten = if postgres.is_busy() {
+        // The connections that renew leases are free most of the time.
+        postgres
+            .query_for_lease(FORGET, &types, &[&CHUNK, &name])
+            .await?
+    } else {
+        postgres.query(FORGET, &types, &[&CHUNK, &name]).await?
+    };
     Ok(forgotten.len() < usize::try_from(CHUNK).unwrap_or_default())
 }

@@ -10,7 +10,9 @@ use super::row::{column, entry, listed, tries};
 use super::schema::{ENTRY, LISTED};
 use super::units::{at_most, seconds};
 use crate::dedupe::{ClaimToken, StoreError};
-use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, EntryState, Job, TOO_OLD};
+use crate::inbox::engine::{
+    Batch, CLOCK_LEAP, EntryId, EntryState, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD,
+};
 use crate::postgres::Postgres;
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
@@ -18,18 +20,20 @@ use crate::postgres::Postgres;
 /// their runs. Workers can wait this long; their leases are renewed independently.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Selects the entries that are due and locks them, the longest due first. Entries that another process is leasing at this moment
-/// are skipped.
+/// The wait before the next lease call if another process is leasing the entries that were selected: it needs a moment.
+pub(super) const SOON: Duration = Duration::from_millis(10);
+
+/// Selects the entries that are due, the longest due first.
 ///
 /// Uses the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
-pub(super) fn due(besides: &str) -> String {
+pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT i.id, i.due_at, i.row_key, {} AS dead_for FROM hookgate_inbox i
-  WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2) {besides}
-  ORDER BY i.due_at, i.id LIMIT $1 FOR UPDATE OF i SKIP LOCKED",
+  WHERE i.namespace = $4 AND i.state < 2 AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2)
+  ORDER BY i.due_at, i.id",
         *DEAD_FOR
     )
-}
+});
 
 /// The time when an entry `i` was first leased, or null. A process of an older version counts runs and does not write this time:
 /// for those entries the acceptance is the earliest possible time.
@@ -40,7 +44,7 @@ pub(super) const FIRST: &str =
 /// long ago its first lease may have begun, or null.
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "CASE WHEN i.state = 1 AND i.tries >= $3 THEN 'The lease of the last try ended without a result.'
+        "CASE WHEN i.state = 1 AND i.tries >= $3 THEN '{NEVER_SETTLED}'
   WHEN $5 IS NOT NULL AND {FIRST} NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
     AND statement_timestamp() + {} * interval '1 second' THEN '{TOO_OLD}' END",
         CLOCK_LEAP.as_secs()
@@ -58,7 +62,7 @@ pub(super) static TAKEN: LazyLock<String> = LazyLock::new(|| {
   token = CASE WHEN dead_for IS NULL THEN $6 END,
   due_at = CASE WHEN dead_for IS NULL THEN clock_timestamp() + $7 * interval '1 second' ELSE i.due_at END,
   first_leased_at = coalesce({FIRST}, CASE WHEN dead_for IS NULL THEN clock_timestamp() END),
-  last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws(' Before: ', dead_for, left(i.last_error, 4000)) END
+  last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws('. Before: ', dead_for, left(i.last_error, 4000)) END
 FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due"
     )
 });
@@ -87,17 +91,22 @@ pub(super) const TYPES: [Type; 7] = [
 
 pub(super) static LEASE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "WITH due AS MATERIALIZED ({}), taken AS ({}), next AS ({NEXT})
+        // Entries that another process is leasing at this moment are skipped.
+        "WITH due AS MATERIALIZED ({} LIMIT $1 FOR UPDATE OF i SKIP LOCKED), taken AS ({}), next AS ({NEXT})
 SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
-        due(""),
+        *DUE,
         *TAKEN,
         columns()
     )
 });
 
 /// Leases with one statement, and so with one round trip.
-pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
-    let asked = Asked::new(ask);
+pub(super) async fn lease(
+    postgres: &Postgres,
+    name: &str,
+    request: &LeaseRequest,
+) -> Result<Batch, StoreError> {
+    let asked = LeaseParameters::new(request);
     let token = asked.token.as_bytes().as_slice();
     let parameters = asked.parameters(&asked.most, &name, &token);
     let rows = postgres
@@ -108,13 +117,15 @@ pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<
         batch.next_in = time(column(row, "next_in")?);
     }
     batch.take(&rows, asked.token)?;
-    let looked_at = batch.jobs.len() + batch.dead_lettered.len();
-    batch.tell_of_more(looked_at, ask.most);
+    let selected = batch.jobs.len() + batch.dead_lettered.len();
+    if selected >= request.most && batch.jobs.len() < request.most {
+        batch.ask_again(SOON);
+    }
     Ok(batch)
 }
 
-/// An [`Ask`] as parameters.
-pub(super) struct Asked {
+/// An [`LeaseRequest`] as parameters.
+pub(super) struct LeaseParameters {
     pub(super) most: i64,
     pub(super) except: Vec<i64>,
     pub(super) max_tries: i32,
@@ -124,15 +135,15 @@ pub(super) struct Asked {
     pub(super) lease: f64,
 }
 
-impl Asked {
-    pub(super) fn new(ask: &Ask) -> Self {
+impl LeaseParameters {
+    pub(super) fn new(request: &LeaseRequest) -> Self {
         Self {
-            most: at_most(ask.most),
-            except: ask.except.iter().map(|id| id.0).collect(),
-            max_tries: i32::try_from(ask.max_tries).unwrap_or(i32::MAX),
-            run_within: ask.run_within.map(seconds),
+            most: at_most(request.most),
+            except: request.except.iter().map(|id| id.0).collect(),
+            max_tries: i32::try_from(request.max_tries).unwrap_or(i32::MAX),
+            run_within: request.run_within.map(seconds),
             token: ClaimToken::new(&[]),
-            lease: seconds(ask.lease),
+            lease: seconds(request.lease),
         }
     }
 
@@ -188,14 +199,10 @@ impl Batch {
         Ok(())
     }
 
-    /// Sets `next_in` if a full batch was examined and not all of it leased: more entries may be due behind it.
-    pub(super) fn tell_of_more(&mut self, looked_at: usize, most: usize) {
-        /// Another process is leasing the entries that were examined: it needs a moment.
-        const MOMENT: Duration = Duration::from_millis(10);
-        if looked_at >= most && self.jobs.len() < most {
-            let is_progress = !self.jobs.is_empty() || !self.dead_lettered.is_empty();
-            let soon = if is_progress { Duration::ZERO } else { MOMENT };
-            self.next_in = Some(self.next_in.map_or(soon, |next| next.min(soon)));
-        }
+    /// More entries may be due: at once if this call has changed any entry, and otherwise after this time.
+    pub(super) fn ask_again(&mut self, after: Duration) {
+        let is_progress = !self.jobs.is_empty() || !self.dead_lettered.is_empty();
+        let after = if is_progress { Duration::ZERO } else { after };
+        self.next_in = Some(self.next_in.map_or(after, |next| next.min(after)));
     }
 }

@@ -16,14 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
 use self::table::Table;
 use super::durable::Inbox;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+    Batch, Change, End, Engine, EntryId, InboxStats, LeaseRequest, Listed, Page, Selection,
 };
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -78,16 +77,18 @@ impl Inbox {
     ///
     /// An accept or a settlement holds a connection for a round trip and a flush. Flushes are shared, so more connections
     /// ([`Postgres::with_connections`]) accept more deliveries at a time. A lease is one statement; with `serial_by_row` it is
-    /// two statements in a transaction.
+    /// two or three statements in a transaction.
     ///
     /// A table that works as a queue leaves dead rows behind quickly. The migration therefore sets `fillfactor` and the
-    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. Two situations defeat that:
-    /// - a transaction anywhere in the database that stays open for long: each lease must then skip all entries that were handled
-    ///   since it began. Limit such transactions with `idle_in_transaction_session_timeout`;
-    /// - with `serial_by_row`, a row with tens of thousands of entries that wait: each lease skips them while one of them runs.
+    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. A transaction anywhere in the database that stays open for
+    /// long defeats that: each lease must then skip all entries that were handled since it began. Limit such transactions with
+    /// `idle_in_transaction_session_timeout`.
     ///
-    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s if a
-    /// connection is free.
+    /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows: entries of other rows
+    /// are found behind any number of entries of one row.
+    ///
+    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s: all of
+    /// them if a connection is free, and one thousand if all are in use.
     ///
     /// # Server
     /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer in transaction mode, must support prepared statements.
@@ -136,20 +137,20 @@ impl Engine for Table {
         StoreFuture::boxed(async move {
             let accepted = accept::accept(&self.postgres, &self.name, &entry, retain).await?;
             if accepted == Accepted::New {
-                self.wire.tell();
+                self.notifier.notify(1);
             }
             Ok(accepted)
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
         StoreFuture::boxed(async move {
-            self.wire.listen();
+            self.notifier.listen();
             self.cleaner.clean();
-            if ask.serial_by_row {
-                serial::lease(&self.postgres, &self.name, &ask).await
+            if request.serial_by_row {
+                serial::lease(self, &request).await
             } else {
-                lease::lease(&self.postgres, &self.name, &ask).await
+                lease::lease(&self.postgres, &self.name, &request).await
             }
         })
     }
@@ -163,14 +164,14 @@ impl Engine for Table {
             let is_returned = matches!(end, End::Return);
             let ownership = settle::settle(&self.postgres, id, token, end).await?;
             if is_returned {
-                self.wire.tell();
+                self.notifier.notify(1);
             }
             Ok(ownership)
         })
     }
 
-    fn changed(&self) -> &Notify {
-        self.wire.changed()
+    fn changed(&self) -> &WorkSignal {
+        self.notifier.changed()
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
@@ -186,7 +187,8 @@ impl Engine for Table {
             let makes_due = matches!(change, Change::Retry { .. });
             let changed = operate::operate(self, which, change).await?;
             if makes_due {
-                self.wire.tell();
+                self.notifier
+                    .notify(usize::try_from(changed).unwrap_or(usize::MAX));
             }
             Ok(changed)
         })

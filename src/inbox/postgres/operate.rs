@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// The number of entries that are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 5 and 8. Conditions that are not set
-/// are left out, and a state is written as in the indexes, so that one of them is used.
+/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 3, 5 and 8. Conditions that are not set
+/// are left out, so that an index is used.
 fn conditions(which: &Selection) -> String {
-    let mut text = String::from("namespace = $8 AND id > $5");
+    let mut text = String::from("namespace = $8 AND id > $5 AND id <= $3");
     text.push_str(match which.state {
         None => "",
-        Some(EntryState::Queued) => " AND state < 2 AND state = 0",
-        Some(EntryState::Running) => " AND state < 2 AND state = 1",
+        Some(EntryState::Queued) => " AND state = 0",
+        Some(EntryState::Running) => " AND state = 1",
         Some(EntryState::Done) => " AND state = 2",
         Some(EntryState::Dead) => " AND state = 3",
     });
@@ -46,7 +46,7 @@ fn conditions(which: &Selection) -> String {
     text
 }
 
-/// The types of the parameters of [`ask`].
+/// The types of the parameters of [`run`].
 pub(super) const TYPES: [Type; 8] = [
     Type::INT8,
     Type::TEXT,
@@ -60,11 +60,11 @@ pub(super) const TYPES: [Type; 8] = [
 
 /// Runs a statement with the parameters of [`conditions`], the last selected entry, the entry after which it begins, the number
 /// of entries, a text, and the inbox's name.
-async fn ask(
+async fn run(
     table: &Table,
     statement: &str,
     which: &Selection,
-    last: Option<EntryId>,
+    last: EntryId,
     page: Page,
     text: Option<&str>,
 ) -> Result<Vec<Row>, StoreError> {
@@ -74,7 +74,7 @@ async fn ask(
             .event_id
             .as_deref()
             .map(|id| id.replace('\0', "\u{fffd}")),
-        &last.map(|last| last.0),
+        &last.0,
         &which.older_than.map(seconds),
         &page.after.map_or(i64::MIN, |after| after.0),
         &at_most(page.most),
@@ -87,18 +87,55 @@ async fn ask(
         .await
 }
 
+/// No entry has a greater number.
+const LAST: EntryId = EntryId(i64::MAX);
+
+/// Finds the greatest number of the entries of an age, `$1` seconds or older, by halving the range of numbers: they follow the
+/// order of acceptance. Entries below `low` are of that age, and those from `high` on are younger.
+pub(super) const LAST_OF_AGE: &str = "WITH RECURSIVE search AS (
+  SELECT min(id) AS low, max(id) + 1 AS high, clock_timestamp() - $1 * interval '1 second' AS time FROM hookgate_inbox
+  UNION ALL
+  SELECT CASE WHEN is_old THEN found.id + 1 ELSE low END, CASE WHEN is_old THEN high ELSE low + (high - low) / 2 END, time
+  FROM search LEFT JOIN LATERAL (
+    SELECT i.id, i.id < high AND i.accepted_at <= time AS is_old FROM hookgate_inbox i
+    WHERE i.id >= low + (high - low) / 2 ORDER BY i.id LIMIT 1
+  ) found ON true
+  WHERE low < high
+)
+SELECT low - 1 AS last FROM search WHERE low >= high";
+
+/// Returns the greatest number of the selected entries as far as their age decides it. So no younger entry is read, however many
+/// there are. If the clock was set back, an entry near that time may be left out as if it was younger.
+async fn last_of_age(table: &Table, which: &Selection) -> Result<EntryId, StoreError> {
+    let Some(age) = which.older_than else {
+        return Ok(LAST);
+    };
+    let postgres = &table.postgres;
+    let rows = postgres
+        .query_within(PATIENCE, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)])
+        .await?;
+    let last = rows.first().map(|row| column(row, "last")).transpose()?;
+    Ok(last.map_or(LAST, EntryId))
+}
+
 /// Reads these columns of the selected entries.
 async fn read(
     table: &Table,
     columns: &str,
     which: &Selection,
+    last: EntryId,
     page: Page,
 ) -> Result<Vec<Row>, StoreError> {
-    let statement = format!(
+    let statement = page_of(columns, which);
+    run(table, &statement, which, last, page, None).await
+}
+
+/// Selects a page of these entries.
+pub(super) fn page_of(columns: &str, which: &Selection) -> String {
+    format!(
         "SELECT {columns} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
         conditions(which)
-    );
-    ask(table, &statement, which, None, page, None).await
+    )
 }
 
 pub(super) async fn list(
@@ -106,7 +143,8 @@ pub(super) async fn list(
     which: Selection,
     page: Page,
 ) -> Result<Vec<Listed>, StoreError> {
-    let rows = read(table, LISTED, &which, page).await?;
+    let last = last_of_age(table, &which).await?;
+    let rows = read(table, LISTED, &which, last, page).await?;
     rows.iter().map(listed).collect()
 }
 
@@ -115,7 +153,8 @@ pub(super) async fn show(
     id: EntryId,
 ) -> Result<Option<(Listed, Entry)>, StoreError> {
     let which = Selection::all().id(id);
-    let rows = read(table, &format!("{LISTED}, {ENTRY}"), &which, Page::first(1)).await?;
+    let columns = format!("{LISTED}, {ENTRY}");
+    let rows = read(table, &columns, &which, LAST, Page::first(1)).await?;
     let shown = rows.first().map(|row| Ok((listed(row)?, entry(row)?)));
     shown.transpose()
 }
@@ -164,12 +203,14 @@ pub(super) async fn operate(
     let Some(last) = last.transpose()?.flatten().map(EntryId) else {
         return Ok(0);
     };
+    let last = last.min(last_of_age(table, &which).await?);
     let mut all = 0;
     for (_, which) in which.in_each(change.states()) {
         let statement = chunk(&which, &made);
         let mut page = Page::first(CHUNK);
         loop {
-            let rows = ask(table, &statement, &which, Some(last), page, text).await?;
+            let rows = run(table, &statement, &which, last, page, text).await;
+            let rows = rows.map_err(|error| error.after_changes(all))?;
             let Some(row) = rows.first() else {
                 break;
             };
@@ -188,7 +229,7 @@ pub(super) async fn operate(
 pub(super) fn chunk(which: &Selection, change: &str) -> String {
     format!(
         "WITH chosen AS MATERIALIZED (
-  SELECT id FROM hookgate_inbox WHERE {} AND id <= $3 AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
+  SELECT id FROM hookgate_inbox WHERE {} AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
 ), changed AS ({change} RETURNING i.id)
 SELECT count(*) AS changed, max(id) AS last FROM changed",
         conditions(which)

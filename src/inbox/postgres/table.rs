@@ -1,9 +1,9 @@
 //! The inbox of one name in the table that programs share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::clean::Cleaner;
-use super::notify::Wire;
+use super::notify::Notifier;
 use crate::dedupe::ScopesInUse;
 use crate::postgres::Postgres;
 
@@ -12,20 +12,23 @@ pub(super) struct Table {
     /// The name of the inbox.
     pub(super) name: Arc<str>,
     /// The notifications between the processes that share the table.
-    pub(super) wire: Wire,
+    pub(super) notifier: Notifier,
     pub(super) cleaner: Cleaner,
     pub(super) scopes: ScopesInUse,
+    /// The row after which the next search from row to row begins, so that each row has its turn.
+    pub(super) after_row: Mutex<Vec<u8>>,
 }
 
 impl Table {
     pub(super) fn new(postgres: Postgres, name: &str) -> Self {
         let name: Arc<str> = name.into();
         Self {
-            wire: Wire::new(postgres.clone(), &name),
+            notifier: Notifier::new(postgres.clone(), &name),
             cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
             scopes: postgres.inbox_scopes_in_use(&name),
             postgres,
             name,
+            after_row: Mutex::default(),
         }
     }
 }

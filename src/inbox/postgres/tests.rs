@@ -17,6 +17,7 @@ mod proxy;
 #[path = "../../../tests/servers/support/server.rs"]
 mod server;
 
+use std::future::Future;
 use std::str::FromStr;
 
 use ::tokio_postgres::types::{ToSql, Type};
@@ -26,6 +27,7 @@ use self::postgres::PostgresServer;
 use super::*;
 use crate::inbox::contract::{Subject, Time, run_all};
 use crate::inbox::engine::EntryState;
+use crate::inbox::signal::Listening;
 use crate::postgres::migrate;
 
 async fn connect(config: &Config) -> Client {
@@ -70,7 +72,8 @@ async fn fill(client: &Client, rows: i32, each: i32) {
         body, accepted_at, due_at, forget_at)
       SELECT decode(md5(e || ':' || r), 'hex'), decode(md5(r::text), 'hex'), 0, 'evt_' || e || '_' || r, 'row.created',
         '1700000000', 1700000000, 'default', 'key-1', '{}', now(), now(), now() + interval '2 days'
-      FROM generate_series(1, $1::int) AS r, generate_series(1, $2::int) AS e ORDER BY e, r";
+      FROM generate_series(1, $1::int) AS r, generate_series(1, $2::int) AS e ORDER BY e, r
+      ON CONFLICT DO NOTHING";
     client.execute(fill, &[&rows, &each]).await.unwrap();
     client
         .batch_execute("ANALYZE hookgate_inbox")
@@ -78,8 +81,8 @@ async fn fill(client: &Client, rows: i32, each: i32) {
         .unwrap();
 }
 
-fn ask(most: usize, serial_by_row: bool) -> Ask {
-    Ask {
+fn request(most: usize, serial_by_row: bool) -> LeaseRequest {
+    LeaseRequest {
         most,
         lease: Duration::from_secs(600),
         max_tries: 10,
@@ -122,12 +125,12 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
         fill(&client, 1, 2).await;
         let late = tokio::spawn({
             let slow = Arc::clone(&slow);
-            async move { slow.lease(ask(1, true)).await }
+            async move { slow.lease(request(1, true)).await }
         });
         while client.query(WAITS, &[]).await.unwrap().is_empty() && !late.is_finished() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let first = quick.lease(ask(1, true)).await;
+        let first = quick.lease(request(1, true)).await;
         client
             .batch_execute("SELECT pg_advisory_unlock(1)")
             .await
@@ -170,7 +173,7 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
             )
             .await
             .unwrap();
-        let batch = table.lease(ask(9, serial_by_row)).await.unwrap();
+        let batch = table.lease(request(9, serial_by_row)).await.unwrap();
         let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
         assert_eq!(ids, ["evt_1_3"]);
         assert_eq!(table.stats().await.unwrap().dead, 1);
@@ -217,6 +220,77 @@ async fn a_lease_reads_no_more_than_it_takes() {
     }
 }
 
+/// The entries that wait longest are all of one row, in which one runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
+    const OTHERS: i32 = 40;
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "hot").await;
+    let client = connect(&config).await;
+    fill(&client, 1, 20_000).await;
+    let table = Table::new(Postgres::new(config, NoTls), "default");
+    let first = table.lease(request(1, true)).await.unwrap();
+    assert_eq!(first.jobs.len(), 1);
+    fill(&client, OTHERS + 1, 1).await;
+    // One other entry has no row, and the lease of another has ended.
+    for statement in [
+        "UPDATE hookgate_inbox SET row_key = NULL WHERE event_id = 'evt_1_2'",
+        "UPDATE hookgate_inbox SET state = 1, tries = 1, token = 'x' WHERE event_id = 'evt_1_3'",
+        "VACUUM ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    // The work of one call, of each of its searches.
+    let parameters: [&(dyn ToSql + Sync); 6] = [
+        &8_i64,
+        &Vec::<i64>::new(),
+        &10_i32,
+        &"default",
+        &Some(165_000.0),
+        &[0_u8; 0].as_slice(),
+    ];
+    for (statement, count, index) in [
+        (&serial::CANDIDATES, 5, "hookgate_inbox_pending_by_name"),
+        (&serial::BY_ROWS, 6, "hookgate_inbox_queued_by_row"),
+    ] {
+        let types = &lease::TYPES[..count];
+        let plan = plan(&client, statement, types, &parameters[..count], 2_500).await;
+        assert!(plan.contains(index), "{plan}");
+        // "(actual time=0.1..0.2 rows=500 loops=1)" of each step
+        for step in plan.split("(actual time=").skip(1) {
+            let mut numbers = step.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+            let rows = numbers
+                .by_ref()
+                .skip_while(|text| text.contains(".."))
+                .find(|text| !text.is_empty());
+            let loops = numbers.find(|text| !text.is_empty());
+            let count = |text: Option<&str>| text.unwrap().parse::<u64>().unwrap();
+            assert!(count(rows) * count(loops) <= 2_000, "{plan}");
+        }
+    }
+
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..OTHERS / 8 + 2 {
+        let batch = table.lease(request(8, true)).await.unwrap();
+        for job in batch.jobs {
+            assert!(found.insert(job.entry.event_id));
+        }
+    }
+    let others: Vec<_> = (2..=OTHERS + 1).map(|row| format!("evt_1_{row}")).collect();
+    assert!(
+        found
+            .iter()
+            .eq(std::collections::BTreeSet::from_iter(others).iter()),
+        "{found:?}"
+    );
+    // All rows run: there is no hurry.
+    let none = table.lease(request(8, true)).await.unwrap();
+    assert!(none.jobs.is_empty());
+    assert!(none.next_in > Some(Duration::from_secs(1)), "{none:?}");
+}
+
 /// An operator's call uses an index as well: on a large table it could otherwise not end within its time limit.
 #[tokio::test]
 async fn a_command_reads_no_more_than_it_changes() {
@@ -244,7 +318,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         &"default",
     ];
     for (state, index) in [
-        (EntryState::Queued, "hookgate_inbox_pending"),
+        (EntryState::Queued, "hookgate_inbox_queued"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
         let retry = operate::retry_as(lease::FIRST);
@@ -252,6 +326,197 @@ async fn a_command_reads_no_more_than_it_changes() {
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");
     }
+}
+
+/// Waits until this number of processes listen.
+async fn until_listening(client: &Client, processes: i64) {
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen %'";
+    for _ in 0..2_000 {
+        if client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == processes {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{processes} do not listen");
+}
+
+/// Each table is a process, with one worker that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
+    const PROCESSES: usize = 12;
+    const SOON: Duration = Duration::from_secs(20);
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "wake").await;
+    let client = connect(&config).await;
+    let table = || Table::new(Postgres::new(config.clone(), NoTls), "default");
+    let tables: Vec<_> = (0..PROCESSES).map(|_| table()).collect();
+    for table in &tables {
+        table.notifier.listen();
+    }
+    until_listening(&client, 12).await;
+    let other = table();
+    // They wake all workers once they listen.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for entries in [1, 3, 40] {
+        let mut listening: Vec<_> = tables
+            .iter()
+            .map(|table| table.changed().listen())
+            .collect();
+        listening.iter_mut().for_each(Listening::is_idle_now);
+        other.notifier.notify(entries);
+        let expected = entries.min(PROCESSES);
+        let mut woken = 0;
+        while woken < expected {
+            let any = std::future::poll_fn(|context| {
+                let place = listening
+                    .iter_mut()
+                    .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
+                place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+            });
+            let place = tokio::time::timeout(SOON, any)
+                .await
+                .expect("none is woken");
+            listening.remove(place);
+            woken += 1;
+        }
+        // No further one is woken.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut is_woken =
+            |one: &mut Listening<'_>| std::pin::Pin::new(one).poll(&mut context).is_ready();
+        assert!(
+            !listening.iter_mut().any(|one| is_woken(one)),
+            "more than {entries}"
+        );
+    }
+
+    // All but one are busy: whichever is named, that one hears of it.
+    let idle = &tables[PROCESSES / 2];
+    for _ in 0..5 {
+        let mut listening = idle.changed().listen();
+        listening.is_idle_now();
+        other.notifier.notify(1);
+        tokio::time::timeout(SOON, &mut listening)
+            .await
+            .expect("it is not woken");
+    }
+    // An idle worker of the process that accepts is enough.
+    let (mut own, mut listening) = (other.changed().listen(), idle.changed().listen());
+    own.is_idle_now();
+    listening.is_idle_now();
+    other.notifier.notify(1);
+    own.await;
+    let others = tokio::time::timeout(Duration::from_millis(300), &mut listening).await;
+    assert!(others.is_err(), "a second worker is woken");
+}
+
+/// The only connection is held, so that each call of the pool would wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
+    const CHUNKS: i32 = 5;
+    const INTERVAL: Duration = Duration::from_millis(400);
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "busy").await;
+    let client = connect(&config).await;
+    fill(&client, CHUNKS * i32::try_from(clean::CHUNK).unwrap(), 1).await;
+    let done = "UPDATE hookgate_inbox SET state = 2, forget_at = now()";
+    client.batch_execute(done).await.unwrap();
+    let mut table = Table::new(Postgres::new(config, NoTls).with_connections(1), "default");
+    table.cleaner.interval = INTERVAL;
+    let held = table.postgres.client_within(INTERVAL).await.unwrap();
+    let began = tokio::time::Instant::now();
+    table.cleaner.clean();
+    let mut left = i64::from(CHUNKS) * clean::CHUNK;
+    while left > clean::CHUNK {
+        tokio::time::sleep(INTERVAL / 8).await;
+        let count = "SELECT count(*) FROM hookgate_inbox";
+        left = client.query_one(count, &[]).await.unwrap().get(0);
+        let deleted = i64::from(CHUNKS) - left / clean::CHUNK;
+        let intervals = began.elapsed().as_secs_f64() / INTERVAL.as_secs_f64();
+        assert!(
+            deleted as f64 <= intervals + 1.0,
+            "{deleted} chunks in {intervals} intervals"
+        );
+        assert!(began.elapsed() < 100 * INTERVAL, "{left} are not forgotten");
+    }
+    drop(held);
+}
+
+/// Most entries wait, and few are running or old.
+#[tokio::test]
+async fn a_list_reads_no_more_than_it_shows() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "list").await;
+    let client = connect(&config).await;
+    fill(&client, 60_000, 1).await;
+    for statement in [
+        "UPDATE hookgate_inbox SET state = 1, tries = 1 WHERE id % 10000 = 0",
+        "UPDATE hookgate_inbox SET accepted_at = now() - interval '3 days' WHERE id <= 50",
+        "VACUUM FULL ANALYZE hookgate_inbox",
+    ] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let day = Duration::from_secs(86_400);
+    let (none, text) = (None::<i64>, None::<&str>);
+    for (which, last, index, count) in [
+        (
+            Selection::all().state(EntryState::Running),
+            i64::MAX,
+            "hookgate_inbox_running_by_name",
+            6,
+        ),
+        (
+            Selection::all().older_than(day),
+            50,
+            "hookgate_inbox_pkey",
+            50,
+        ),
+        (
+            Selection::all().older_than(day).state(EntryState::Queued),
+            50,
+            "hookgate_inbox_pkey",
+            50,
+        ),
+        (
+            Selection::all().event_id("evt_1_5"),
+            i64::MAX,
+            "hookgate_inbox_event",
+            1,
+        ),
+    ] {
+        let event_id = which.event_id.clone();
+        let asked: [&(dyn ToSql + Sync); 8] = [
+            &none,
+            &event_id,
+            &last,
+            &Some(86_400.0),
+            &i64::MIN,
+            &1_000_i64,
+            &text,
+            &"default",
+        ];
+        let statement = operate::page_of(schema::LISTED, &which);
+        let plan = plan(&client, &statement, &operate::TYPES, &asked, 100).await;
+        assert!(plan.contains(index), "{plan}");
+        let table = Table::new(Postgres::new(config.clone(), NoTls), "default");
+        let listed = table.list(which, Page::first(1_000)).await.unwrap();
+        assert_eq!(listed.len(), count, "{index}");
+    }
+    let bound = plan(
+        &client,
+        operate::LAST_OF_AGE,
+        &[Type::FLOAT8],
+        &[&86_400.0],
+        200,
+    )
+    .await;
+    assert!(bound.contains("hookgate_inbox_pkey"), "{bound}");
 }
 
 /// Returns the plan of a statement, which must read no whole table, and fewer than `pages` pages.
@@ -293,9 +558,9 @@ async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
     }
     migrate(&client).await.unwrap();
     let table = Table::new(Postgres::new(config, NoTls), "default");
-    let within = Ask {
+    let within = LeaseRequest {
         run_within: Some(Duration::from_secs(86_400)),
-        ..ask(9, false)
+        ..request(9, false)
     };
     let batch = table.lease(within).await.unwrap();
     let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();

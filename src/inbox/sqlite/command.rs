@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError};
-use crate::inbox::engine::{Ask, Batch, Change, End, EntryId, EntryState};
+use crate::inbox::engine::{Batch, Change, End, EntryId, EntryState, LeaseRequest};
 use crate::inbox::entry::Entry;
+use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 
 /// A command, and its caller.
@@ -25,7 +26,7 @@ pub(super) enum Task {
         /// Freed when the command is dropped.
         _seat: Seat,
     },
-    Lease(Ask),
+    Lease(LeaseRequest),
     Renew {
         id: EntryId,
         token: ClaimToken,
@@ -93,6 +94,19 @@ impl Command {
         is_optional && self.reply.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
+    /// Returns the number of entries that this command may have made due.
+    pub(super) fn made_due(&self, answer: &Answer) -> usize {
+        match answer {
+            Answer::Accepted(accepted) => usize::from(*accepted == Accepted::New),
+            Answer::Count(count) => usize::try_from(*count).unwrap_or(usize::MAX),
+            // A settled entry is due again, or frees its row for the next entry.
+            Answer::Ownership(Ownership::Held) => {
+                usize::from(matches!(self.task, Task::Settle { .. }))
+            }
+            Answer::Ownership(_) | Answer::Batch(_) => 0,
+        }
+    }
+
     pub(super) fn refuse(self, error: StoreError) {
         // A caller that no longer waits needs no answer.
         drop(self.reply.map(|reply| reply.send(Err(error))));
@@ -111,8 +125,7 @@ impl Command {
 /// The data that the threads share with their callers.
 #[derive(Debug, Default)]
 pub(super) struct EngineState {
-    /// A dispatcher begins to listen before it calls `lease`, so it misses no notification.
-    pub(super) changed: Notify,
+    pub(super) changed: WorkSignal,
     /// The number of deliveries that wait to be stored.
     pub(super) waiting: Arc<AtomicUsize>,
     pub(super) scopes: ScopesInUse,

@@ -9,15 +9,15 @@ use super::row::{self, ENTRY, LISTED};
 use super::statements::statements;
 use super::units::{duration, millis, narrow};
 use crate::dedupe::ClaimToken;
-use crate::inbox::engine::{Ask, Batch, CLOCK_LEAP, EntryId, Job, Listed, TOO_OLD};
+use crate::inbox::engine::{
+    Batch, CLOCK_LEAP, EntryId, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
+};
 use crate::inbox::entry::UNREADABLE;
 
 /// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
 const LOOKED_AT: usize = 1_000;
 /// The wait before the next lease call if some entries were not examined.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The last error of an entry whose last run ended without a settlement.
-const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or stood still, or the handler ran for too long";
 
 type Row = [u8; 16];
 
@@ -76,29 +76,29 @@ struct Candidates {
 }
 
 impl Leasing<'_> {
-    pub(super) fn lease(&mut self, ask: &Ask, now: i64) -> Result<Batch> {
-        let here: HashSet<i64> = ask.except.iter().map(|id| id.0).collect();
+    pub(super) fn lease(&mut self, request: &LeaseRequest, now: i64) -> Result<Batch> {
+        let here: HashSet<i64> = request.except.iter().map(|id| id.0).collect();
         let mut busy = HashSet::new();
-        if ask.serial_by_row {
+        if request.serial_by_row {
             busy = self.busy_rows(&here, now)?;
         }
-        let (ended, mut dead_lettered) = self.ended(ask, &here, &busy, now)?;
-        let queued = self.queued(ask, &here, &mut busy, now)?;
+        let (ended, mut dead_lettered) = self.ended(request, &here, &busy, now)?;
+        let queued = self.queued(request, &here, &mut busy, now)?;
 
         let more_later = ended.cut_short || queued.cut_short;
         let mut candidates = ended.candidates;
         candidates.extend(queued.candidates);
         candidates.sort_by_key(|candidate| (candidate.due, candidate.id));
-        if ask.serial_by_row {
+        if request.serial_by_row {
             let mut taken = HashSet::new();
             candidates.retain(|candidate| candidate.row.is_none_or(|row| taken.insert(row)));
         }
-        let mut more_now = candidates.len() > ask.most;
-        candidates.truncate(ask.most);
+        let mut more_now = candidates.len() > request.most;
+        candidates.truncate(request.most);
 
         let mut jobs = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            match self.take(candidate.id, ask, now) {
+            match self.take(candidate.id, request, now) {
                 Ok(Some(job)) => jobs.push(job),
                 Ok(None) => {
                     self.dead_letter(candidate.id, now, TOO_OLD, &mut dead_lettered)?;
@@ -127,15 +127,15 @@ impl Leasing<'_> {
 
     /// Leases the entry. Returns `None` if the entry's first lease began too long ago, or lies too far in the future: nothing is
     /// changed then.
-    fn take(&mut self, id: i64, ask: &Ask, now: i64) -> Result<Option<Job>> {
+    fn take(&mut self, id: i64, request: &LeaseRequest, now: i64) -> Result<Option<Job>> {
         let token = ClaimToken::new(b"");
-        let (from, to) = ask.run_within.map_or((i64::MIN, i64::MAX), |within| {
+        let (from, to) = request.run_within.map_or((i64::MIN, i64::MAX), |within| {
             (
                 now.saturating_sub(millis(within)),
                 now.saturating_add(millis(CLOCK_LEAP)),
             )
         });
-        let lease = millis(ask.lease);
+        let lease = millis(request.lease);
         let leased = self
             .lease
             .execute(params![id, token.as_bytes(), now, lease, from, to])?;
@@ -172,7 +172,7 @@ impl Leasing<'_> {
     /// Returns the entries whose leases have ended without a settlement, to be run again, and those that became dead letters.
     fn ended(
         &mut self,
-        ask: &Ask,
+        request: &LeaseRequest,
         here: &HashSet<i64>,
         busy: &HashSet<Row>,
         now: i64,
@@ -186,7 +186,7 @@ impl Leasing<'_> {
                 continue;
             }
             let tries: i64 = row.get(3)?;
-            if narrow(tries) >= ask.max_tries {
+            if narrow(tries) >= request.max_tries {
                 dead.push(id);
                 if dead.len() == LOOKED_AT {
                     found.cut_short = true;
@@ -194,11 +194,11 @@ impl Leasing<'_> {
                 }
                 continue;
             }
-            let of_row = row::of_row(row, 1)?.filter(|_| ask.serial_by_row);
+            let of_row = row::of_row(row, 1)?.filter(|_| request.serial_by_row);
             let may_run = |row| {
                 !busy.contains(&row) && found.candidates.iter().all(|found| found.row != Some(row))
             };
-            if found.candidates.len() <= ask.most && of_row.is_none_or(may_run) {
+            if found.candidates.len() <= request.most && of_row.is_none_or(may_run) {
                 found.candidates.push(Candidate::read(row, of_row)?);
             }
         }
@@ -231,7 +231,7 @@ impl Leasing<'_> {
     /// to `busy`.
     fn queued(
         &mut self,
-        ask: &Ask,
+        request: &LeaseRequest,
         here: &HashSet<i64>,
         busy: &mut HashSet<Row>,
         now: i64,
@@ -240,14 +240,14 @@ impl Leasing<'_> {
         let mut passed_over = 0;
         let mut rows = self.queued.query([now])?;
         while let Some(row) = rows.next()? {
-            if found.candidates.len() > ask.most {
+            if found.candidates.len() > request.most {
                 return Ok(found);
             }
             let id = row.get(0)?;
             if here.contains(&id) {
                 continue;
             }
-            let of_row = row::of_row(row, 1)?.filter(|_| ask.serial_by_row);
+            let of_row = row::of_row(row, 1)?.filter(|_| request.serial_by_row);
             if of_row.is_some_and(|row| !busy.insert(row)) {
                 passed_over += 1;
                 if passed_over == LOOKED_AT {
@@ -260,7 +260,7 @@ impl Leasing<'_> {
         }
         drop(rows);
         if found.cut_short {
-            self.by_rows(ask, here, busy, now, &mut found)?;
+            self.by_rows(request, here, busy, now, &mut found)?;
         }
         Ok(found)
     }
@@ -269,7 +269,7 @@ impl Leasing<'_> {
     /// from the row where the last search ended.
     fn by_rows(
         &mut self,
-        ask: &Ask,
+        request: &LeaseRequest,
         here: &HashSet<i64>,
         busy: &mut HashSet<Row>,
         now: i64,
@@ -277,7 +277,7 @@ impl Leasing<'_> {
     ) -> Result<()> {
         let mut known = here.clone();
         known.extend(found.candidates.iter().map(|found| found.id));
-        let most = i64::try_from(ask.most.saturating_add(known.len()).saturating_add(1));
+        let most = i64::try_from(request.most.saturating_add(known.len()).saturating_add(1));
         let mut rows = self
             .without_row
             .query(params![now, most.unwrap_or(i64::MAX)])?;
@@ -289,7 +289,7 @@ impl Leasing<'_> {
         }
         drop(rows);
         for _ in 0..LOOKED_AT {
-            if found.candidates.len() > ask.most {
+            if found.candidates.len() > request.most {
                 break;
             }
             let next = self.next_row.query_row([self.after_row], |row| {

@@ -32,16 +32,19 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use self::command::{Answer, Command, EngineState, Seat, Task};
 use self::fault::{ended, failed};
 use self::read::{Question, Reader};
 use self::writer::Writer;
 use super::engine::{
-    Ask, Batch, Change, End, Engine, EntryId, InboxStats, Listed, Page, Selection,
+    Batch, Change, End, Engine, EntryId, EntryState, InboxStats, LeaseRequest, Listed, Page,
+    Selection,
 };
 use super::entry::Entry;
+use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
@@ -51,6 +54,8 @@ pub use options::InboxOptions;
 
 /// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
+/// How long each commit of an operator's call waits for the file's lock, as the command does.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct SqliteEngine {
     path: PathBuf,
@@ -145,9 +150,8 @@ impl SqliteEngine {
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
                 if !ids.is_empty() {
-                    let change = Arc::clone(&change);
-                    let task = Task::Operate { ids, state, change };
-                    count += self.command(task, Answer::count).await?;
+                    let changed = self.change(&ids, state, &change).await;
+                    count += changed.map_err(|error| error.after_changes(count))?;
                 }
                 match end {
                     Some(end) if full && end < last => page = Page::after(end, CHUNK),
@@ -156,6 +160,26 @@ impl SqliteEngine {
             }
         }
         Ok(count)
+    }
+
+    /// Changes one chunk. While other processes keep the file locked, the command waits: it must not end midway.
+    async fn change(
+        &self,
+        ids: &[EntryId],
+        state: EntryState,
+        change: &Arc<Change>,
+    ) -> Result<u64, StoreError> {
+        let until = Instant::now() + OPERATOR_PATIENCE;
+        loop {
+            let (ids, change) = (ids.to_vec(), Arc::clone(change));
+            let task = Task::Operate { ids, state, change };
+            match self.command(task, Answer::count).await {
+                // Nothing was changed, since the transaction has not begun.
+                Err(error)
+                    if error.kind() == StoreErrorKind::TimedOut && Instant::now() < until => {}
+                changed => return changed,
+            }
+        }
     }
 }
 
@@ -208,8 +232,8 @@ impl Engine for SqliteEngine {
         })
     }
 
-    fn lease(&self, ask: Ask) -> StoreFuture<'_, Batch> {
-        StoreFuture::boxed(self.command(Task::Lease(ask), Answer::batch))
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
+        StoreFuture::boxed(self.command(Task::Lease(request), Answer::batch))
     }
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {
@@ -220,7 +244,7 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.command(Task::Settle { id, token, end }, Answer::ownership))
     }
 
-    fn changed(&self) -> &Notify {
+    fn changed(&self) -> &WorkSignal {
         &self.shared.changed
     }
 

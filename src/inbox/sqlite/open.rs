@@ -8,15 +8,20 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use super::fault::{failed, lacks_room};
 use super::open_files::{OpenFiles, find};
 use super::options::InboxOptions;
-use super::reserve::{LOG_PAGES, Reserve};
-use super::schema::{self, Whose};
+use super::reserve::{LOG_BYTES, Reserve};
+use super::schema::{self, FileOwner};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
 /// the fault.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// If a burst has left a larger log on the disk, the log is shortened to this number of bytes.
-const LOG_BYTES: i64 = 64 * 1024 * 1024;
+const LARGEST_LOG: i64 = 64 * 1024 * 1024;
+/// The size of the pages of a new file. A commit writes each page that it changes, and an event changes 19 pages, most of them by
+/// a few bytes: small pages are less to write. An older file keeps its pages of 4,096 bytes.
+const PAGE_BYTES: i64 = 1_024;
+/// The unit of [`InboxOptions::max_pages`].
+const UNIT_BYTES: i64 = 4_096;
 
 /// Settings that must hold on every connection, also on readers': any connection may copy the log into the file. 2 is FULL: each
 /// commit is flushed.
@@ -79,30 +84,35 @@ fn open_file(file: &Path, options: &InboxOptions) -> Result<(Connection, Connect
             "this program may only read the file: give the file and its folder to its user",
         ));
     }
-    if let Some(pages) = options.max_pages {
-        set(&writer, "max_page_count", i64::from(pages)).map_err(failed)?;
-    }
     // Checked before anything is changed: the file may belong to another program.
-    match schema::whose(&writer).map_err(failed)? {
-        Whose::Ours if !schema::lacks_column(&writer).map_err(failed)? => {}
-        Whose::New if !options.create => {
+    let owner = schema::owner(&writer).map_err(failed)?;
+    if owner == FileOwner::New && options.create {
+        set(&writer, "page_size", PAGE_BYTES).map_err(failed)?;
+    }
+    if let Some(pages) = options.max_pages {
+        let pages = max_page_count(&writer, pages).map_err(failed)?;
+        set(&writer, "max_page_count", pages).map_err(failed)?;
+    }
+    match owner {
+        FileOwner::Ours if !schema::is_older(&writer).map_err(failed)? => {}
+        FileOwner::New if !options.create => {
             return Err(StoreError::saying(
                 StoreErrorKind::Missing,
                 "the file is empty, no receiver has made an inbox of it: name the one that the receiver opens",
             ));
         }
-        Whose::New | Whose::Ours => {
+        FileOwner::New | FileOwner::Ours => {
             durably(&writer)?;
             schema::create(&writer).map_err(failed)?;
         }
-        Whose::Newer(version) => {
+        FileOwner::Newer(version) => {
             let error = StoreError::saying(
                 StoreErrorKind::Newer,
                 "a newer version of hookgate has written the file: use that one",
             );
             return Err(error.caused_by(format!("its tables have version {version}")));
         }
-        Whose::Foreign => {
+        FileOwner::Foreign => {
             return Err(StoreError::saying(
                 StoreErrorKind::NotAStore,
                 "this is the database of another program: name another file",
@@ -153,8 +163,9 @@ fn durably(connection: &Connection) -> Result<(), StoreError> {
             ));
         }
     }
-    set(connection, "wal_autocheckpoint", LOG_PAGES * 4).map_err(failed)?;
-    set(connection, "journal_size_limit", LOG_BYTES).map_err(failed)?;
+    let log_pages = LOG_BYTES * 4 / page_bytes(connection).map_err(failed)?;
+    set(connection, "wal_autocheckpoint", log_pages).map_err(failed)?;
+    set(connection, "journal_size_limit", LARGEST_LOG).map_err(failed)?;
     // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
     connection
         .execute_batch("PRAGMA secure_delete = FAST")
@@ -179,6 +190,17 @@ fn flush_what_is_there(connection: &Connection) -> rusqlite::Result<()> {
 /// Copies the log into the file, except pages that a reader still needs.
 pub(super) fn copy_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// Returns the size of the file's pages.
+pub(super) fn page_bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(bytes.max(1))
+}
+
+/// Returns the number of the file's pages in this number of pages of [`UNIT_BYTES`].
+pub(super) fn max_page_count(connection: &Connection, pages: u32) -> rusqlite::Result<i64> {
+    Ok((i64::from(pages) * UNIT_BYTES / page_bytes(connection)?).max(1))
 }
 
 /// Sets the option, and returns its value after that.

@@ -90,7 +90,7 @@ impl InboxOptions {
         self
     }
 
-    /// The largest number of pages of 4,096 bytes in the file. Default: as many as the disk holds. At this limit a delivery is
+    /// The size of the file at most, in units of 4,096 bytes. Default: as much as the disk holds. At this limit a delivery is
     /// answered [`Full`](crate::StoreErrorKind::Full), until entries that are done or purged have freed pages. Workers still
     /// handle the accepted entries. This may take the file over the limit, by less than 1 KB per entry: its lease and its last
     /// error.

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use rusqlite::{Connection, Error, OptionalExtension, Result, Row, Statement, ToSql, ffi};
+use rusqlite::types::Value;
+use rusqlite::{
+    Connection, Error, OptionalExtension, Result, Row, Statement, ffi, params_from_iter,
+};
 
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, reading};
 use crate::clock::Clock;
+use crate::dedupe::EventKey;
 use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::{Entry, unsigned};
 
@@ -75,8 +79,22 @@ impl<'c> Reader<'c> {
         page: Page,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
+        let (statement, values) = self.selection(columns, which, page)?;
+        self.connection
+            .prepare(&statement)?
+            .query_map(params_from_iter(values), read)?
+            .collect()
+    }
+
+    /// Returns the statement that reads a page of the selected entries, and its values.
+    fn selection(
+        &self,
+        columns: &str,
+        which: &Selection,
+        page: Page,
+    ) -> Result<(String, Vec<Value>)> {
         // Each index gives the order of the ids, so that no list is sorted except that of running entries, which are few.
-        let (index, state) = match which.state {
+        let (mut index, state) = match which.state {
             Some(EntryState::Queued) => ("INDEXED BY entries_not_over", "state < 2 AND state = 0"),
             Some(EntryState::Running) => ("INDEXED BY entries_by_time", "state = 1"),
             Some(EntryState::Dead) => ("INDEXED BY entries_by_time", "state = 3 AND until IS NULL"),
@@ -85,31 +103,81 @@ impl<'c> Reader<'c> {
         };
         let after = page.after.map_or(i64::MIN, |after| after.0);
         let most = i64::try_from(page.most).unwrap_or(i64::MAX);
-        let before = which
-            .older_than
-            .map(|age| reading(self.clock.unix_millis()).saturating_sub(millis(age)));
-        let id = which.id.map(|id| id.0);
         let mut conditions = format!("{state} AND id > ?1");
-        let mut values: Vec<&dyn ToSql> = vec![&after, &most];
-        let mut also = |condition: &str, value| {
+        let mut values = vec![Value::from(after), Value::from(most)];
+        let mut also = |condition: &str, value: Value| {
             values.push(value);
             conditions.push_str(&format!(" AND {condition} ?{}", values.len()));
         };
-        if let Some(id) = &id {
-            also("id =", id);
+        if let Some(id) = which.id {
+            also("id =", id.0.into());
+        }
+        if let Some(age) = which.older_than {
+            let before = reading(self.clock.unix_millis()).saturating_sub(millis(age));
+            also("id <=", self.last_before(before)?.into());
+            also("accepted_at <=", before.into());
         }
         if let Some(event_id) = &which.event_id {
-            also("event_id =", event_id);
+            also("event_id =", event_id.clone().into());
+            // `NULL` is no number of an entry: the list is never empty.
+            let mut ids = String::from("NULL");
+            for id in self.ids_of_event(event_id)? {
+                ids.push_str(&format!(", {id}"));
+            }
+            conditions.push_str(&format!(" AND id IN ({ids})"));
+            index = "NOT INDEXED";
         }
-        if let Some(before) = &before {
-            also("accepted_at <=", before);
+        let statement = format!(
+            "SELECT {columns} FROM entries {index} WHERE {conditions} ORDER BY id LIMIT ?2"
+        );
+        Ok((statement, values))
+    }
+
+    /// Returns the number of the last entry that was accepted by this time, found by halving the range of numbers: they follow the
+    /// order of acceptance. So no younger entry is read, however many there are. If the clock was set back, an entry near that
+    /// time may be left out as if it was younger.
+    fn last_before(&self, time: i64) -> Result<i64> {
+        let mut find = self
+            .connection
+            .prepare("SELECT id, accepted_at FROM entries WHERE id >= ?1 ORDER BY id LIMIT 1")?;
+        let mut find = |from: i64| {
+            let found = find.query_row([from], |row| Ok((row.get(0)?, row.get(1)?)));
+            found.optional()
+        };
+        let last: Option<i64> =
+            self.connection
+                .query_row("SELECT max(id) FROM entries", [], |row| row.get(0))?;
+        let first: Option<(i64, i64)> = find(i64::MIN)?;
+        let (Some((first, _)), Some(last)) = (first, last) else {
+            return Ok(i64::MAX);
+        };
+        // Entries below `low` were accepted by this time, and those from `high` on were not.
+        let (mut low, mut high) = (first, last.saturating_add(1));
+        while low < high {
+            let middle = low.midpoint(high);
+            match find(middle)? {
+                Some((id, accepted_at)) if id < high && accepted_at <= time => low = id + 1,
+                _ => high = middle,
+            }
         }
-        self.connection
-            .prepare(&format!(
-                "SELECT {columns} FROM entries {index} WHERE {conditions} ORDER BY id LIMIT ?2"
-            ))?
-            .query_map(&values[..], read)?
-            .collect()
+        Ok(low - 1)
+    }
+
+    /// Returns the numbers of the entries of an event, one for each scope at most.
+    fn ids_of_event(&self, event_id: &str) -> Result<Vec<i64>> {
+        let mut find = self
+            .connection
+            .prepare("SELECT id FROM entries WHERE key = ?1")?;
+        let mut scopes = self.connection.prepare("SELECT scope FROM scopes")?;
+        let mut scopes = scopes.query([])?;
+        let mut ids = Vec::new();
+        while let Some(row) = scopes.next()? {
+            let scope = String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?);
+            let key = EventKey::new(&scope, event_id);
+            let id = find.query_row([key.as_bytes()], |row| row.get::<_, i64>(0));
+            ids.extend(id.optional()?);
+        }
+        Ok(ids)
     }
 
     /// Writes the file anew from what is stored, so that no free page and no gap in a page has deleted bytes, and empties the log.
@@ -158,5 +226,60 @@ impl<'c> Reader<'c> {
         let now = reading(self.clock.unix_millis());
         stats.oldest = oldest.map(|oldest| duration(now.saturating_sub(oldest)));
         Ok(stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::{ManualClock, UnixSeconds};
+    use crate::inbox::sqlite::schema;
+
+    /// Most entries wait, and few are running or old.
+    #[test]
+    fn a_list_reads_no_more_than_it_shows() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::create(&connection).unwrap();
+        let fill = "INSERT INTO entries (key, digest, state, until, since, accepted_at, forget_at, received_at, body_bytes, event_id,
+            event_type, timestamp, scope, key_name)
+          WITH RECURSIVE n (e) AS (SELECT 1 UNION ALL SELECT e + 1 FROM n WHERE e < 5000)
+          SELECT randomblob(16), 0, e % 1000 = 0, 0, 0, iif(e <= 50, 0, 9000000), 0, 0, 0, 'evt_' || e, 'row.created', '1', 'default',
+            'default' FROM n";
+        connection.execute_batch(fill).unwrap();
+        let update = "UPDATE entries SET key = ?1 WHERE event_id = 'evt_7'";
+        let key = EventKey::new("default", "evt_7");
+        connection.execute(update, [key.as_bytes()]).unwrap();
+        let clock = ManualClock::at(UnixSeconds::new(10_000));
+        let reader = Reader::prepare(&connection, Arc::new(clock)).unwrap();
+        let old = Selection::all().older_than(Duration::from_secs(5_000));
+        for (which, count, is_sorted) in [
+            (Selection::all().state(EntryState::Running), 5, true),
+            (old.clone(), 50, false),
+            (old.state(EntryState::Queued), 50, false),
+            (Selection::all().event_id("evt_7"), 1, false),
+            (Selection::all().event_id("evt_none"), 0, false),
+        ] {
+            let page = Page::first(1_000);
+            assert_eq!(reader.list(&which, page).unwrap().len(), count, "{which:?}");
+            let (statement, values) = reader.selection("id", &which, page).unwrap();
+            let mut plan = connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {statement}"))
+                .unwrap();
+            let steps = plan
+                .query_map(params_from_iter(values.clone()), |row| row.get(3))
+                .unwrap();
+            let steps: Vec<String> = steps.collect::<Result<_>>().unwrap();
+            assert!(steps.iter().all(|step| !step.contains("SCAN")), "{steps:?}");
+            let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE"));
+            assert_eq!(sorts, is_sorted, "{steps:?}");
+            let mut read = connection.prepare(&statement).unwrap();
+            let mut rows = read.query(params_from_iter(values)).unwrap();
+            while rows.next().unwrap().is_some() {}
+            drop(rows);
+            let steps = read.get_status(rusqlite::StatementStatus::VmStep);
+            assert!(steps < 2_500, "{which:?} takes {steps} steps");
+        }
     }
 }

@@ -14,22 +14,23 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Monotonic, SystemClock};
 
-/// When the log has this number of pages, writes are copied from the log into the file. The writer does this itself, after it has
-/// answered. At four times this number SQLite does it, in whichever process writes.
-pub(super) const LOG_PAGES: i64 = 1_000;
+/// When the log has pages of this number of bytes, they are copied from the log into the file. The writer does this itself, after
+/// it has answered. At four times this number SQLite does it, in whichever process writes.
+pub(super) const LOG_BYTES: i64 = 1_000 * 4_096;
 /// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for what one commit adds.
 pub(super) const GROUP_BYTES: usize = 1024 * 1024;
-/// The file grows by at most the pages that the log has and the file lacks: [`LOG_PAGES`], and those of one group. The bodies of a
+/// The file grows by at most the pages that the log has and the file lacks: [`LOG_BYTES`], and those of one group. The bodies of a
 /// group have fewer than [`GROUP_BYTES`] before the last body is added. The rest is left for the log, which may grow before it is
 /// written from its beginning again.
 const BYTES: u64 = 16 * 1024 * 1024;
-/// The size of the largest body for which the reserve is enough. `docs/guarantees.md` names it. A page holds 4,092 bytes of a body.
+/// The size of the largest body for which the reserve is enough. `docs/guarantees.md` names it. A page of 1,024 bytes holds 1,020 of
+/// a body.
 const LARGEST_BODY: u64 = 8 * 1024 * 1024;
 /// The pages of one group that hold no body: 1,024 entries with 512 bytes each, and their keys in the indexes.
 const OTHER_BYTES: u64 = 1024 * 1024;
 const _: () = {
-    let bodies = (GROUP_BYTES as u64 + LARGEST_BODY).div_ceil(4_092) * 4_096;
-    let file_grows = LOG_PAGES.cast_unsigned() * 4_096 + bodies + OTHER_BYTES;
+    let bodies = (GROUP_BYTES as u64 + LARGEST_BODY).div_ceil(1_020) * 1_024;
+    let file_grows = LOG_BYTES.cast_unsigned() + bodies + OTHER_BYTES;
     assert!(file_grows + OTHER_BYTES <= BYTES);
 };
 /// The number of bytes that are written at a time. They are random, so that no file system can compress them.

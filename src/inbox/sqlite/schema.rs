@@ -61,9 +61,18 @@ CREATE TRIGGER entries_go AFTER DELETE ON entries BEGIN
 END;
 ";
 
+/// The scopes of all entries that were accepted. The key of an entry is made of its scope and its event's id, so that an event is
+/// found by its keys: an index of ids would be one more page to write for each event.
+const SCOPES: &str = "
+CREATE TABLE scopes (scope TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TRIGGER entries_scope AFTER INSERT ON entries WHEN NOT EXISTS (SELECT 1 FROM scopes WHERE scope = new.scope) BEGIN
+  INSERT INTO scopes VALUES (new.scope);
+END;
+";
+
 /// The owner of a file, by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum FileOwner {
     /// The file is empty: no program owns it yet.
     New,
     /// An inbox of this version.
@@ -74,37 +83,51 @@ pub(super) enum Whose {
     Foreign,
 }
 
-pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
+pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     Ok(match (application, version) {
-        (0, 0) if tables == 0 => Whose::New,
-        (APPLICATION, VERSION) => Whose::Ours,
-        (APPLICATION, version) if version > VERSION => Whose::Newer(version),
-        _ => Whose::Foreign,
+        (0, 0) if tables == 0 => FileOwner::New,
+        (APPLICATION, VERSION) => FileOwner::Ours,
+        (APPLICATION, version) if version > VERSION => FileOwner::Newer(version),
+        _ => FileOwner::Foreign,
     })
 }
 
-/// Whether the file was created before the column `first_leased_at` existed. A program from that time opens the file with or
-/// without the column, because it names the columns that it uses. So the version is the same.
-pub(super) fn lacks_column(connection: &Connection) -> rusqlite::Result<bool> {
+/// Whether the file was created before all of this existed: the column `first_leased_at`, and the scopes. A program from that time
+/// opens the file with or without them, because it names the columns that it uses, and a trigger writes the scopes. So the version
+/// is the same.
+pub(super) fn is_older(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(lacks_column(connection)? || lacks_scopes(connection)?)
+}
+
+fn lacks_column(connection: &Connection) -> rusqlite::Result<bool> {
     let find =
         "SELECT count(*) = 0 FROM pragma_table_info('entries') WHERE name = 'first_leased_at'";
     connection.query_row(find, [], |row| row.get(0))
 }
 
-/// Creates the tables, or the column that an older file lacks, unless another process has done so in the meantime.
+fn lacks_scopes(connection: &Connection) -> rusqlite::Result<bool> {
+    let find = "SELECT count(*) = 0 FROM sqlite_schema WHERE name = 'entries_scope'";
+    connection.query_row(find, [], |row| row.get(0))
+}
+
+/// Creates the tables, or the parts that an older file lacks, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    // A large file is read before it is locked: other processes write meanwhile.
+    let known = if owner(connection)? == FileOwner::Ours && lacks_scopes(connection)? {
+        scopes_after(connection, 0)?
+    } else {
+        Vec::new()
+    };
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = whose(connection).and_then(|whose| match whose {
-        Whose::New => connection.execute_batch(&format!(
-            "{TABLES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
+    let made = owner(connection).and_then(|owner| match owner {
+        FileOwner::New => connection.execute_batch(&format!(
+            "{TABLES}{SCOPES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
         )),
-        Whose::Ours if lacks_column(connection)? => {
-            connection.execute_batch("ALTER TABLE entries ADD COLUMN first_leased_at INTEGER")
-        }
+        FileOwner::Ours => complete(connection, &known),
         _ => Ok(()),
     });
     match made {
@@ -115,4 +138,29 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
             Err(error)
         }
     }
+}
+
+/// Adds the parts that an older file lacks. `known` are the scopes of the entries that were read before.
+fn complete(connection: &Connection, known: &[(String, i64)]) -> rusqlite::Result<()> {
+    if lacks_column(connection)? {
+        connection.execute_batch("ALTER TABLE entries ADD COLUMN first_leased_at INTEGER")?;
+    }
+    if lacks_scopes(connection)? {
+        connection.execute_batch(SCOPES)?;
+        let last = known.iter().map(|(_, last)| *last).max();
+        let new = scopes_after(connection, last.unwrap_or_default())?;
+        let mut add = connection.prepare("INSERT OR IGNORE INTO scopes VALUES (?1)")?;
+        for (scope, _) in known.iter().chain(&new) {
+            add.execute([scope])?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the scopes of the entries after this number, and the last entry of each.
+fn scopes_after(connection: &Connection, after: i64) -> rusqlite::Result<Vec<(String, i64)>> {
+    let find = "SELECT scope, max(id) FROM entries WHERE id > ?1 GROUP BY scope";
+    let mut find = connection.prepare(find)?;
+    find.query_map([after], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }

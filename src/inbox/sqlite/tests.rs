@@ -73,8 +73,8 @@ fn entry(id: &str, row: Option<&str>) -> Entry {
     }
 }
 
-fn ask() -> Ask {
-    Ask {
+fn request() -> LeaseRequest {
+    LeaseRequest {
         most: 10,
         lease: 30 * SECOND,
         max_tries: 3,
@@ -89,7 +89,7 @@ fn accept(engine: &SqliteEngine, id: &str) -> Accepted {
 }
 
 fn lease(engine: &SqliteEngine) -> Vec<Job> {
-    block_on(engine.lease(ask())).unwrap().jobs
+    block_on(engine.lease(request())).unwrap().jobs
 }
 
 fn stats(engine: &SqliteEngine) -> InboxStats {
@@ -193,9 +193,9 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     // The first search over the rows may end with the last row.
     for _ in 0..2 {
         let batch = engine
-            .lease(Ask {
+            .lease(LeaseRequest {
                 serial_by_row: true,
-                ..ask()
+                ..request()
             })
             .await
             .unwrap();
@@ -207,9 +207,9 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
         ["evt_0", "evt_1", "evt_2", "evt_3", "evt_4", "evt_hot_0"]
     );
     let batch = engine
-        .lease(Ask {
+        .lease(LeaseRequest {
             serial_by_row: true,
-            ..ask()
+            ..request()
         })
         .await
         .unwrap();
@@ -227,7 +227,7 @@ async fn a_lease_that_nobody_takes_is_given_back() {
         Accepted::New
     );
     for _ in 0..50 {
-        let mut call = engine.lease(ask());
+        let mut call = engine.lease(request());
         // The call is sent, and its answer is not awaited.
         let asked = std::future::poll_fn(|context| {
             let _ = std::pin::Pin::new(&mut call).poll(context);
@@ -239,7 +239,7 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     // This call is served after all of those.
     let mut jobs = Vec::new();
     for _ in 0..100 {
-        jobs = engine.lease(ask()).await.unwrap().jobs;
+        jobs = engine.lease(request()).await.unwrap().jobs;
         if !jobs.is_empty() {
             break;
         }

@@ -11,18 +11,17 @@ use super::accept::Accepting;
 use super::command::{Answer, Command, EngineState, Task};
 use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
-use super::open::copy_log;
+use super::open::{copy_log, max_page_count, page_bytes};
 use super::open_files::OpenFiles;
 use super::options::InboxOptions;
-use super::reserve::{GROUP_BYTES, LOG_PAGES, Reserve};
+use super::reserve::{GROUP_BYTES, LOG_BYTES, Reserve};
 use super::settle::{Operating, Settling};
 use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
 use crate::clock::{Clock, SystemClock};
-use crate::dedupe::{Ownership, StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::End;
-use crate::inbox::sink::Accepted;
 
 /// How often an idle writer checks whether another process has written, and whether ids must be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
@@ -41,7 +40,10 @@ pub(super) struct Writer<'c> {
     seen_version: i64,
     clock: Arc<dyn Clock>,
     max_group: usize,
-    max_pages: Option<u32>,
+    /// The largest number of the file's own pages.
+    max_pages: Option<i64>,
+    /// The log is copied when it has this number of pages.
+    most_log_pages: i64,
     forget_at_once: usize,
     files: OpenFiles,
     reserve: Reserve,
@@ -73,7 +75,11 @@ impl<'c> Writer<'c> {
             connection,
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
-            max_pages: options.max_pages,
+            max_pages: options
+                .max_pages
+                .map(|pages| max_page_count(connection, pages))
+                .transpose()?,
+            most_log_pages: LOG_BYTES / page_bytes(connection)?,
             forget_at_once: options.forget_at_once,
             files,
             reserve,
@@ -199,7 +205,11 @@ impl<'c> Writer<'c> {
         if let Some(pages) = self.max_pages {
             // The limit is for deliveries alone: leases and settlements free space in the end, and need a little first.
             let is_for_accepts = group.iter().any(Command::is_accept);
-            let pages = if is_for_accepts { pages } else { u32::MAX };
+            let pages = if is_for_accepts {
+                pages
+            } else {
+                i64::from(u32::MAX)
+            };
             self.connection
                 .execute_batch(&format!("PRAGMA max_page_count = {pages}"))
                 .map_err(failed)?;
@@ -229,7 +239,7 @@ impl<'c> Writer<'c> {
             Task::Accept { entry, retain, .. } => {
                 Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
             }
-            Task::Lease(ask) => Answer::Batch(self.leasing.lease(ask, now)?),
+            Task::Lease(request) => Answer::Batch(self.leasing.lease(request, now)?),
             Task::Renew { id, token, lease } => {
                 Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
             }
@@ -272,18 +282,8 @@ impl<'c> Writer<'c> {
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
-        let due = answers
-            .iter()
-            .zip(&group)
-            .any(|(answer, command)| match answer {
-                Answer::Accepted(accepted) => *accepted == Accepted::New,
-                Answer::Count(count) => *count > 0,
-                // A settled entry is due again, or frees its row for the next entry.
-                Answer::Ownership(ownership) => {
-                    *ownership == Ownership::Held && matches!(command.task, Task::Settle { .. })
-                }
-                Answer::Batch(_) => false,
-            });
+        let due = group.iter().zip(&answers);
+        let due = due.map(|(command, answer)| command.made_due(answer)).sum();
         for (command, answer) in group.into_iter().zip(answers) {
             let Some(batch) = command.answer(answer) else {
                 continue;
@@ -294,9 +294,7 @@ impl<'c> Writer<'c> {
                 self.carried.push_back(Command { task, reply: None });
             }
         }
-        if due {
-            self.shared.changed.notify_waiters();
-        }
+        self.shared.changed.wake(due);
     }
 
     /// Runs when no command has arrived for a while.
@@ -313,7 +311,7 @@ impl<'c> Writer<'c> {
 
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() {
-            self.shared.changed.notify_waiters();
+            self.shared.changed.wake_all();
         }
     }
 
@@ -323,7 +321,7 @@ impl<'c> Writer<'c> {
             && version != self.seen_version
         {
             self.seen_version = version;
-            self.shared.changed.notify_waiters();
+            self.shared.changed.wake_all();
         }
     }
 
@@ -333,7 +331,7 @@ impl<'c> Writer<'c> {
             let (log, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
             Ok(log.saturating_sub(copied))
         });
-        if pages.is_ok_and(|pages| pages >= LOG_PAGES) {
+        if pages.is_ok_and(|pages| pages >= self.most_log_pages) {
             // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
             if copy_log(self.connection).is_err_and(|error| lacks_room(&failed(error))) {
                 self.take_reserve();

@@ -8,7 +8,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
-use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
@@ -16,9 +15,10 @@ use tower_service::Service;
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
-use super::state::{Phase, WorkersState, ask};
+use super::state::{Phase, WorkersState, call_store};
 use crate::caught::caught;
-use crate::inbox::engine::{Ask, Batch, EntryId, Job};
+use crate::inbox::engine::{Batch, EntryId, Job, LeaseRequest};
+use crate::inbox::signal::Listening;
 use crate::layer::VerifiedBody;
 
 /// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
@@ -37,13 +37,12 @@ pub(super) struct Dispatcher<S> {
 
 /// The reason why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Woke {
-    /// A run has ended.
-    AtAnEnd,
-    /// The store reports that an entry may have become due.
-    ByTheStore,
-    /// The time is over, or the workers must stop.
-    AtTheTime,
+enum WakeReason {
+    RunEnded,
+    /// As the store reports, it may be.
+    EntryDue,
+    /// Or the workers must stop.
+    TimeOver,
 }
 
 impl<S, R> Dispatcher<S>
@@ -78,20 +77,19 @@ where
                 continue;
             }
             let shared = Arc::clone(&self.shared);
-            // Listening begins before the lease call, so that no notification in between is lost.
-            let mut changed = pin!(shared.engine.changed().notified());
-            changed.as_mut().enable();
+            let listening = shared.engine.changed().listen();
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
-            let ask_for = self.ask_for(free);
+            let lease_request = self.lease_request(free);
             // Not cut off when the workers must stop: the entries that the call leases must be returned.
             let patience = shared.settings.lease.min(LEASE_CALL);
-            match ask(patience, || shared.engine.lease(ask_for)).await {
+            match call_store(patience, || shared.engine.lease(lease_request)).await {
                 Ok(batch) => {
                     failures = 0;
-                    self.take(batch, free, asked, changed).await;
+                    self.take(batch, free, asked, listening).await;
                 }
                 Err(error) => {
+                    drop(listening);
                     failures = failures.saturating_add(1);
                     self.shared.tell(Step::StoreFailed("lease", &error));
                     let until = Instant::now() + pause.draw(failures);
@@ -106,9 +104,9 @@ where
         }
     }
 
-    fn ask_for(&self, most: usize) -> Ask {
+    fn lease_request(&self, most: usize) -> LeaseRequest {
         let settings = &self.shared.settings;
-        Ask {
+        LeaseRequest {
             most,
             lease: settings.lease,
             max_tries: settings.max_tries,
@@ -124,7 +122,7 @@ where
         batch: Batch,
         free: usize,
         asked: Instant,
-        mut changed: Pin<&mut Notified<'_>>,
+        mut listening: Listening<'_>,
     ) {
         for listed in &batch.dead_lettered {
             let entry = DeadEntry::from(listed);
@@ -137,16 +135,17 @@ where
         if leased >= free {
             return;
         }
+        listening.is_idle_now();
         let settings = &self.shared.settings;
         let (poll, serial) = (settings.poll, settings.serial_by_row);
         let known = batch.next_in.map_or(poll, |next| next.min(poll));
         let until = asked + known.max(LEAST_PAUSE);
         while self.shared.is_working() {
             let until = self.due.map_or(until, |due| due.min(until));
-            match self.next(Some(until), Some(changed.as_mut())).await {
+            match self.next(Some(until), Some(&mut listening)).await {
                 // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased
                 // already.
-                Woke::AtAnEnd if !serial => {}
+                WakeReason::RunEnded if !serial => {}
                 _ => return,
             }
         }
@@ -167,8 +166,8 @@ where
     async fn next(
         &mut self,
         until: Option<Instant>,
-        mut changed: Option<Pin<&mut Notified<'_>>>,
-    ) -> Woke {
+        mut listening: Option<&mut Listening<'_>>,
+    ) -> WakeReason {
         let mut alarm = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
         let mut stopped = pin!(phase.wait_for(|phase| *phase != Phase::Work));
@@ -176,18 +175,18 @@ where
         let ended = poll_fn(|context| {
             // An empty set returns `Ready(None)`, which is not the end of a run.
             if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
-                return Poll::Ready((Woke::AtAnEnd, Some(ended)));
+                return Poll::Ready((WakeReason::RunEnded, Some(ended)));
             }
-            if let Some(changed) = &mut changed
-                && changed.as_mut().poll(context).is_ready()
+            if let Some(listening) = &mut listening
+                && Pin::new(listening).poll(context).is_ready()
             {
-                return Poll::Ready((Woke::ByTheStore, None));
+                return Poll::Ready((WakeReason::EntryDue, None));
             }
             let is_due = |alarm: Pin<&mut _>| Future::poll(alarm, context).is_ready();
             if alarm.as_mut().as_pin_mut().is_some_and(is_due)
                 || stopped.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready((Woke::AtTheTime, None));
+                return Poll::Ready((WakeReason::TimeOver, None));
             }
             Poll::Pending
         });

@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
-use super::state::{Phase, WorkersState, ask};
+use super::state::{Phase, WorkersState, call_store};
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::inbox::engine::{End, EntryId, Job};
@@ -229,7 +229,7 @@ async fn settle(
     let (mut wait, mut last, mut is_retold) = (FIRST_WAIT, false, false);
     loop {
         let call = || shared.engine.settle(id, token, end.clone());
-        match ask(SETTLE_CALL, call).await {
+        match call_store(SETTLE_CALL, call).await {
             Ok(ownership) => return Some(ownership),
             Err(error) => {
                 shared.tell(Step::StoreFailed("settle", &error));
@@ -257,7 +257,7 @@ async fn dead_letter(shared: &WorkersState, id: EntryId, token: ClaimToken) {
     if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
         return;
     }
-    match ask(SETTLE_CALL, || shared.engine.show(id)).await {
+    match call_store(SETTLE_CALL, || shared.engine.show(id)).await {
         Ok(Some((listed, _))) => shared.tell(Step::DeadLettered(Some(&DeadEntry::from(&listed)))),
         Ok(None) => {}
         // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::hooks::{LostLease, Step};
-use super::state::{WorkersState, ask};
+use super::state::{WorkersState, call_store};
 use crate::dedupe::{ClaimToken, Ownership};
 
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
@@ -71,7 +71,7 @@ async fn renew(
         let asked = Instant::now();
         // A call that hangs must end before the next one begins.
         let call = || shared.engine.renew(entry.id, token, lease);
-        next = match ask(every, call).await {
+        next = match call_store(every, call).await {
             Ok(Ownership::Held) => asked + every,
             Ok(Ownership::Lost) => {
                 // There is no lease to renew any more. The effects in progress cannot be stopped.

@@ -51,7 +51,7 @@ impl WorkersState {
 }
 
 /// Calls the store, and waits for its answer for at most `patience`. A call may hang, fail or panic; none of these ends a worker.
-pub(super) async fn ask<'a, T: Unpin>(
+pub(super) async fn call_store<'a, T: Unpin>(
     patience: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {

@@ -153,3 +153,44 @@ async fn schemas_are_kept_apart() {
         assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
     }
 }
+
+/// The statements of `docs/operations.md`, on a table from before the step.
+#[tokio::test]
+async fn indexes_that_an_operator_built_before_are_not_built_again() {
+    const INDEXES: &str =
+        "SELECT indexrelid::regclass::text AS name, indexrelid AS id FROM pg_index
+      WHERE indrelid = 'hookgate_inbox'::regclass AND indisvalid ORDER BY 1";
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    let indexes = async || {
+        let rows = client.query(INDEXES, &[]).await.unwrap();
+        let index = |row: &tokio_postgres::Row| (row.get(0), row.get(1));
+        rows.iter().map(index).collect::<Vec<(String, u32)>>()
+    };
+    let new: Vec<_> = indexes().await.into_iter().map(|(name, _)| name).collect();
+    client
+        .batch_execute(
+            "DROP INDEX hookgate_inbox_queued_by_row, hookgate_inbox_running_by_name;
+             CREATE INDEX hookgate_inbox_running ON hookgate_inbox (row_key) WHERE state = 1 AND row_key IS NOT NULL;
+             DELETE FROM hookgate_migrations WHERE name = 'inbox-backlog-1'",
+        )
+        .await
+        .unwrap();
+    let docs = include_str!("../../../docs/operations.md");
+    let statements = docs
+        .lines()
+        .filter(|line| line.starts_with("CREATE INDEX CONCURRENTLY"));
+    for statement in statements {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let before = indexes().await;
+    migrate(&client).await.unwrap();
+    let after = indexes().await;
+    assert!(
+        after.iter().all(|index| before.contains(index)),
+        "{after:?}"
+    );
+    assert!(after.iter().map(|(name, _)| name).eq(&new), "{after:?}");
+}

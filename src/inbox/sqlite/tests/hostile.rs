@@ -41,7 +41,7 @@ fn a_wait_for_the_file_shortens_no_lease() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let waiting = std::thread::spawn({
         let engine = Arc::clone(&engine);
-        move || block_on(engine.lease(ask())).unwrap()
+        move || block_on(engine.lease(request())).unwrap()
     });
     // Gives the call time to begin its wait; if it begins later, the test checks less.
     std::thread::sleep(Duration::from_millis(300));
@@ -49,7 +49,7 @@ fn a_wait_for_the_file_shortens_no_lease() {
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(waiting.join().unwrap().jobs.len(), 1);
     let listed = block_on(engine.list(Selection::all(), Page::first(1))).unwrap();
-    let lease = u64::try_from(ask().lease.as_millis()).unwrap();
+    let lease = u64::try_from(request().lease.as_millis()).unwrap();
     assert_eq!(listed[0].until, Some(clock.unix_millis() + lease));
 }
 
@@ -169,11 +169,11 @@ fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
         )
         .unwrap();
     for serial_by_row in [true, false] {
-        let ask = Ask {
+        let request = LeaseRequest {
             serial_by_row,
-            ..ask()
+            ..request()
         };
-        let batch = block_on(engine.lease(ask)).unwrap();
+        let batch = block_on(engine.lease(request)).unwrap();
         let ids: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
         let expected: &[&str] = if serial_by_row { &["evt_5"] } else { &[] };
         assert_eq!(ids, expected);

@@ -37,14 +37,14 @@ impl Model {
         (entry.token == Some(job.1)).then_some(entry)
     }
 
-    fn lease(&mut self, ask: &Ask, now: u64) -> (Vec<i64>, Vec<i64>) {
-        let excepted = |id: &i64| ask.except.contains(&EntryId(*id));
+    fn lease(&mut self, request: &LeaseRequest, now: u64) -> (Vec<i64>, Vec<i64>) {
+        let excepted = |id: &i64| request.except.contains(&EntryId(*id));
         let (mut due, mut dead, mut busy) = (Vec::new(), Vec::new(), HashSet::new());
         for (id, entry) in &mut self.entries {
             match entry.state {
                 _ if excepted(id) => busy.extend(row_of(entry.event)),
                 EntryState::Running if entry.until > now => busy.extend(row_of(entry.event)),
-                EntryState::Running if entry.tries >= ask.max_tries => {
+                EntryState::Running if entry.tries >= request.max_tries => {
                     (entry.state, entry.token) = (EntryState::Dead, None);
                     dead.push((entry.until, *id));
                 }
@@ -58,8 +58,8 @@ impl Model {
         let mut jobs = Vec::new();
         for (_, id) in due {
             let row = row_of(self.entries[&id].event);
-            let taken = |row| ask.serial_by_row && !busy.insert(row);
-            if jobs.len() < ask.most && !row.is_some_and(taken) {
+            let taken = |row| request.serial_by_row && !busy.insert(row);
+            if jobs.len() < request.most && !row.is_some_and(taken) {
                 jobs.push(id);
             }
         }
@@ -131,7 +131,7 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
             serial,
             except,
         } => {
-            let ask = Ask {
+            let request = LeaseRequest {
                 most,
                 lease: 30 * SECOND,
                 max_tries,
@@ -144,8 +144,8 @@ fn step(engine: &SqliteEngine, model: &mut Model, clock: &ManualClock, call: Cal
                     .filter(|_| except)
                     .collect(),
             };
-            let (jobs, dead) = model.lease(&ask, now);
-            let batch = block_on(engine.lease(ask)).unwrap();
+            let (jobs, dead) = model.lease(&request, now);
+            let batch = block_on(engine.lease(request)).unwrap();
             let leased: Vec<_> = batch.jobs.iter().map(|job| job.id.0).collect();
             assert_eq!(leased, jobs);
             let dead_lettered: Vec<_> = batch

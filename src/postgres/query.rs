@@ -42,7 +42,7 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.ask(From::Pool, patience, statement, types, values)
+        self.run(From::Pool, patience, statement, types, values)
             .await
     }
 
@@ -53,7 +53,7 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.ask(
+        self.run(
             From::ReservedConnections,
             self.patience(),
             statement,
@@ -63,7 +63,7 @@ impl Postgres {
         .await
     }
 
-    async fn ask(
+    async fn run(
         &self,
         from: From,
         patience: Duration,

@@ -1,0 +1,281 @@
+//! The inbox beside a large backlog: how long its calls take where 20,000, 200,000 and a million entries wait, the bytes that an
+//! event writes, and what idle workers cost an accept.
+//!
+//! ```text
+//! cargo bench -p hookgate-benches --bench backlog --all-features
+//! cargo bench -p hookgate-benches --bench backlog --all-features -- --entries 20000 --only sqlite
+//! ```
+//!
+//! PostgreSQL is started on a free loopback port and stopped. The backlog is written directly into the tables. The figures are
+//! times of the machine, so they are for comparisons of two builds in one run: run the two programs in turn.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hookgate::inbox::{EntryState, Page, RunningWorkers, Selection, Workers};
+use hookgate::postgres::Postgres;
+use hookgate::{Accepted, Delivery, Inbox, Sink};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Config, NoTls};
+
+#[path = "../tests/servers/support/mod.rs"]
+#[allow(dead_code, unreachable_pub, unused_imports)] // the tests need more of it
+mod servers;
+mod support;
+
+use support::Arguments;
+
+const RETAIN: Duration = Duration::from_secs(48 * 3600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// The events of other rows, beside a backlog in one row.
+const OTHERS: usize = 100;
+
+fn main() {
+    let arguments = Arguments::read();
+    println!("CPU: {}", support::cpu());
+    let sizes: Vec<i64> = match arguments.after("--entries") {
+        Some(entries) => vec![entries.parse().unwrap()],
+        None => vec![20_000, 200_000, 1_000_000],
+    };
+    let is_meant = |engine| arguments.after("--only").is_none_or(|only| only == engine);
+    let runtime = Runtime::new().unwrap();
+    if is_meant("postgres") {
+        let server = servers::PostgresServer::start(&[]).expect("PostgreSQL");
+        let config: Config = server.config().parse().unwrap();
+        runtime.block_on(async {
+            let client = connect(&config).await;
+            hookgate::postgres::migrate(&client).await.unwrap();
+            for &entries in &sizes {
+                fill_table(&client, entries).await;
+                beside_a_backlog("PostgreSQL", entries, &on_postgres(&config)).await;
+            }
+            client
+                .batch_execute("TRUNCATE hookgate_inbox")
+                .await
+                .unwrap();
+            beside_idle_workers(&config).await;
+        });
+    }
+    if is_meant("sqlite") {
+        for &entries in &sizes {
+            let folder = servers::Folder::new();
+            let path = folder.path().join("inbox.db");
+            fill_file(&runtime, &path, entries);
+            let inbox = Inbox::open(&path).unwrap();
+            runtime.block_on(async {
+                timed("SQLite", entries, "the first accept", accept(&inbox, "1")).await;
+                beside_a_backlog("SQLite", entries, &inbox).await;
+            });
+        }
+        bytes_written(&runtime);
+    }
+}
+
+async fn connect(config: &Config) -> Client {
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+fn on_postgres(config: &Config) -> Inbox {
+    Inbox::on_postgres(&Postgres::new(config.clone(), NoTls), "default").unwrap()
+}
+
+/// Fills the empty table with entries of one row. The oldest 50 are three days old.
+async fn fill_table(client: &Client, entries: i64) {
+    let fill = format!(
+        "TRUNCATE hookgate_inbox;
+         INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name, body,
+           accepted_at, due_at, forget_at)
+         SELECT decode(md5(e::text), 'hex'), decode(md5('one'), 'hex'), 0, 'evt_b_' || e, 'row.created', '1700000000', 1700000000,
+           'default', 'default', convert_to('{{\"id\":\"evt_b_' || e || '\",\"type\":\"row.created\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"data\":{{\"note\":\"' || repeat('x', 400) || '\"}}}}', 'UTF8'),
+           at, at, at + interval '30 days'
+         FROM generate_series(1, {entries}) AS e, LATERAL (SELECT now() - CASE WHEN e <= 50 THEN interval '3 days' ELSE interval '1 minute' END AS at) AS time
+         ORDER BY e;"
+    );
+    client.batch_execute(&fill).await.unwrap();
+    client
+        .batch_execute("VACUUM ANALYZE hookgate_inbox")
+        .await
+        .unwrap();
+}
+
+/// Fills a new file in the same way.
+fn fill_file(runtime: &Runtime, path: &Path, entries: i64) {
+    let inbox = Inbox::open(path).unwrap();
+    runtime.block_on(inbox.close());
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_millis()).unwrap();
+    connection
+        .execute_batch(&format!(
+            "BEGIN;
+             CREATE TEMP TABLE numbers AS WITH RECURSIVE n (e) AS (SELECT 1 UNION ALL SELECT e + 1 FROM n WHERE e < {entries}) SELECT e FROM n;
+             INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at, body_bytes, event_id, event_type,
+               timestamp, scope, key_name)
+             SELECT randomblob(16), 0, at, at, x'00112233445566778899aabbccddeeff', at, at + 30 * 86400000, 1700000000, 500, 'evt_b_' || e,
+               'row.created', '1700000000', 'default', 'default'
+             FROM (SELECT e, {now} - iif(e <= 50, 3 * 86400000, 60000) AS at FROM numbers) ORDER BY e;
+             INSERT INTO bodies (id, body) SELECT id, CAST('{{\"id\":\"' || event_id || '\",\"type\":\"row.created\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"data\":{{\"note\":\"' || printf('%.400c', 'x') || '\"}}}}' AS BLOB) FROM entries;
+             COMMIT;
+             PRAGMA wal_checkpoint(TRUNCATE);"
+        ))
+        .unwrap();
+}
+
+fn event(name: &str) -> Delivery {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let run = COUNT.fetch_add(1, Ordering::Relaxed);
+    let filling = "x".repeat(300);
+    let body = format!(
+        r#"{{"id":"evt_{name}_{run}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","rowId":"row_{name}_{run}","note":"{filling}"}}}}"#
+    );
+    hookgate_testing::delivery(body).unwrap()
+}
+
+async fn accept(inbox: &Inbox, name: &str) {
+    let accepted = inbox.accept(&event(name), RETAIN).await.unwrap();
+    assert_eq!(accepted, Accepted::New);
+}
+
+async fn timed<T>(engine: &str, entries: i64, call: &str, future: impl Future<Output = T>) -> T {
+    let start = Instant::now();
+    let output = future.await;
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    println!("{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms");
+    output
+}
+
+async fn beside_a_backlog(engine: &str, entries: i64, inbox: &Inbox) {
+    for (name, which) in [
+        ("list", Selection::all()),
+        (
+            "list --state running",
+            Selection::all().state(EntryState::Running),
+        ),
+        ("list --older-than 1d", Selection::all().older_than(DAY)),
+        (
+            "list --state queued --older-than 1d",
+            Selection::all().state(EntryState::Queued).older_than(DAY),
+        ),
+        (
+            "list --event-id",
+            Selection::all().event_id(format!("evt_b_{}", entries / 2)),
+        ),
+    ] {
+        // The first call opens a connection and reads the catalog.
+        let page = Page::first(1_000);
+        if engine == "PostgreSQL" {
+            inbox.list(Selection::all(), Page::first(1)).await.unwrap();
+        }
+        let listed = timed(engine, entries, name, inbox.list(which, page)).await;
+        listed.unwrap();
+    }
+    for number in 0..OTHERS {
+        accept(inbox, &format!("other{number}")).await;
+    }
+    let handled = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&handled);
+    let start = Instant::now();
+    let workers = Workers::new(inbox).concurrency(16).serial_by_row();
+    let workers = workers.start_handler(move |delivery: Delivery| {
+        let is_other = delivery.event_id().starts_with("evt_other");
+        counted.fetch_add(usize::from(is_other), Ordering::SeqCst);
+        async move {
+            if !is_other {
+                // An event of the row that has the backlog runs all the time.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    });
+    let workers = workers.unwrap();
+    while handled.load(Ordering::SeqCst) < OTHERS && start.elapsed() < Duration::from_secs(120) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    let (call, done) = (
+        "serial_by_row, 100 of other rows",
+        handled.load(Ordering::SeqCst),
+    );
+    println!("{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({done} handled)");
+    workers.shutdown(Duration::from_secs(3)).await;
+}
+
+/// Accepts one at a time, while none, and then 40, processes have idle workers.
+async fn beside_idle_workers(config: &Config) {
+    let acceptor = on_postgres(config);
+    let mut idle: Vec<RunningWorkers> = Vec::new();
+    for workers in [1, 40] {
+        while idle.len() < workers {
+            let inbox = Inbox::on_postgres(
+                &Postgres::new(config.clone(), NoTls).with_connections(1),
+                "default",
+            );
+            let workers = Workers::new(&inbox.unwrap()).poll_interval(Duration::from_secs(60));
+            idle.push(workers.start_handler(async |_: Delivery| ()).unwrap());
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let mut took = Vec::new();
+        for _ in 0..400 {
+            let start = Instant::now();
+            accept(&acceptor, "idle").await;
+            took.push(start.elapsed().as_secs_f64() * 1e3);
+            tokio::time::sleep(Duration::from_millis(12)).await;
+        }
+        took.sort_by(f64::total_cmp);
+        println!(
+            "PostgreSQL  {workers:>3} processes with idle workers: an accept takes p50 {:.1} ms, p99 {:.1} ms",
+            took[took.len() / 2],
+            took[took.len() * 99 / 100]
+        );
+    }
+    for workers in idle {
+        workers.shutdown(Duration::from_secs(3)).await;
+    }
+}
+
+/// Accepts and handles 20, 50 and 100 events a second for some seconds, and reads the bytes that this process has written.
+fn bytes_written(runtime: &Runtime) {
+    let folder = servers::Folder::new();
+    runtime.block_on(async {
+        let inbox = Inbox::open(folder.path().join("inbox.db")).unwrap();
+        let workers = Workers::new(&inbox);
+        let workers = workers.start_handler(async |_: Delivery| ()).unwrap();
+        // The tables have some depth, and the reserve is written.
+        for _ in 0..2_000 {
+            accept(&inbox, "warm").await;
+        }
+        for rate in [20, 50, 100] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let before = written();
+            let events = rate * 8;
+            let mut every = tokio::time::interval(Duration::from_secs(1) / rate);
+            for _ in 0..events {
+                every.tick().await;
+                accept(&inbox, "written").await;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let bytes = |index: usize| (written()[index] - before[index]) as f64 / f64::from(events) / 1_024.0;
+            println!(
+                "SQLite      {rate:>3} events of 0.5 KB a second: {:.1} KiB passed to the system and {:.1} KiB written to the disk for each",
+                bytes(0),
+                bytes(1)
+            );
+        }
+        workers.shutdown(Duration::from_secs(3)).await;
+    });
+}
+
+/// The bytes that this process has passed to `write`, and those that reached the disk.
+fn written() -> [u64; 2] {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap();
+    ["wchar", "write_bytes"].map(|name| {
+        let line = io.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    })
+}

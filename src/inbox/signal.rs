@@ -1,0 +1,135 @@
+//! Wakes workers that wait for work: as many as there is work for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+/// Tells the workers of this process that entries may have become due.
+#[derive(Debug, Default)]
+pub(crate) struct WorkSignal {
+    notify: Notify,
+    /// The number of [`Listening`].
+    listening: AtomicUsize,
+    /// The number of those that wait, with nothing left to lease.
+    idle: AtomicUsize,
+}
+
+impl WorkSignal {
+    /// Listens from now on. Called before a lease, so that no signal between the lease and the wait is lost.
+    pub(crate) fn listen(&self) -> Listening<'_> {
+        // Counted first: a signal that comes before `enable` is kept for it.
+        self.listening.fetch_add(1, Ordering::SeqCst);
+        let mut notified = Box::pin(self.notify.notified());
+        notified.as_mut().enable();
+        Listening {
+            signal: self,
+            notified,
+            is_idle: false,
+        }
+    }
+
+    /// Wakes workers for this number of entries, one for each. A worker that is not listening leases before it waits.
+    pub(crate) fn wake(&self, entries: usize) {
+        for _ in 0..entries.min(self.listening.load(Ordering::SeqCst)) {
+            self.notify.notify_one();
+        }
+    }
+
+    /// Wakes all workers: the number of entries is not known.
+    pub(crate) fn wake_all(&self) {
+        self.notify.notify_waiters();
+    }
+
+    /// Returns the number of workers that have room for entries.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    pub(crate) fn listening(&self) -> usize {
+        self.listening.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of workers that have room for entries and wait for some.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    pub(crate) fn idle(&self) -> usize {
+        self.idle.load(Ordering::SeqCst)
+    }
+}
+
+/// A worker that has room for entries. It completes when the worker is woken. A signal that it received and did not use goes to
+/// another worker when it is dropped.
+pub(crate) struct Listening<'a> {
+    signal: &'a WorkSignal,
+    notified: Pin<Box<Notified<'a>>>,
+    is_idle: bool,
+}
+
+impl Listening<'_> {
+    /// The worker has leased all entries that are due, and waits for more.
+    pub(crate) fn is_idle_now(&mut self) {
+        if !self.is_idle {
+            self.is_idle = true;
+            self.signal.idle.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Future for Listening<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.notified.as_mut().poll(context)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.signal.listening.fetch_sub(1, Ordering::SeqCst);
+        if self.is_idle {
+            self.signal.idle.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    fn is_woken(listening: &mut Listening<'_>) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        pin!(listening).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn as_many_workers_are_woken_as_there_are_entries() {
+        let signal = WorkSignal::default();
+        // Before any worker listens: each leases first.
+        signal.wake(5);
+        let mut workers: Vec<_> = (0..4).map(|_| signal.listen()).collect();
+        for expected in [0, 1, 3] {
+            signal.wake(expected);
+            let woken: Vec<_> = workers.iter_mut().map(is_woken).collect();
+            assert_eq!(woken.iter().filter(|woken| **woken).count(), expected);
+            workers = (0..4).map(|_| signal.listen()).collect();
+        }
+        signal.wake_all();
+        assert!(workers.iter_mut().all(is_woken));
+    }
+
+    #[test]
+    fn a_signal_that_is_not_used_goes_to_another_worker() {
+        let signal = WorkSignal::default();
+        let (full, mut idle) = (signal.listen(), signal.listen());
+        idle.is_idle_now();
+        assert_eq!((signal.listening(), signal.idle()), (2, 1));
+        signal.wake(1);
+        assert!(!is_woken(&mut idle));
+        drop(full);
+        assert!(is_woken(&mut idle));
+        drop(idle);
+        assert_eq!((signal.listening(), signal.idle()), (0, 0));
+    }
+}

@@ -46,8 +46,8 @@ impl Index {
     /// Returns an index for about this number of records; it takes more.
     pub(super) fn new(records: usize) -> Self {
         let segments = records.div_ceil(IN_SEGMENT).max(1);
-        // At capacity nine of ten slots are used.
-        let planned = (records.div_ceil(segments) * 10).div_ceil(SLOTS * 9);
+        // At capacity 92 of 100 slots are used.
+        let planned = (records.div_ceil(segments) * 100).div_ceil(SLOTS * 92);
         Self {
             segments: std::iter::repeat_with(Segment::default)
                 .take(segments)
@@ -98,8 +98,8 @@ impl Index {
         let Some(segment) = self.segments.get_mut(range(place.home >> 32, segments)) else {
             return;
         };
-        // 24 of 25 slots.
-        if segment.len * 25 >= segment.buckets.len() * SLOTS * 24 {
+        // 97 of 100 slots.
+        if segment.len * 100 >= segment.buckets.len() * SLOTS * 97 {
             segment.grow(self.planned, |slot| home(number(slot, first)));
         }
         segment.put(place.home, place.tag << POSITION_BITS | position(record));
@@ -146,7 +146,7 @@ impl Segment {
     /// more steps, the allocator would find less use for the memory of the smaller ones.
     fn grow(&mut self, planned: usize, home: impl Fn(u32) -> u64) {
         let before = self.buckets.len();
-        let steps = [planned / 8, planned / 2, planned, before + before / 8 + 1];
+        let steps = [planned / 10, planned / 2, planned, before + before / 8 + 1];
         let buckets = steps.into_iter().find(|buckets| *buckets > before);
         let buckets = vec![Bucket::default(); buckets.unwrap_or(1)];
         let old = std::mem::replace(&mut self.buckets, buckets);

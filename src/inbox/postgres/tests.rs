@@ -387,7 +387,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
         let mut is_woken =
             |one: &mut Listening<'_>| std::pin::Pin::new(one).poll(&mut context).is_ready();
         assert!(
-            !listening.iter_mut().any(|one| is_woken(one)),
+            !listening.iter_mut().any(is_woken),
             "more than {entries}"
         );
     }

@@ -118,6 +118,22 @@
 //! pool may hold one without a limit, and no lease ends because a connection is missing. Claims, leases and accepted deliveries
 //! do wait, and are answered 503 where the wait is too long. Clones of a [`Postgres`] share all of its connections.
 //!
+//! # TLS
+//!
+//! With feature `postgres-tls` the URL decides, as for other clients: `?sslmode=verify-full` at its end is TLS by rustls, and
+//! `&sslrootcert=provider-ca.pem` names the authorities to trust, if the system does not trust your provider's. The certificate is
+//! verified with its host name in every case, for `sslmode=require` too: [`Tls::for_url`] has the table.
+//!
+//! ```no_run
+//! use hookgate::postgres::Postgres;
+//!
+//! let postgres = Postgres::open("postgres://app:made-up-password@db.example/orders?sslmode=verify-full")?;
+//! # Ok::<(), hookgate::StoreError>(())
+//! ```
+//!
+//! [`Tls`] is for `tokio_postgres::Config::connect` and for your own pool as well; [`Postgres::new`] takes any other connector. A
+//! login that is bound to the certificate (`channel_binding=require`) works. Unix sockets work, and need no TLS.
+//!
 //! # Encoding
 //!
 //! The database must be in `UTF8`: each call of [`migrate`] and the first of the [`MIGRATIONS`] refuse any other encoding,
@@ -155,7 +171,8 @@
 //! - A role that can write these tables decides which events run: a row for an id prevents its run. Grant the rights to the
 //!   receiver's role alone.
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
-//! - The connector provides TLS: see [`Postgres`].
+//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a device between
+//!   can pretend that the server has no TLS, and read and change everything.
 
 mod ask;
 mod claimed;
@@ -171,6 +188,8 @@ mod pool;
 mod spare;
 mod tables;
 mod task;
+mod tls;
+mod url;
 
 use std::time::Duration;
 
@@ -183,6 +202,7 @@ pub use pool::Postgres;
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;
+pub use tls::Tls;
 
 /// Returns microseconds for an interval of the server, limited to a hundred years.
 fn micros(time: Duration) -> i64 {

@@ -32,17 +32,15 @@ const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or 
 ///
 /// ```no_run
 /// use hookgate::postgres::Postgres;
-/// use tokio_postgres::{Config, NoTls};
 ///
-/// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-/// let postgres = Postgres::new(config, NoTls).with_connections(16);
+/// let postgres = Postgres::open(&std::env::var("DATABASE_URL")?)?.with_connections(16);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Security
-/// `NoTls` is for a database on this machine or on a network that is fully trusted. Elsewhere use a connector, such as that of
-/// the crate `tokio-postgres-rustls` or `postgres-native-tls`, and `sslmode=require` in the configuration: without it, a server
-/// that speaks no TLS is accepted.
+/// The URL of a database that is not on this machine needs `sslmode=verify-full`, and the feature `postgres-tls`. With
+/// [`new`](Self::new) and a connector of your own, the configuration needs `sslmode=require`: without it, a server that speaks no
+/// TLS is accepted.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
@@ -66,6 +64,16 @@ fn scopes_of(scopes: &ScopesByName, name: &str) -> ScopesInUse {
 }
 
 impl Postgres {
+    /// Returns a database that connects by this URL at the first call, with TLS where the URL asks for it:
+    /// `postgres://user:password@host/database?sslmode=verify-full`. The rest is as with [`new`](Self::new).
+    ///
+    /// # Errors
+    /// Those of [`Tls::for_url`](super::Tls::for_url).
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let (config, tls) = super::Tls::for_url(url)?;
+        Ok(Self::new(config, tls))
+    }
+
     /// Returns a database that connects by this configuration at the first call.
     ///
     /// Every connection is made with a `lock_timeout` of 800 ms, a `statement_timeout` of 5 s and an

@@ -6,6 +6,8 @@ use ::redis::aio::ConnectionLike;
 use ::redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
+#[cfg(feature = "redis-tls")]
+use super::failure::store_error;
 use super::finding::{Finding, Findings, Risk};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -102,6 +104,8 @@ async fn ask<C: ConnectionLike>(
     match command.query_async(connection).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if refused.contains(&error.kind()) => Ok(None),
+        #[cfg(feature = "redis-tls")]
+        Err(error) if crate::tls::refused_certificate(&error).is_some() => Err(store_error(error)),
         Err(error) => Err(unreachable(error)),
     }
 }

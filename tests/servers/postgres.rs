@@ -9,6 +9,7 @@ mod schema;
 mod sessions;
 mod sizes;
 mod store;
+mod tls;
 mod transaction;
 
 use std::str::FromStr;

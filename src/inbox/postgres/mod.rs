@@ -53,11 +53,10 @@ impl Inbox {
     /// ```no_run
     /// use hookgate::Inbox;
     /// use hookgate::postgres::Postgres;
-    /// use tokio_postgres::{Config, NoTls};
     ///
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-    /// let inbox = Inbox::on_postgres(&Postgres::new(config, NoTls), "orders")?;
+    /// let postgres = Postgres::open(&std::env::var("DATABASE_URL")?)?;
+    /// let inbox = Inbox::on_postgres(&postgres, "orders")?;
     /// # let _ = inbox;
     /// # Ok(())
     /// # }

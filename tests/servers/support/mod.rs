@@ -9,6 +9,7 @@ mod race;
 mod redis;
 mod server;
 mod skew;
+mod tls;
 
 pub use child::{Child, given};
 pub use client::{client_at, migrated};
@@ -19,3 +20,4 @@ pub use race::one_run_in_two_processes;
 pub use redis::RedisServer;
 pub use server::{Server, free_port, program};
 pub use skew::Skew;
+pub use tls::Certificates;

@@ -34,6 +34,11 @@ pub(super) fn is_beaten(error: &Error) -> bool {
     )
 }
 
+/// Returns whether the level is stricter than `READ COMMITTED`, at which this never fails.
+pub(super) fn is_refused_for_level(error: &Error) -> bool {
+    error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
+}
+
 /// Returns whether the server is a standby. Another server may have become the primary.
 pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)

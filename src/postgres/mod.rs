@@ -185,6 +185,7 @@ mod lent;
 mod migration;
 mod namespace;
 mod pool;
+mod session;
 mod spare;
 mod tables;
 mod task;
@@ -199,6 +200,8 @@ pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_
 pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
+#[cfg(feature = "inbox")]
+pub(crate) use session::{at_once, both};
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;

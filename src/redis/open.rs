@@ -8,8 +8,9 @@ use super::store::RedisStore;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 impl RedisStore {
-    /// Connects, and [checks](Self::check) the server's settings. The findings are logged, with the feature `tracing`;
-    /// to see them yourself, or to refuse to start, call [`check`](Self::check).
+    /// Connects, and [checks](Self::check) the server's settings. The findings are logged by `tracing`; without that feature, or
+    /// without a subscriber, those that may [forget](super::Risk::forgets) ids are lines on stderr. To see them yourself, or to
+    /// refuse to start, use [`open`](Self::open) and call [`check`](Self::check).
     ///
     /// `rediss://…` is TLS: [setup](super#tls).
     ///
@@ -20,7 +21,7 @@ impl RedisStore {
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let store = Self::open(url)?;
-        check::log(&store.check().await?);
+        check::report(&store.check().await?);
         Ok(store)
     }
 

@@ -5,12 +5,8 @@
 //! examined **afterwards**: by a second statement, whose snapshot was taken under the lock and so shows the changes of every
 //! earlier holder. No process waits for a lock: a row that another process is leasing is skipped.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::LazyLock;
-use std::task::Poll;
 
-use ::tokio_postgres::Error;
 use ::tokio_postgres::types::Type;
 use tokio::time::timeout;
 
@@ -18,7 +14,7 @@ use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, 
 use super::row::column;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, at_once, both};
 
 /// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever state the table has for it.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
@@ -63,9 +59,6 @@ SELECT {} FROM taken ORDER BY was_due, id",
     )
 });
 
-/// Each statement must see all earlier commits, whatever isolation level is the role's default.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
 pub(super) async fn lease(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, StoreError> {
     match timeout(PATIENCE, leased(postgres, name, ask)).await {
         Ok(leased) => leased,
@@ -80,19 +73,17 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     let asked = Asked::new(ask);
     // If the client is dropped before `keep`, its connection is closed, and the server rolls back.
     let client = postgres.client_within(PATIENCE).await?;
-    let (first, second) = {
-        let mut types = TYPES;
-        let first = client.prepare_typed_cached(&CANDIDATES, &types[..5]).await;
-        types[0] = Type::INT8_ARRAY;
-        let second = client.prepare_typed_cached(&LEASE, &types).await;
-        (first?, second?)
-    };
+    let mut types = TYPES;
+    types[0] = Type::INT8_ARRAY;
+    let first = client.ready(&CANDIDATES, &TYPES[..5]).await?;
+    let second = client.ready(&LEASE, &types).await?;
     // The two calls of each pair are sent at once and answered together: two round trips in total.
     let token = asked.token.as_bytes().as_slice();
     let parameters = asked.parameters(&asked.most, &name, &token);
     let (begun, found) = at_once(
-        client.batch_execute(BEGIN),
-        client.query(&first, &parameters[..5]),
+        // Each statement must see all earlier commits, whatever isolation level is the role's default.
+        client.begin(),
+        client.run(&first, &parameters[..5]),
     )
     .await;
     let found = both(begun, found)?;
@@ -108,7 +99,7 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     } else {
         let parameters = asked.parameters(&ids, &name, &token);
         let (taken, committed) = at_once(
-            client.query(&second, &parameters),
+            client.run(&second, &parameters),
             client.batch_execute("COMMIT"),
         )
         .await;
@@ -117,38 +108,4 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     client.keep();
     batch.tell_of_more(looked_at, ask.most);
     Ok(batch)
-}
-
-/// Runs both futures to their ends. The first is always polled first: a connection answers in that order.
-async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut other) = (None, None);
-    poll_fn(|context| {
-        if one.is_none()
-            && let Poll::Ready(output) = first.as_mut().poll(context)
-        {
-            one = Some(output);
-        }
-        if other.is_none()
-            && let Poll::Ready(output) = second.as_mut().poll(context)
-        {
-            other = Some(output);
-        }
-        match (one.take(), other.take()) {
-            (Some(one), Some(other)) => Poll::Ready((one, other)),
-            (unfinished, rest) => {
-                (one, other) = (unfinished, rest);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-/// Returns the second's answer, if the first succeeded too.
-fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, StoreError> {
-    // The second's error says more: a commit after a failure is a rollback, and reports no error.
-    let second = second?;
-    first?;
-    Ok(second)
 }

@@ -3,6 +3,7 @@
 mod child;
 mod client;
 mod folder;
+mod pooler;
 mod postgres;
 mod proxy;
 mod race;
@@ -14,6 +15,7 @@ mod tls;
 pub use child::{Child, given};
 pub use client::{client_at, migrated};
 pub use folder::Folder;
+pub use pooler::Pooler;
 pub use postgres::PostgresServer;
 pub use proxy::{Fault, Proxy};
 pub use race::one_run_in_two_processes;

@@ -71,8 +71,9 @@
 //! answered 503: the retry finds the outcome of the other transaction. A claim in a savepoint that is rolled back is rolled back
 //! with it.
 //!
-//! The store's own statements run at the default level of its connections, and are repeated where they conflict at a stricter
-//! level than `READ COMMITTED`.
+//! The statements of the store and of the inbox need no more than `READ COMMITTED`, and run at that level whatever the default of
+//! the server, the database or the role is: [`Postgres::new`] sets it on its connections. On your own pool, a transaction sets it
+//! for each statement, once one was refused at a stricter level; until then nothing is sent in addition.
 //!
 //! # Time-outs to set
 //!
@@ -160,9 +161,26 @@
 //! and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and `hookgate_effects`. The store deletes ended records
 //! from both tables; without rights on the second, the server sometimes logs a refusal.
 //!
-//! Prepared statements are used by the store alone, and prepared again after they were deallocated. A PgBouncer that pools
-//! transactions must be version 1.21 or newer, with `max_prepared_statements`; then set the connection settings on the role,
-//! since settings made on connecting would stay for the next client of the connection.
+//! Prepared statements are used by the store and the inbox, and prepared again after they were deallocated.
+//!
+//! # Poolers
+//!
+//! Through a pooler that keeps a connection of the server for each client (`pool_mode = session`) everything works as without. One
+//! that pools **transactions** gives a session to another client after each transaction, with the settings and statements that were
+//! left there. Call [`behind_pooler`](Postgres::behind_pooler) then, also for your own pool: nothing is left, and any version works.
+//! It is tested with PgBouncer 1.18.
+//!
+//! ```no_run
+//! # fn example() -> Result<(), hookgate::StoreError> {
+//! let url = "postgres://app:made-up-password@pooler.example:6432/orders?sslmode=verify-full";
+//! let postgres = hookgate::postgres::Postgres::open(url)?.behind_pooler();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without that call, such a pooler would have to be PgBouncer 1.21 or newer with `max_prepared_statements`, and the time-outs of
+//! [`Postgres::new`] would be those of all its clients. Workers poll behind it: for an inbox with few events, connect past the
+//! pooler instead, where that is possible.
 //!
 //! # Security
 //!

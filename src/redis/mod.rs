@@ -35,7 +35,7 @@
 //! | Redis down, slow, out of reach, loading, just demoted | 503 within the delivery's budget; no handler runs, and the sender tries again. Redis is used again without a restart | watch the 503s |
 //! | memory full, `noeviction` | fresh events: 503. Duplicates are known, runs under way are recorded | `maxmemory` by the [sizes](#sizes) below |
 //! | Redis refuses writes: its snapshots fail, too few replicas follow, a script of another client does not end | 503, for duplicates too; no id is forgotten | `stop-writes-on-bgsave-error`, `min-replicas-to-write` |
-//! | memory full, any other policy | **ids are forgotten without an error**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an expiry | [`check`](RedisStore::check) reports it, [`strict`](Findings::strict) refuses it |
+//! | memory full, any other policy | **ids are forgotten without an error**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an expiry | [`check`](RedisStore::check) reports it, [`strict`](Findings::strict) refuses it; [`connect`](RedisStore::connect) writes it to the log or to stderr |
 //! | Redis' process ends, no append-only file | **everything is forgotten** | the same |
 //! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` the last writes while its disk was busy, up to two seconds | reported by [`check`](RedisStore::check) |
 //! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | the same |

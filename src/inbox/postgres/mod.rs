@@ -89,8 +89,8 @@ impl Inbox {
     /// connection is free.
     ///
     /// # Server
-    /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer in transaction mode, must support prepared statements.
-    /// Notifications do not pass through it: workers look for entries at their poll interval.
+    /// PostgreSQL 13 or newer. For a pooler of transactions between, such as PgBouncer, call
+    /// [`Postgres::behind_pooler`]. Notifications do not pass through it: workers look for entries at their poll interval.
     ///
     /// # Errors
     /// [`Setting`](crate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.

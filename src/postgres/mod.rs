@@ -219,7 +219,7 @@ pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
 #[cfg(feature = "inbox")]
-pub(crate) use session::{at_once, both};
+pub(crate) use session::at_once;
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;

@@ -5,8 +5,6 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use ::tokio_postgres::Error;
-
 /// Each of our statements is correct at this level. At a stricter one the server refuses those that run at the same time, and
 /// repeating them costs most of the throughput.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;";
@@ -70,12 +68,4 @@ pub(crate) async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Ou
         }
     })
     .await
-}
-
-/// Returns the second's answer, if the first succeeded too.
-pub(crate) fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, Error> {
-    // The second's error says more: a commit after a failure is a rollback, and reports no error.
-    let second = second?;
-    first?;
-    Ok(second)
 }

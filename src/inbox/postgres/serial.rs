@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use ::tokio_postgres::Error;
 use ::tokio_postgres::types::Type;
 use tokio::time::timeout;
 
@@ -14,7 +15,7 @@ use super::lease::{Asked, DEAD_FOR, NEXT, PATIENCE, TAKEN, TYPES, columns, due, 
 use super::row::column;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Ask, Batch};
-use crate::postgres::{Postgres, at_once, both};
+use crate::postgres::{Postgres, at_once};
 
 /// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever state the table has for it.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
@@ -108,4 +109,12 @@ async fn leased(postgres: &Postgres, name: &str, ask: &Ask) -> Result<Batch, Sto
     client.keep();
     batch.tell_of_more(looked_at, ask.most);
     Ok(batch)
+}
+
+/// Returns the second's answer, if the first succeeded too.
+fn both<T>(first: Result<(), Error>, second: Result<T, Error>) -> Result<T, StoreError> {
+    // The second's error says more: a commit after a failure is a rollback, and reports no error.
+    let second = second?;
+    first?;
+    Ok(second)
 }

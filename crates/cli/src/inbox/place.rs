@@ -100,8 +100,12 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
 
 #[cfg(feature = "postgres")]
 async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
-    let postgres = hookgate::postgres::Postgres::open(url)
-        .map_err(|error| Fault::caused_by(Class::Usage, "the URL can't be used", &error))?;
+    let postgres = hookgate::postgres::Postgres::open(url).map_err(|error| {
+        Fault::caused_by(Class::Usage, "the database can't be used", &error)
+            .advise("correct the URL in the variable or the file")
+    })?;
+    // Whether there is a pooler is not known. Without one this costs little.
+    let postgres = postgres.behind_pooler();
     let name = match name {
         Some(name) => name.to_owned(),
         None => only_name(&postgres).await?,

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Certificates, Folder, PostgresServer, migrated};
+use crate::support::{Certificates, Folder, Pooler, PostgresServer, client_at, migrated};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// A generous time limit, so that a busy machine fails no test.
@@ -360,6 +360,37 @@ async fn an_inbox_behind_tls_is_reached_by_its_url() {
         assert_eq!(code, Some(if refused { 3 } else { 4 }), "{said}");
         assert!(said.contains(words), "{words}: {said}");
     }
+}
+
+/// Through a pooler that gives the command's session to other clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let Some(pooler) = Pooler::before(&server, 1) else {
+        return;
+    };
+    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+    accept(&inbox, "evt_1").await;
+    let place = Place {
+        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
+        url: Some(format!(
+            "postgres://hookgate@{}/postgres",
+            pooler.server.address
+        )),
+    };
+    let one = ["--event-id", "evt_1"];
+    let all = [&one[..], &["--reason", "made up"]].concat();
+    assert_eq!(
+        place.changes("dead-letter", &all, "deadLettered"),
+        (Some(0), 1)
+    );
+    assert_eq!(place.changes("retry", &one, "retried"), (Some(0), 1));
+    let other = client_at(&PostgresServer::config_at(pooler.server.address)).await;
+    let asked = "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'))";
+    let left = other.query_typed_one(asked, &[]).await.unwrap();
+    assert_eq!(left.get::<_, String>(0), "0 0");
 }
 
 /// The error must name the problem, and the next step for the operator.

@@ -73,6 +73,12 @@ impl From<Error> for StoreError {
             Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER) => {
                 Self::saying(Kind::Refused, ENCODING)
             }
+            Some(&SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
+                Self::saying(
+                    Kind::Unavailable,
+                    "a prepared statement is missing or known already: behind a pooler of transactions, call Postgres::behind_pooler",
+                )
+            }
             Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) if lacks_tls(&error) => {
                 Self::saying(
                     Kind::Unavailable,

@@ -64,6 +64,10 @@ impl Tls {
         let (config, authority) = url::read(url)?;
         let maker = match config.get_ssl_mode() {
             SslMode::Disable => none()?,
+            // The server may offer none. Where it does, and the system trusts nothing, its certificate is refused then.
+            SslMode::Prefer if authority == Authority::System => {
+                maker(authority).or_else(|_| none())?
+            }
             _ => maker(authority)?,
         };
         Ok((config, Self { maker }))

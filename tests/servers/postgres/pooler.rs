@@ -112,13 +112,38 @@ async fn nothing_is_left_in_sessions_that_others_use() {
     };
     let config = PostgresServer::config_at(pooler.server.address);
     let untouched = vec![("0 0 0 read committed".to_owned(), 0); SESSIONS];
-    let mut client = client_at(&config).await;
-    migrate(&client).await.unwrap();
+    migrate(&client_at(&config).await).await.unwrap();
+    // Without this, some statement soon meets a session that does not know it.
+    let unaware = patient(&config);
+    let mut refused = None;
+    for number in 0..1_000 {
+        let store = PostgresStore::new(&unaware, "unaware");
+        let claims = (0..4).map(|copy| {
+            let (store, key) = (
+                store.clone(),
+                EventKey::new("s", &format!("{number} {copy}")),
+            );
+            tokio::spawn(async move { store.claim(&key, ClaimToken::new(b"{}"), LONG).await })
+        });
+        for claim in claims.collect::<Vec<_>>() {
+            let error = claim.await.unwrap().err().map(|error| error.to_string());
+            refused = refused.or(error.filter(|error| error.contains("behind_pooler")));
+        }
+        if refused.is_some() {
+            break;
+        }
+    }
+    assert!(refused.is_some());
+    drop((unaware, pooler));
+
+    let pooler = Pooler::before(&server, SESSIONS).unwrap();
+    let config = PostgresServer::config_at(pooler.server.address);
     client_at(&server.config())
         .await
         .batch_execute(NOTED)
         .await
         .unwrap();
+    let mut client = client_at(&config).await;
     let postgres = patient(&config).behind_pooler();
     work(&PostgresStore::new(&postgres, "test"), "ours", 40).await;
     let inbox = Inbox::on_postgres(&postgres, "test").unwrap();

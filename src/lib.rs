@@ -67,6 +67,7 @@
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
+//! | `redis-tls`, `postgres-tls` | TLS to these servers, by rustls |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
@@ -108,6 +109,8 @@ pub mod redis;
 pub mod route;
 mod sync;
 mod text_id;
+#[cfg(any(feature = "postgres-tls", feature = "redis-tls"))]
+mod tls;
 pub mod verify;
 mod walk;
 

@@ -318,7 +318,7 @@ mod packages {
         LazyLock::new(|| rust_versions(&[]));
 
     /// README's rows and the matching arguments for cargo.
-    const ROWS: [(&str, &[&str]); 15] = [
+    const ROWS: [(&str, &[&str]); 17] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -336,6 +336,14 @@ mod packages {
         (
             "`postgres`",
             &["--no-default-features", "--features=postgres"],
+        ),
+        (
+            "`redis-tls`",
+            &["--no-default-features", "--features=redis-tls"],
+        ),
+        (
+            "`postgres-tls`",
+            &["--no-default-features", "--features=postgres-tls"],
         ),
         ("`inbox`", &["--no-default-features", "--features=inbox"]),
         ("`chrono`", &["--no-default-features", "--features=chrono"]),

@@ -81,7 +81,7 @@ pub enum ConfigErrorKind {
     #[error("a ring holds at most 4 live keys: retire one first")]
     TooManyKeys,
     /// Two keys of one ring have the same [name](ConfigError::name).
-    #[error("two keys of one ring are named")]
+    #[error("two keys of one ring have the same name")]
     NameTaken,
     /// Two keys of one ring have the same secret, so the matching key would be ambiguous.
     #[error("the same secret appears more than once in one ring")]
@@ -92,7 +92,7 @@ pub enum ConfigErrorKind {
     )]
     SecretInTwoScopes,
     /// Two rings were given for one subscription id, which is the [name](ConfigError::name).
-    #[error("two rings for the subscription")]
+    #[error("two rings for the same subscription")]
     SubscriptionTaken,
     /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
     /// characters.
@@ -185,7 +185,7 @@ pub enum ConfigErrorKind {
     #[error("no arm: call .on(…), .on_model(…), .on_rows(…) or .otherwise(…)")]
     NoArm,
     /// Two arms take the same event type, and the same data model if they name one.
-    #[error("two arms")]
+    #[error("two arms for the same events")]
     ArmTwice,
     /// `otherwise` was set twice: two handlers for events without an arm.
     #[error("two handlers for .otherwise(…)")]
@@ -268,7 +268,7 @@ impl fmt::Display for ConfigError {
                 f,
                 "{about:?} names no data model, so there is no {model:?} to look for: {message}"
             ),
-            (Kind::NameTaken | Kind::SubscriptionTaken, _) => write!(f, "{message} {about:?}"),
+            (Kind::NameTaken | Kind::SubscriptionTaken, _) => write!(f, "{message}: {about:?}"),
             _ if about.is_empty() => write!(f, "{message}"),
             _ => write!(f, "{about}: {message}"),
         }

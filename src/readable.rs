@@ -50,7 +50,7 @@ mod tests {
         let error = ConfigError::new(ConfigErrorKind::NameTaken).about("a");
         assert_eq!(
             format!("{error:?}"),
-            r#"ConfigError(NameTaken): two keys of one ring are named "a""#
+            r#"ConfigError(NameTaken): two keys of one ring have the same name: "a""#
         );
         let error = ConfigError::new(ConfigErrorKind::NoStore);
         assert!(format!("{error:?}").contains(".without_deduplication()"));

@@ -113,6 +113,14 @@ impl fmt::Display for Settled {
     }
 }
 
+/// One line: the outcome, and the reason.
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
 fn write_reason(f: &mut fmt::Formatter<'_>, reason: Option<&Reason>) -> fmt::Result {
     match reason {
         Some(reason) => write!(f, ": {}", Chain(reason)),

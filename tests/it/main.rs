@@ -23,6 +23,8 @@ mod guarantees;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod handle;
 #[cfg(feature = "axum")]
+mod handler_errors;
+#[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]
 mod health;

@@ -141,7 +141,9 @@ async fn each_way_to_be_answered_is_recorded_once() {
         Some("the ledger is shut: no disk")
     );
     assert_eq!(send(&harness, request("evt_2")).await, 500);
-    assert_eq!(told.answer(), (500, "panicked".into()));
+    let answer = told.only().answer.unwrap();
+    assert_eq!((answer.status, &*answer.outcome), (500, "panicked"));
+    assert_eq!(answer.reason.as_deref(), Some("in the handler"));
     // A delivery whose run goes on is recorded with its answer, and not again at the run's end.
     assert_eq!(send(&harness, request("evt_2")).await, 503);
     assert_eq!(told.answer(), (503, "runs_on".into()));

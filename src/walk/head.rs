@@ -86,6 +86,11 @@ impl<'h> RequestHead<'h> {
         }
     }
 
+    /// Names the claimed subscription in a refusal of this request.
+    pub(crate) fn named_in(&self, refusal: Refusal) -> Refusal {
+        refusal.claiming(self.found.webhook_hint())
+    }
+
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
         self.found.clone().into_headers()
     }

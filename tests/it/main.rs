@@ -9,6 +9,8 @@ mod accept;
 #[cfg(feature = "axum")]
 mod bodies;
 #[cfg(feature = "axum")]
+mod claimed;
+#[cfg(feature = "axum")]
 mod crowd;
 mod events;
 mod examples;

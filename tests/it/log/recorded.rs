@@ -173,6 +173,9 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
     parts
         .headers
         .insert("authorization", "Bearer made_up_token".parse().unwrap());
+    parts
+        .headers
+        .insert("x-service-webhook-id", "wh_orders".parse().unwrap());
     let request = Request::from_parts(parts, Body::new(chunks));
     assert_eq!(send(&harness, request).await, 401);
     let delivery = told.only();
@@ -188,6 +191,7 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
         (&answer.key, &answer.scope, answer.attempt),
         (&None, &None, None)
     );
+    assert_eq!(answer.claimed_subscription.as_deref(), Some("wh_orders"));
     assert!(
         !delivery.to_line().contains("made_up_token"),
         "{}",

@@ -116,6 +116,13 @@ const INBOX_FIRST_LEASE: Migration = Migration {
     sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
 };
 
+/// Adds the trace of the request that brought an entry, for as long as its body is kept.
+#[cfg(feature = "inbox")]
+const INBOX_TRACE: Migration = Migration {
+    name: "inbox-trace-1",
+    sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS traceparent text",
+};
+
 /// All steps, in their order. With feature `inbox` also those of its table.
 ///
 /// Before the step `inbox-names-1` runs on a table of an older version, stop all processes of that version: after it, each
@@ -133,4 +140,6 @@ pub const MIGRATIONS: &[Migration] = &[
     INBOX_NAMES,
     #[cfg(feature = "inbox")]
     INBOX_FIRST_LEASE,
+    #[cfg(feature = "inbox")]
+    INBOX_TRACE,
 ];

@@ -129,7 +129,8 @@ impl Authenticator {
         }
         let now = self.clock.now();
         self.gate.vitals.authentic(now);
-        Ok(Delivery::new(verified, event, now, self.id()))
+        let traceparent = head.traceparent().map(Box::from);
+        Ok(Delivery::new(verified, event, now, self.id(), traceparent))
     }
 
     /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.

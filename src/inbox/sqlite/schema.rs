@@ -42,7 +42,7 @@ CREATE TABLE entries (
   last_error TEXT,
   first_leased_at INTEGER
 ) STRICT;
-CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL, traceparent TEXT) STRICT;
 CREATE INDEX entries_by_time ON entries (state, until);
 CREATE INDEX entries_not_over ON entries (id) WHERE state < 2;
 CREATE INDEX entries_queued_by_row ON entries (row, until) WHERE state = 0;
@@ -87,24 +87,39 @@ pub(super) fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
     })
 }
 
-/// Whether the file was created before the column `first_leased_at` existed. A program from that time opens the file with or
-/// without the column, because it names the columns that it uses. So the version is the same.
+/// The columns that a file may lack: table, name and type. A program from before such a column opens the file with or without
+/// it, because it names the columns that it uses. So the version is the same.
+const ADDED: [(&str, &str, &str); 2] = [
+    ("entries", "first_leased_at", "INTEGER"),
+    ("bodies", "traceparent", "TEXT"),
+];
+
+/// Whether the file was created before one of the added columns existed.
 pub(super) fn lacks_column(connection: &Connection) -> rusqlite::Result<bool> {
-    let find =
-        "SELECT count(*) = 0 FROM pragma_table_info('entries') WHERE name = 'first_leased_at'";
-    connection.query_row(find, [], |row| row.get(0))
+    Ok(!added(connection)?.is_empty())
 }
 
-/// Creates the tables, or the column that an older file lacks, unless another process has done so in the meantime.
+/// Returns the statements that add the columns that the file lacks.
+fn added(connection: &Connection) -> rusqlite::Result<String> {
+    let mut find =
+        connection.prepare("SELECT count(*) = 0 FROM pragma_table_info(?1) WHERE name = ?2")?;
+    let mut statements = String::new();
+    for (table, column, kind) in ADDED {
+        if find.query_row([table, column], |row| row.get(0))? {
+            statements.push_str(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind};"));
+        }
+    }
+    Ok(statements)
+}
+
+/// Creates the tables, or the columns that an older file lacks, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let made = whose(connection).and_then(|whose| match whose {
         Whose::New => connection.execute_batch(&format!(
             "{TABLES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
         )),
-        Whose::Ours if lacks_column(connection)? => {
-            connection.execute_batch("ALTER TABLE entries ADD COLUMN first_leased_at INTEGER")
-        }
+        Whose::Ours => connection.execute_batch(&added(connection)?),
         _ => Ok(()),
     });
     match made {

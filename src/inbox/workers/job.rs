@@ -24,7 +24,7 @@ use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, judg
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
-use crate::walk::Delivery;
+use crate::walk::{Delivery, TRACEPARENT};
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -132,6 +132,7 @@ fn request(delivery: &Delivery) -> Request<VerifiedBody> {
         (WEBHOOK_ID, proof.subscription_id()),
         (EVENT_ID, Some(delivery.event_id())),
         (EVENT_TYPE, Some(delivery.event_type())),
+        (TRACEPARENT, delivery.traceparent()),
     ];
     for (name, value) in known {
         // An id may be any text. If it cannot be the value of a header, the header is left out.

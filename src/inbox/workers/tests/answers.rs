@@ -182,8 +182,11 @@ async fn the_service_is_asked_first_and_gets_what_the_layer_would_pass_on() {
     assert_eq!(header("x-service-webhook-id"), "wh_1");
     assert_eq!(header("x-service-event-id"), "evt_1");
     assert_eq!(header("x-service-event-type"), "row.deleted");
+    assert_eq!(header("traceparent"), TRACE);
+    assert!(!seen[1].headers().contains_key("traceparent"));
     assert!(!request.headers().contains_key("x-service-signature"));
     let delivery = request.extensions().get::<Delivery>().unwrap();
+    assert_eq!(delivery.traceparent(), Some(TRACE));
     assert_eq!(delivery.body(), &entry("evt_1").body);
     assert_eq!(
         request.body().size_hint().exact(),

@@ -44,6 +44,7 @@
 //!
 //! # Logs
 //!
+//! [The page about tracing](crate::guide::tracing) lists all names.
 //! With the feature `tracing` a delivery is one span, and its answer one line in it. Refusals and failures are logged at WARN.
 //! Any client can cause refusals of deliveries that are not authentic, so for those one line a second is at WARN, and one line
 //! for each reason that had none within the last minute. The others are at DEBUG, and the next line at WARN gives their number

@@ -14,6 +14,9 @@ use crate::harness::{Harness, SECRET, Sent, TokioClock};
 
 const FORGER: &str = "whsec_made_up_by_somebody_else";
 
+/// A change of the headers of a request.
+type Change = fn(&mut http::HeaderMap);
+
 fn claimed(answer: &axum::response::Response) -> Option<String> {
     let answer = answer.extensions().get::<Answer>().unwrap();
     let claimed = answer.claimed_subscription();
@@ -32,7 +35,7 @@ fn claimed(answer: &axum::response::Response) -> Option<String> {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_names_the_claimed_subscription_to_the_hooks() {
     let harness = Harness::of(|_, _| async { StatusCode::OK });
-    let send = |sent: Sent, change: fn(&mut http::HeaderMap)| {
+    let send = |sent: Sent, change: Change| {
         let mut request = sent.request(&harness.clock);
         change(request.headers_mut());
         let app = harness.app.clone();
@@ -46,7 +49,7 @@ async fn a_refusal_names_the_claimed_subscription_to_the_hooks() {
         secret: FORGER,
         ..sent()
     };
-    let cases: [(Sent, fn(&mut http::HeaderMap), u16); 8] = [
+    let cases: [(Sent, Change, u16); 8] = [
         (forged(), |_| (), 401),
         (Sent { age: 400, ..sent() }, |_| (), 401),
         (

@@ -223,9 +223,15 @@ async fn a_panic_anywhere_in_the_handler_is_500_and_releases() {
             told.starts_with("500 panicked: ") && told.contains(said),
             "{told}"
         );
-        let failed = harness.told.failed.lock().unwrap();
-        assert!(failed.last().unwrap().to_string().contains(said));
-        drop(failed);
+        let failed = harness
+            .told
+            .failed
+            .lock()
+            .unwrap()
+            .last()
+            .unwrap()
+            .to_string();
+        assert!(failed.contains(said), "{failed}");
         let body = axum::body::to_bytes(answer.into_body(), 999).await.unwrap();
         let body = String::from_utf8(body.to_vec()).unwrap();
         assert!(

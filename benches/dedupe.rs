@@ -2,6 +2,7 @@
 //!
 //! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time to live, under LRU. It is the
 //! measure of cost and does less: an event whose handler fails, or whose process dies, stays marked there.
+//! *scc* marks ids in a concurrent hash map that has no limit and forgets nothing.
 //! Each round makes new stores and measures all of them in turn, so that every claim of a fresh id is one of a growing store. The
 //! measured work of a store is complete: the key is made from the id, the event claimed, the claim committed.
 //!
@@ -19,7 +20,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, MokaStore, Ownership, StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, MokaStore, Ownership,
+    StoreFuture, UnixSeconds,
 };
 
 mod support;
@@ -29,13 +31,15 @@ use support::{Arguments, Case};
 /// The number of events in a round.
 const EVENTS: usize = 40_000;
 const ROUNDS: usize = 9;
+const THREADS: [usize; 3] = [1, 2, 8];
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3600);
 
 const BARE: &str = "bare moka";
 const MEMORY: &str = "MemoryStore";
 const MOKA: &str = "MokaStore";
-const STORES: [&str; 3] = [BARE, MEMORY, MOKA];
+const SCC: &str = "scc";
+const STORES: [&str; 4] = [BARE, MEMORY, MOKA, SCC];
 
 fn main() {
     let arguments = Arguments::read();
@@ -63,6 +67,8 @@ fn main() {
 /// A store under measurement.
 enum Contestant {
     Bare(moka::sync::Cache<String, ()>),
+    /// Marks ids, without a limit or an end.
+    Scc(scc::HashMap<String, ()>),
     Ours(Box<dyn DedupeStore>),
 }
 
@@ -76,6 +82,7 @@ impl Contestant {
                     .time_to_live(RETAIN)
                     .build(),
             ),
+            SCC => Self::Scc(scc::HashMap::new()),
             MOKA => Self::Ours(Box::new(MokaStore::new(capacity))),
             MEMORY => Self::Ours(Box::new(MemoryStore::new(capacity))),
             other => panic!("no store {other}"),
@@ -89,6 +96,7 @@ impl Contestant {
                 let entry = cache.entry_by_ref(id).or_insert_with(|| ());
                 entry.is_fresh()
             }
+            Self::Scc(map) => map.insert_sync(id.to_owned(), ()).is_ok(),
             Self::Ours(store) => {
                 let key = EventKey::new("default", id);
                 let token = ClaimToken::new(b"{}");
@@ -113,13 +121,12 @@ impl Contestant {
         start.elapsed().as_secs_f64() * 1e9 / ids.len() as f64
     }
 
-    /// The same with one thread for each half, in wall-clock time.
-    fn time_on_two(&self, ids: &[String], fresh: bool) -> f64 {
-        let (one, two) = ids.split_at(ids.len() / 2);
+    /// The same with some threads, each for its part, in wall-clock time.
+    fn time_on(&self, threads: usize, ids: &[String], fresh: bool) -> f64 {
         let start = Instant::now();
         thread::scope(|scope| {
-            for half in [one, two] {
-                scope.spawn(move || self.time(half, fresh));
+            for part in ids.chunks(ids.len() / threads) {
+                scope.spawn(move || self.time(part, fresh));
             }
         });
         start.elapsed().as_secs_f64() * 1e9 / ids.len() as f64
@@ -136,14 +143,10 @@ fn now<T: Unpin>(call: StoreFuture<'_, T>) -> T {
 
 fn speed() -> Vec<Case> {
     println!("{ROUNDS} rounds of {EVENTS} events; ids of 30 bytes");
-    let mut cases = [
-        "fresh, 1 thread",
-        "duplicates, 1 thread",
-        "fresh, 2 threads",
-        "duplicates, 2 threads",
-        "fresh in a full store, 1 thread",
-    ]
-    .map(Case::new);
+    let mut cases = THREADS.map(|threads| {
+        ["fresh", "duplicates", "fresh in a full store"]
+            .map(|case| Case::new(&format!("{case}, threads: {threads}")))
+    });
     for round in 0..ROUNDS {
         let ids = |part: usize| -> Vec<String> {
             (0..EVENTS)
@@ -151,21 +154,19 @@ fn speed() -> Vec<Case> {
                 .collect()
         };
         let (first, second) = (ids(0), ids(1));
-        for name in STORES {
-            let [fresh, duplicates, fresh_two, duplicates_two, full] = &mut cases;
-            let roomy = Contestant::new(name, 4 * EVENTS);
-            fresh.add(name, roomy.time(&first, true));
-            duplicates.add(name, roomy.time(&first, false));
-            drop(roomy);
-            let roomy = Contestant::new(name, 4 * EVENTS);
-            fresh_two.add(name, roomy.time_on_two(&first, true));
-            duplicates_two.add(name, roomy.time_on_two(&first, false));
-            drop(roomy);
-            let tight = Contestant::new(name, EVENTS);
-            tight.time(&first, true);
-            full.add(name, tight.time(&second, true));
+        for ([fresh, duplicates, full], threads) in cases.iter_mut().zip(THREADS) {
+            for name in STORES {
+                let roomy = Contestant::new(name, 4 * EVENTS);
+                fresh.add(name, roomy.time_on(threads, &first, true));
+                duplicates.add(name, roomy.time_on(threads, &first, false));
+                drop(roomy);
+                let tight = Contestant::new(name, EVENTS);
+                tight.time_on(threads, &first, true);
+                full.add(name, tight.time_on(threads, &second, true));
+            }
         }
     }
+    let cases: Vec<Case> = cases.into_iter().flatten().collect();
     print!("\n{:<34}", "time a delivery, bare moka = 1");
     for name in STORES {
         print!("{name:>13}");
@@ -178,14 +179,7 @@ fn speed() -> Vec<Case> {
         }
         println!();
     }
-    println!("\nthroughput of 2 threads, that of one = 1");
-    for (one, two) in [(0, 2), (1, 3)] {
-        for name in STORES {
-            let gain = cases[one].median(name) / cases[two].median(name);
-            println!("  {:<22} {name:<13} {gain:.2}", cases[two].name);
-        }
-    }
-    cases.into()
+    cases
 }
 
 fn memory(events: usize) -> Vec<Case> {
@@ -204,19 +198,26 @@ fn memory(events: usize) -> Vec<Case> {
             .unwrap();
         case.add(name, bytes);
         println!(
-            "  {name:<13} {bytes:>6.0} bytes, {:.2} of bare moka",
+            "  {name:<13} {bytes:>6.1} bytes, {:.2} of bare moka",
             case.ratio(name, BARE)
         );
     }
     vec![case]
 }
 
-/// Returns the growth of the resident set for each event.
+/// Returns the growth of the resident set for each event, in a store for as many. The events are spread over most of a retention.
 fn bytes_an_event(store: &str, events: usize) -> f64 {
-    let store = Contestant::new(store, 2 * events);
+    let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+    let store = match store {
+        MEMORY => Contestant::Ours(Box::new(MemoryStore::new(events).with_clock(clock.clone()))),
+        MOKA => Contestant::Ours(Box::new(MokaStore::new(events).with_clock(clock.clone()))),
+        other => Contestant::new(other, events),
+    };
+    let wait = RETAIN.mul_f64(0.9 / events as f64);
     let before = resident();
     for n in 0..events {
         assert!(store.deliver(&format!("evt_{n:026}")));
+        clock.advance(wait);
     }
     let grown = resident() - before;
     // No event may be forgotten at this point.

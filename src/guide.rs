@@ -23,6 +23,7 @@ macro_rules! pages {
             $(#[$attribute])*
             #[doc = "[inbox page]: crate::guide::inbox"]
             #[doc = "[operations-metrics page]: crate::guide::operations#metrics"]
+            #[doc = "[operations-erasing-personal-data page]: crate::guide::operations#erasing-personal-data"]
             #[doc = "[properties page]: crate::guide::properties"]
             #[doc = "[guarantees-claims-in-your-own-transaction page]: crate::guide::guarantees#claims-in-your-own-transaction"]
             #[doc = "[tracing page]: crate::guide::tracing"]

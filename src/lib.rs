@@ -151,7 +151,7 @@ pub use redis::RedisStore;
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
-    SignedBytes, Times, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
+    SignedBytes, StaleTimes, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
 pub use walk::{Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, Unready};
 

@@ -18,8 +18,9 @@ use axum::body::{Body, Bytes};
 use axum::routing::post;
 use futures_core::Stream;
 use hookgate::{
-    Event, Keys, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
-    SubscriptionId, Timestamp, UnixSeconds, provider_fn,
+    ClaimToken, Claimed, DedupeStore, Event, EventKey, Keys, ManualClock, MemoryStore, Ownership,
+    Receiver, ReceiverBuilder, Secret, Signature, SubscriptionId, Timestamp, UnixSeconds, block_on,
+    provider_fn,
 };
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -89,6 +90,14 @@ fn a_leak_of_eight_bytes_is_seen() {
     stays_within("leak");
 }
 
+/// `HOOKGATE_RECORDS=10000000` makes it ten million.
+#[test]
+fn a_full_memory_store_takes_22_bytes_a_record() {
+    let (records, bytes) = readings_of("records");
+    println!("{bytes} bytes for {records} records");
+    assert!(bytes <= records * MemoryStore::BYTES_PER_RECORD);
+}
+
 /// Only has something to do in the process of a scenario.
 #[test]
 fn in_a_process_of_its_own() {
@@ -100,11 +109,52 @@ fn in_a_process_of_its_own() {
         .enable_all()
         .build()
         .unwrap();
-    let (early, late) = runtime.block_on(scenario(&name));
-    println!("resident {early} {late}");
+    let (first, second) = match name.as_str() {
+        "records" => records(),
+        name => runtime.block_on(scenario(name)),
+    };
+    println!("readings {first} {second}");
+}
+
+/// Fills a store with records that are spread over most of their retention. Returns their number and the growth of the resident set in
+/// bytes.
+fn records() -> (usize, usize) {
+    const RETAIN: Duration = Duration::from_secs(48 * 3_600);
+    let records = std::env::var("HOOKGATE_RECORDS");
+    let records = records.map_or(1_000_000, |number| number.parse().unwrap());
+    let clock = ManualClock::at(NOW);
+    let wait = RETAIN * 9 / 10 / u32::try_from(records).unwrap();
+    let before = resident();
+    let store = MemoryStore::new(records).with_clock(clock.clone());
+    for number in 0..records {
+        let (key, token) = (
+            EventKey::new("default", &number.to_string()),
+            ClaimToken::new(b"{}"),
+        );
+        let claimed = block_on(store.claim(&key, token, Duration::from_secs(30)));
+        assert_eq!(claimed.unwrap(), Claimed::Fresh);
+        assert_eq!(
+            block_on(store.commit(&key, token, RETAIN)).unwrap(),
+            Ownership::Held
+        );
+        clock.advance(wait);
+    }
+    let grown = resident() - before;
+    assert_eq!(store.stats().done, records);
+    (records, grown * 1_024)
 }
 
 fn stays_within(name: &str) {
+    let (early, late) = readings_of(name);
+    println!("{name}: {early} KiB, then {late} KiB");
+    assert!(
+        late * 100 <= early * GROWTH,
+        "{name}: {early} KiB have become {late} KiB"
+    );
+}
+
+/// Runs a scenario in a process of its own, and returns the two numbers that it prints.
+fn readings_of(name: &str) -> (usize, usize) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(std::env::current_exe().unwrap())
@@ -117,17 +167,13 @@ fn stays_within(name: &str) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let readings = text.lines().find_map(|line| {
-        let (early, late) = line.split_once("resident ")?.1.split_once(' ')?;
+        let (early, late) = line.split_once("readings ")?.1.split_once(' ')?;
         Some((early.parse::<usize>().ok()?, late.parse::<usize>().ok()?))
     });
-    let Some((early, late)) = readings else {
+    let Some(readings) = readings else {
         panic!("{name} ended early\n{text}\n{}", tail(&errors));
     };
-    println!("{name}: {early} KiB, then {late} KiB");
-    assert!(
-        late * 100 <= early * GROWTH,
-        "{name}: {early} KiB have become {late} KiB"
-    );
+    readings
 }
 
 /// A scenario in which handlers panic prints much on its way.

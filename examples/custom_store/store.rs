@@ -32,7 +32,9 @@ impl<C: Clock> MapStore<C> {
 impl<C: Clock> DedupeStore for MapStore<C> {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
         self.step(key, |record, now| match *record {
-            Some(found) if found.is_done => Claimed::Done { by: found.token },
+            Some(found) if found.is_done => Claimed::Done {
+                body_mark: found.token.body_mark(),
+            },
             Some(found) if found.token != token => Claimed::Running {
                 retry_after: found.end.saturating_since(now),
             },

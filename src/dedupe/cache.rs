@@ -103,17 +103,17 @@ impl MokaStore {
         (running, now)
     }
 
-    /// Returns the token of the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the
+    /// Returns the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the
     /// record out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
-    fn find(&self, key: &EventKey, now: Nanos) -> Option<ClaimToken> {
+    fn find(&self, key: &EventKey, now: Nanos) -> Option<Done> {
         let (key, with) = (*key, Cell::new(None));
         let lookup = Keyed { key, with };
         let found = self.done.contains_key(&lookup).then(|| lookup.with.get());
-        let Done { by, end, .. } = found??;
-        if end <= now {
+        let done: Done = found??;
+        if done.end <= now {
             self.done.invalidate(&lookup);
         }
-        (end > now).then_some(by)
+        (done.end > now).then_some(done)
     }
 }
 
@@ -128,7 +128,9 @@ impl DedupeStore for MokaStore {
         let (mut running, now) = self.enter();
         let claimed = running.claim_again(key, token, now, lease);
         Answer::ready(Ok(claimed.unwrap_or_else(|| match self.find(key, now) {
-            Some(by) => Claimed::Done { by },
+            Some(Done { by, .. }) => Claimed::Done {
+                body_mark: by.body_mark(),
+            },
             None => running.claim(key, token, now, lease),
         })))
     }
@@ -140,19 +142,28 @@ impl DedupeStore for MokaStore {
 
     fn commit(&self, key: &EventKey, by: ClaimToken, retain: Duration) -> Answer<Ownership> {
         let (mut running, at) = self.enter();
-        if running.release(key, by, at) == Ownership::Held {
-            let end = at.saturating_add(nanos_of(retain));
-            let (key, with) = (*key, Done { by, at, end });
-            self.done.insert(Keyed { key, with }, ());
-        } else if self.find(key, at) != Some(by) {
-            return Answer::ready(Ok(Ownership::Lost));
-        }
-        Answer::ready(Ok(Ownership::Held))
+        let is_held = match running.release(key, by, at) {
+            Some(lease) => {
+                let with = Done {
+                    by,
+                    at,
+                    end: at.saturating_add(nanos_of(retain)),
+                    repeatable: at.saturating_add(lease),
+                };
+                self.done.insert(Keyed { key: *key, with }, ());
+                true
+            }
+            None => self
+                .find(key, at)
+                .is_some_and(|done| done.by == by && at < done.repeatable),
+        };
+        Answer::ready(Ok(Ownership::held(is_held)))
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
         let (mut running, now) = self.enter();
-        Answer::ready(Ok(running.release(key, token, now)))
+        let is_held = running.release(key, token, now).is_some();
+        Answer::ready(Ok(Ownership::held(is_held)))
     }
 
     fn observe(&self) -> Option<StoreStats> {
@@ -175,6 +186,8 @@ struct Done {
     by: ClaimToken,
     at: Nanos,
     end: Nanos,
+    /// The end of the time in which the commit can be repeated.
+    repeatable: Nanos,
 }
 
 impl PartialEq for Keyed<Done> {

@@ -27,7 +27,7 @@ pub struct Capacity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// Forgets the done record whose retention ends first. Running claims are never forgotten and do not count towards the
+    /// Forgets the done record that was committed first. Running claims are never forgotten and do not count towards the
     /// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again.
     #[default]
     EvictOldest,
@@ -72,7 +72,7 @@ impl Capacity {
     ///
     /// let two_days = Duration::from_secs(48 * 3600);
     /// assert_eq!(Capacity::for_rate(10.0, two_days).records(), 1_728_000);
-    /// assert_eq!(Capacity::default().lasts(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
+    /// assert_eq!(Capacity::default().time_covered(10.0), Duration::from_secs_f64(26_214.4)); // 7 h: not even the retries
     /// ```
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // this cast saturates, and the value is never negative
@@ -84,7 +84,7 @@ impl Capacity {
     /// Returns how far back a full store that evicts remembers at this rate. This must not be less than
     /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention). More than the retention is of no use.
     #[must_use]
-    pub fn lasts(&self, events_per_second: f64) -> Duration {
+    pub fn time_covered(&self, events_per_second: f64) -> Duration {
         #[allow(clippy::cast_precision_loss)]
         // A number of records so large that this rounds it fits into no memory.
         let seconds = self.records as f64 / events_per_second.max(0.0);
@@ -95,6 +95,12 @@ impl Capacity {
     #[must_use]
     pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
+        self
+    }
+
+    /// Returns the same with at most this number of records.
+    pub(super) fn at_most(mut self, records: usize) -> Self {
+        self.records = self.records.min(records);
         self
     }
 
@@ -161,10 +167,10 @@ mod tests {
             assert_eq!(Capacity::for_rate(rate, day).records(), records, "{rate}");
         }
         let capacity = Capacity::new(86_400);
-        assert_eq!(capacity.lasts(1.0), day);
+        assert_eq!(capacity.time_covered(1.0), day);
         for rate in [0.0, -1.0, f64::NAN] {
-            assert_eq!(capacity.lasts(rate), Duration::MAX, "{rate}");
+            assert_eq!(capacity.time_covered(rate), Duration::MAX, "{rate}");
         }
-        assert_eq!(capacity.lasts(f64::INFINITY), Duration::ZERO);
+        assert_eq!(capacity.time_covered(f64::INFINITY), Duration::ZERO);
     }
 }

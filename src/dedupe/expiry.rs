@@ -46,10 +46,6 @@ impl<T> ExpiryQueue<T> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Returns whether the end of the first entry has come.
     pub(super) fn has_ended(&self, now: Nanos) -> bool {
         self.0.front().is_some_and(|(end, _)| *end <= now)
@@ -58,11 +54,6 @@ impl<T> ExpiryQueue<T> {
     /// Removes and returns the first entry, if its end has come.
     pub(super) fn pop_ended(&mut self, now: Nanos) -> Option<(Nanos, T)> {
         self.has_ended(now).then(|| self.0.pop_front())?
-    }
-
-    /// Removes and returns the first entry, ended or not.
-    pub(super) fn pop_first(&mut self) -> Option<(Nanos, T)> {
-        self.0.pop_front()
     }
 
     /// Drops entries that are no longer valid for a record, once they outnumber the valid ones. On average each push checks one
@@ -91,7 +82,7 @@ mod tests {
             ends.push(end);
         }
         assert_eq!(ends, [1, 2, 5, 7]);
-        assert_eq!(queue.pop_first().map(|(end, _)| end), Some(9));
+        assert_eq!(queue.pop_ended(9).map(|(end, _)| end), Some(9));
     }
 
     #[test]

@@ -2,9 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use super::key::EventKey;
-
-/// Builds the hasher of the maps that are keyed by an [`EventKey`].
+/// Builds the hasher of the maps that are keyed by an [`EventKey`](super::EventKey).
 ///
 /// The bits of a key are already spread evenly. So one multiplication, keyed for each map, is enough; SipHash takes about forty
 /// instructions a word for the same, several times in each delivery. A sender could search for ids whose digests begin alike, to
@@ -23,14 +21,12 @@ impl Default for KeyState {
     }
 }
 
-/// The number of shards of a store: so many that threads rarely wait for each other. A power of two, so that the remainder of a
-/// hash is computed quickly.
-pub(super) const SHARDS: usize = 64;
-
 impl KeyState {
-    /// Returns the shard of this key, by a hash of its own: the maps of the shard have other seeds.
-    pub(super) fn shard(&self, key: &EventKey) -> usize {
-        usize::from(self.hash_one(key).to_le_bytes()[5]) % SHARDS
+    /// Hashes these 128 bits.
+    pub(super) fn hash(&self, bits: u128) -> u64 {
+        let mut hasher = self.build_hasher();
+        hasher.write_u128(bits);
+        hasher.finish()
     }
 }
 
@@ -88,6 +84,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::dedupe::EventKey;
 
     fn keys() -> impl Iterator<Item = EventKey> {
         (0..40_000).map(|n| EventKey::new("default", &format!("evt_{n}")))
@@ -105,8 +102,8 @@ mod tests {
         let state = KeyState::default();
         let hashes: HashSet<u64> = keys().map(|key| state.hash_one(key)).collect();
         assert_eq!(hashes.len(), 40_000);
-        // The maps take the lowest bits for the position, and the highest for a tag or a segment; the stores take the 40th and
-        // the next ones for a shard.
+        // The maps take the lowest bits for the position, and the highest for a tag or a segment; the store takes the 40th and
+        // the next ones for a shard, and the highest for a tag.
         for bits in [0, 8, 28, 40, 48, 56] {
             let mut counts = [0; 256];
             for hash in &hashes {

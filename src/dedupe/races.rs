@@ -5,6 +5,7 @@
 //! scheduler must not stop inside moka: each call of moka is made under the store's lock, so it is one step.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
@@ -77,6 +78,12 @@ fn claim(store: &Store, key: &EventKey, token: ClaimToken) -> Claimed {
     now(store.claim(key, token, LEASE)).unwrap()
 }
 
+/// A token for a body of its own, so that the mark in a done record tells which token committed it.
+fn token() -> ClaimToken {
+    static BODIES: AtomicU64 = AtomicU64::new(0);
+    ClaimToken::new(&BODIES.fetch_add(1, SeqCst).to_le_bytes())
+}
+
 fn key(number: usize) -> EventKey {
     EventKey::new("default", &format!("evt_{number}"))
 }
@@ -96,7 +103,7 @@ fn one_copy_wins_and_its_commit_stays() {
                 );
                 thread::spawn(move || {
                     for _ in 0..2 {
-                        let token = ClaimToken::new(b"{}");
+                        let token = token();
                         match claim(&store, &key(1), token) {
                             Claimed::Fresh => {}
                             Claimed::Running { .. } => continue,
@@ -127,10 +134,7 @@ fn one_copy_wins_and_its_commit_stays() {
             (stats.running, stats.done, stats.evicted),
             (0, committed, 0)
         );
-        let is_done = matches!(
-            claim(&store, &key(1), ClaimToken::new(b"{}")),
-            Claimed::Done { .. }
-        );
+        let is_done = matches!(claim(&store, &key(1), token()), Claimed::Done { .. });
         assert_eq!(is_done, committed == 1, "a lost commit");
     });
 }
@@ -146,7 +150,7 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
             .map(|_| {
                 let (store, successors) = (Arc::clone(&store), Arc::clone(&successors));
                 thread::spawn(move || {
-                    let token = ClaimToken::new(b"{}");
+                    let token = token();
                     if claim(&store, &key(1), token) != Claimed::Fresh {
                         return None;
                     }
@@ -199,13 +203,13 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
             .collect();
         time.join().unwrap();
         assert!(winners.len() <= 1, "committed twice");
-        let stays = match claim(&store, &key(1), ClaimToken::new(b"{}")) {
-            Claimed::Done { by } => Some(by),
+        let stays = match claim(&store, &key(1), token()) {
+            Claimed::Done { body_mark } => Some(body_mark),
             _ => None,
         };
         assert_eq!(
             stays,
-            winners.first().copied(),
+            winners.first().map(ClaimToken::body_mark),
             "a commit was lost or undone"
         );
         assert_eq!(stats().done, winners.len());
@@ -223,7 +227,7 @@ fn places_are_not_exceeded() {
                 let (store, inside) = (Arc::clone(&store), Arc::clone(&inside));
                 thread::spawn(move || {
                     for _ in 0..2 {
-                        let token = ClaimToken::new(b"{}");
+                        let token = token();
                         match now(store.claim(&key(number), token, LEASE)) {
                             Ok(claimed) => assert_eq!(claimed, Claimed::Fresh),
                             Err(error) => {
@@ -256,7 +260,7 @@ fn places_are_neither_lost_nor_made_up() {
                 let (store, clock) = (Arc::clone(&store), clock.clone());
                 thread::spawn(move || {
                     for _ in 0..2 {
-                        let (key, token) = (key(number % 2), ClaimToken::new(b"{}"));
+                        let (key, token) = (key(number % 2), token());
                         if !matches!(now(store.claim(&key, token, LEASE)), Ok(Claimed::Fresh)) {
                             continue;
                         }
@@ -276,10 +280,10 @@ fn places_are_neither_lost_nor_made_up() {
             .for_each(|thread| thread.join().unwrap());
         clock.advance(LEASE);
         for number in 100..102 {
-            let claimed = now(store.claim(&key(number), ClaimToken::new(b"{}"), LEASE));
+            let claimed = now(store.claim(&key(number), token(), LEASE));
             assert_eq!(claimed.ok(), Some(Claimed::Fresh), "a place was lost");
         }
-        let third = now(store.claim(&key(102), ClaimToken::new(b"{}"), LEASE));
+        let third = now(store.claim(&key(102), token(), LEASE));
         assert!(third.is_err(), "a place was made up");
         assert_eq!(stats().running, 2);
     });
@@ -293,7 +297,7 @@ fn the_newest_are_remembered_whoever_came_between() {
             .map(|number| {
                 let store = Arc::clone(&store);
                 thread::spawn(move || {
-                    let token = ClaimToken::new(b"{}");
+                    let token = token();
                     assert_eq!(claim(&store, &key(number), token), Claimed::Fresh);
                     let held = now(store.commit(&key(number), token, RETAIN));
                     assert_eq!(held.unwrap(), Ownership::Held);
@@ -307,7 +311,7 @@ fn the_newest_are_remembered_whoever_came_between() {
         assert_eq!(stats().evicted, 1);
         let mut remembered = 0;
         for number in 0..3 {
-            let token = ClaimToken::new(b"{}");
+            let token = token();
             match claim(&store, &key(number), token) {
                 Claimed::Done { .. } => remembered += 1,
                 _ => drop(now(store.release(&key(number), token))),

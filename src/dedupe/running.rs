@@ -19,6 +19,7 @@ struct RunningClaim {
     token: ClaimToken,
     /// The end of the lease.
     end: Nanos,
+    lease: Nanos,
 }
 
 impl Running {
@@ -50,8 +51,10 @@ impl Running {
         now: Nanos,
         lease: Duration,
     ) -> Claimed {
-        let end = now.saturating_add(nanos_of(lease));
-        let before = self.claims.insert(*key, RunningClaim { token, end });
+        let lease = nanos_of(lease);
+        let end = now.saturating_add(lease);
+        let claim = RunningClaim { token, end, lease };
+        let before = self.claims.insert(*key, claim);
         // Where the end is the same, the queue has its entry already.
         if before.is_none_or(|before| before.end != end) {
             self.leases.push(end, *key);
@@ -77,13 +80,16 @@ impl Running {
         Ownership::Held
     }
 
-    /// Removes the claim, if this token holds it.
-    pub(super) fn release(&mut self, key: &EventKey, token: ClaimToken, now: Nanos) -> Ownership {
-        if !self.holds(key, token, now) {
-            return Ownership::Lost;
-        }
-        self.claims.remove(key);
-        Ownership::Held
+    /// Removes the claim, if this token holds it, and returns the length of its lease.
+    pub(super) fn release(
+        &mut self,
+        key: &EventKey,
+        token: ClaimToken,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let is_held = self.holds(key, token, now);
+        let claim = is_held.then(|| self.claims.remove(key)).flatten()?;
+        Some(claim.lease)
     }
 
     fn holds(&self, key: &EventKey, token: ClaimToken, now: Nanos) -> bool {

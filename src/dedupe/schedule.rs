@@ -26,12 +26,12 @@ use crate::verify::Window;
 /// use hookgate::{RetrySchedule, Window};
 ///
 /// let schedule = RetrySchedule::default();
-/// assert_eq!(schedule.horizon(), Duration::from_secs(26 * 3600 + 36 * 60));
+/// assert_eq!(schedule.total_wait(), Duration::from_secs(26 * 3600 + 36 * 60));
 /// assert_eq!(schedule.attempts(), 6);
 ///
 /// // 26 h 36 min, 5 s for each of six attempts, and 300 s on either side of the clock.
 /// let least = schedule.minimum_retention(&Window::default());
-/// assert_eq!(least, schedule.horizon() + Duration::from_secs(6 * 5 + 300 + 300));
+/// assert_eq!(least, schedule.total_wait() + Duration::from_secs(6 * 5 + 300 + 300));
 /// ```
 ///
 /// Another sender's schedule:
@@ -43,7 +43,7 @@ use crate::verify::Window;
 /// let schedule = RetrySchedule::new([Duration::from_secs(10), Duration::from_secs(60)])
 ///     .with_attempt_timeout(Duration::from_secs(30));
 /// assert_eq!(schedule.attempts(), 3);
-/// assert_eq!(schedule.horizon(), Duration::from_secs(70));
+/// assert_eq!(schedule.total_wait(), Duration::from_secs(70));
 /// assert!(schedule.probable_attempt(Duration::from_secs(75)).may_be_last);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl RetrySchedule {
 
     /// Returns the sum of all waits: how long after the first attempt the last one begins, without the time that attempts take.
     #[must_use]
-    pub fn horizon(&self) -> Duration {
+    pub fn total_wait(&self) -> Duration {
         self.waits
             .iter()
             .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
@@ -155,7 +155,7 @@ impl RetrySchedule {
     /// delivery is still accepted.
     #[must_use]
     pub fn minimum_retention(&self, window: &Window) -> Duration {
-        self.horizon()
+        self.total_wait()
             .saturating_add(self.attempt_timeout.saturating_mul(self.attempts()))
             .saturating_add(window.past())
             .saturating_add(window.ahead())
@@ -247,7 +247,10 @@ mod tests {
         assert_eq!(schedule.waits(), [seconds(10), seconds(60)]);
         assert_eq!(schedule.first_wait(), Some(seconds(10)));
         assert_eq!(schedule.attempt_timeout(), seconds(30));
-        assert_eq!((schedule.attempts(), schedule.horizon()), (3, seconds(70)));
+        assert_eq!(
+            (schedule.attempts(), schedule.total_wait()),
+            (3, seconds(70))
+        );
         assert_eq!(schedule.fewest_attempts(), 2);
         assert_eq!(RetrySchedule::SERVICE.fewest_attempts(), 5);
         let never = schedule.clone().with_fewest_attempts(0);
@@ -267,7 +270,7 @@ mod tests {
     fn a_sender_without_retries_has_one_attempt() {
         let once = RetrySchedule::new([]);
         assert_eq!(
-            (once.attempts(), once.horizon(), once.first_wait()),
+            (once.attempts(), once.total_wait(), once.first_wait()),
             (1, Duration::ZERO, None)
         );
         assert!(once.probable_attempt(Duration::ZERO).may_be_last);

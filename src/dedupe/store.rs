@@ -18,16 +18,17 @@ use crate::future::CallFuture;
 /// |---|---|---|---|---|---|
 /// | `claim` | running: `Fresh` | lease renewed: `Fresh` | `Running` | `Done` | `Done` |
 /// | `renew` | `Lost` | lease renewed: `Held` | `Lost` | `Lost` | `Lost` |
-/// | `commit` | `Lost` | done: `Held` | `Lost` | `Held` | `Lost` |
+/// | `commit` | `Lost` | done: `Held` | `Lost` | `Held`, for one lease | `Lost` |
 /// | `release` | `Lost` | absent: `Held` | `Lost` | `Lost` | `Lost` |
 ///
 /// 1. **Each call is one indivisible step.** Under any number of concurrent claims, one is `Fresh`.
 /// 2. **The caller chooses the token**, so a call whose reply was lost can be repeated and gives the right answer: a claim that
 ///    finds its own token is `Fresh`, a commit that finds its own done record is `Held`. Store the token with the done
-///    record and return it in [`Claimed::Done`].
+///    record for one lease after the commit: after that, the answer may be `Lost`. Store the token's
+///    [`body_mark`](ClaimToken::body_mark) as long as the record, and return it in [`Claimed::Done`].
 /// 3. **A lease that has ended no longer counts**: the next claim is `Fresh`, and the calls of the late holder are `Lost`.
 /// 4. **Retention runs from the commit.** A claim that finds the record does not extend it.
-/// 5. **Running records are never evicted.** When the store is full it either forgets the done record whose retention ends
+/// 5. **Running records are never evicted.** When the store is full it either forgets the done record that was committed
 ///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full).
 /// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
 ///    The same holds where the call panics.
@@ -91,8 +92,8 @@ pub enum Claimed {
     },
     /// The event is done.
     Done {
-        /// The token that committed it.
-        by: ClaimToken,
+        /// The [mark of the body](ClaimToken::body_mark) that was handled.
+        body_mark: u32,
     },
 }
 
@@ -108,7 +109,6 @@ pub enum Ownership {
 /// The future of a store's call.
 pub type StoreFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
-#[cfg(any(feature = "inbox", feature = "postgres", feature = "redis"))]
 impl Ownership {
     pub(crate) fn held(is_held: bool) -> Self {
         if is_held { Self::Held } else { Self::Lost }

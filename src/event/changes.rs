@@ -124,7 +124,7 @@ impl Changes {
     /// # Errors
     /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
-        super::fit::fit(&last_of_each(self.0.iter()), || PATH.into())
+        super::deserialize::deserialize(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 

@@ -10,8 +10,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::deserialize::{Diagnosis, place, track};
 use super::error::{EventError, EventErrorKind as Kind};
-use super::fit::{Diagnosis, place, track};
 use super::ids::{DataModelId, EventId, EventType};
 use super::json::Name;
 use super::parse::Wire;

@@ -8,8 +8,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::deserialize::deserialize;
 use super::error::EventError;
-use super::fit::fit;
 use super::named::Named;
 
 /// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
@@ -54,7 +54,7 @@ impl Json {
     /// # Errors
     /// `TypeMismatch`, `Missing` or `Duplicate`, with the path inside this value.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EventError> {
-        fit(self.as_str(), String::new)
+        deserialize(self.as_str(), String::new)
     }
 }
 

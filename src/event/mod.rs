@@ -100,9 +100,9 @@ mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod convert;
 mod date;
+mod deserialize;
 mod diagnose;
 mod error;
-mod fit;
 mod head;
 mod ids;
 mod json;

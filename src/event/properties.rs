@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer as _};
 
 use super::date::Date;
+use super::deserialize::deserialize;
 use super::error::EventError;
-use super::fit::fit;
 use super::ids::RowId;
 use super::json::{Fields, Name};
 use super::number::Number;
@@ -84,7 +84,7 @@ impl Properties {
     /// # Errors
     /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
-        fit(&last_of_each(self.0.iter()), || PATH.into())
+        deserialize(&last_of_each(self.0.iter()), || PATH.into())
     }
 }
 

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::date::Date;
+use super::deserialize::{deserialize, push_name};
 use super::error::{EventError, EventErrorKind};
-use super::fit::{fit, push_name};
 use super::ids::RowId;
 use super::json::{Json, Name};
 use super::number::Number;
@@ -211,6 +211,6 @@ pub(super) fn read<'a, T: Deserialize<'a>>(
     match json {
         None => Ok(Field::Absent),
         Some(json) if json.is_null() => Ok(Field::Null),
-        Some(json) => fit(json.as_str(), || place.path()).map(Field::Present),
+        Some(json) => deserialize(json.as_str(), || place.path()).map(Field::Present),
     }
 }

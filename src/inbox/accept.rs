@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, Delivering, End, Ended, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
+    Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
     Phase, ResponseBody, ResponseFuture, RunState, VerifiedBody, bounded,
 };
 use crate::observe::{Reason, Settled, Step};
@@ -40,7 +40,7 @@ where
     B: Body + Send + 'static,
     B::Data: Send,
 {
-    let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
+    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let span = delivering.span();
     let answer = accepted(delivering, request);
     ResponseFuture(Box::pin(span.around(async { Ok(answer.await) })))
@@ -51,7 +51,7 @@ pub(super) fn accept<B: Body>(
     acceptor: &Arc<Guarded<Storing>>,
     request: Request<B>,
 ) -> impl Future<Output = Response<Bytes>> + use<B> {
-    let delivering = Delivering::begin(Arc::clone(acceptor), request.method());
+    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let span = delivering.span();
     let answer = span.around(accepted(delivering, request));
     async move { answer.await.map(ResponseBody::into_bytes) }
@@ -59,7 +59,7 @@ pub(super) fn accept<B: Body>(
 
 /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
 fn accepted<B, R>(
-    delivering: Delivering<Storing>,
+    delivering: Exchange<Storing>,
     request: Request<B>,
 ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
 where

@@ -124,6 +124,8 @@ fn all() -> Vec<(&'static str, Test)> {
         operator::what_waits_or_is_dead_is_tried_again,
         operator::a_waiting_entry_can_be_dead_lettered,
         operator::what_is_over_is_purged,
+        operator::what_is_erased_is_gone_and_still_known,
+        operator::a_run_whose_entry_is_erased_has_lost_its_lease,
         operator::numbers_are_counted,
     ]
 }
@@ -332,10 +334,7 @@ fn of(event: &str) -> Selection {
 }
 
 fn by(id: EntryId) -> Selection {
-    Selection {
-        id: Some(id),
-        ..Selection::default()
-    }
+    Selection::all().id(id)
 }
 
 fn in_state(state: EntryState) -> Selection {

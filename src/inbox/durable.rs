@@ -68,7 +68,7 @@ use crate::walk::Delivery;
 /// The file holds bodies, with data of your users, until entries are done; bodies of dead letters stay until they are purged. The
 /// file is created readable for its owner alone (0600), and its folder should be so too. It is not encrypted. The body of an
 /// entry that is done is deleted at once, and its bytes are overwritten where they were on a page of the table. Traces of a large
-/// body may stay in the file, and in `-wal`, until that space is used again.
+/// body may stay in the file, and in `-wal`, until that space is used again, or until [`erase`](Self::erase) is called.
 #[derive(Clone)]
 pub struct Inbox {
     pub(crate) engine: Arc<dyn Engine>,

@@ -45,6 +45,7 @@ impl FromStr for EntryId {
 ///    └── the lease ends ───┘                                   │
 ///    └────────────────────────── retry ────────────────────────┘
 /// ```
+/// An operator's `Erase` makes an entry done from any state, without a body.
 ///
 /// A run is counted (`tries`) when its entry is leased, so that an event whose handler kills the process ends as a dead letter as
 /// well. The time of the first lease is stored with the entry: from then on its effect may have happened. Each call is one atomic
@@ -71,6 +72,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// Makes this change to the selected entries, and returns their number.
     fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64>;
+
+    /// Overwrites the bytes of deleted entries, where the engine keeps a file of its own.
+    fn overwrite_deleted(&self) -> StoreFuture<'_, ()> {
+        StoreFuture::ready(Ok(()))
+    }
 
     fn stats(&self) -> StoreFuture<'_, InboxStats>;
 
@@ -117,6 +123,7 @@ pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
 pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";
 
 /// The change that an operator makes to entries.
+#[derive(Clone)]
 pub(crate) enum Change {
     /// They are due now, with their count of runs set to zero, and with `forgets_age` as if they had never been leased.
     Retry { forgets_age: bool },
@@ -124,16 +131,22 @@ pub(crate) enum Change {
     DeadLetter { reason: String },
     /// They are deleted, and their ids forgotten.
     Purge,
+    /// They become done, and everything of them that may tell of a person is deleted: the body, the row, the last error. A run
+    /// under way loses its lease. `waiting`: also queued and running entries.
+    Erase { waiting: bool },
 }
 
 impl Change {
-    /// Returns the states from which this change is possible.
+    /// Returns the states from which this change is possible, in the order in which entries are looked for: none is found again in
+    /// the state to which it was changed.
     pub(crate) fn states(&self) -> &'static [EntryState] {
-        use EntryState::{Dead, Done, Queued};
+        use EntryState::{Dead, Done, Queued, Running};
         match self {
             Self::Retry { .. } => &[Queued, Dead],
             Self::DeadLetter { .. } => &[Queued],
             Self::Purge => &[Dead, Done],
+            Self::Erase { waiting: false } => &[Done, Dead],
+            Self::Erase { waiting: true } => &[Done, Dead, Running, Queued],
         }
     }
 }
@@ -178,21 +191,6 @@ impl End {
             Self::Retry { error, .. } | Self::Dead { error } => Some(error),
             Self::Done | Self::Return => None,
         }
-    }
-
-    /// Replaces the error by a plainer text: the same text in ASCII, with a `?` for each other character, or, if it is ASCII
-    /// already, a fixed text that does not describe the failure. Returns false if there is no error.
-    pub(crate) fn make_plain(&mut self) -> bool {
-        let (Self::Retry { error, .. } | Self::Dead { error }) = self else {
-            return false;
-        };
-        *error = if error.is_ascii() {
-            "the store refused the reason of this failure".to_owned()
-        } else {
-            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
-            error.chars().map(plain).collect()
-        };
-        true
     }
 }
 

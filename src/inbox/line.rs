@@ -1,5 +1,7 @@
 //! The reason of a failure as one line, as it is stored with an entry.
 
+use super::engine::End;
+
 /// The most bytes of the line.
 const BYTES: usize = 512;
 
@@ -16,6 +18,23 @@ pub(super) fn one_line(text: &str) -> String {
         line.push(char);
     }
     line
+}
+
+impl End {
+    /// Replaces the error by a plainer text: the same text in ASCII, with a `?` for each other character, or, if it is ASCII
+    /// already, a fixed text that does not describe the failure. Returns false if there is no error.
+    pub(crate) fn make_plain(&mut self) -> bool {
+        let (Self::Retry { error, .. } | Self::Dead { error }) = self else {
+            return false;
+        };
+        *error = if error.is_ascii() {
+            "the store refused the reason of this failure".to_owned()
+        } else {
+            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
+            error.chars().map(plain).collect()
+        };
+        true
+    }
 }
 
 #[cfg(test)]

@@ -80,6 +80,75 @@ impl Inbox {
         self.engine.operate(which, Change::Purge).await
     }
 
+    /// Deletes the data of these entries, as for the request of a person whom they concern: dead letters and entries that are done
+    /// lose their body, the row that they belong to and their last error. Their ids stay known for the retention, so that a copy
+    /// that the sender delivers is a duplicate, and is not handled. Queued and running entries are not changed:
+    /// [`erase_including_waiting`](Self::erase_including_waiting) erases them too. Returns the number of entries.
+    ///
+    /// The entry's number, the event's id and type, its times, the scope and the name of the key stay until the retention ends.
+    ///
+    /// ```
+    /// use hookgate::Inbox;
+    /// use hookgate::inbox::{EntryState, Page, Selection};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("hookgate-doc-erase-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let inbox = Inbox::open(folder.join("inbox.db"))?;
+    /// let mut theirs = Vec::new();
+    /// for dead in inbox.list(Selection::all().state(EntryState::Dead), Page::first(1_000)).await? {
+    ///     let entry = inbox.show(dead.id).await?;
+    ///     let body = entry.as_ref().and_then(|entry| entry.body()).map(|body| String::from_utf8_lossy(body));
+    ///     if body.is_some_and(|body| body.contains("\"usr_1\"")) {
+    ///         theirs.push(dead.id);
+    ///     }
+    /// }
+    /// assert_eq!(inbox.erase(&theirs).await?, 0); // there was none
+    /// # inbox.close().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # On SQLite
+    /// The call ends with a `VACUUM`, also where no entry is given: it writes the whole file anew and empties the log beside it, so
+    /// that neither has bytes of what was deleted, now or earlier. This needs as much free space as the file takes, twice, and some
+    /// seconds for each gigabyte. Deliveries that wait for longer than the [`patience`](super::InboxOptions::patience) in the
+    /// meantime are answered 503, and the sender delivers them again. Blocks that the file system had given to the file before are
+    /// beyond its reach, and so are backups.
+    ///
+    /// # On PostgreSQL
+    /// The old row stays in the table's file until it is vacuumed, and in the server's write-ahead log, its replicas and its backups.
+    /// `VACUUM hookgate_inbox`, run by the owner of the table, makes its space free; it is overwritten when it is used again.
+    ///
+    /// # Errors
+    /// After an error, some entries may be erased, and some of their bytes may be left in the file: it is safe to call again.
+    pub async fn erase(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
+        self.erase_each(entries, Change::Erase { waiting: false })
+            .await
+    }
+
+    /// As [`erase`](Self::erase), and also queued and running entries, **which are then never handled**. A handler that runs is not
+    /// stopped, and its worker finds its lease lost.
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub async fn erase_including_waiting(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
+        self.erase_each(entries, Change::Erase { waiting: true })
+            .await
+    }
+
+    async fn erase_each(&self, entries: &[EntryId], change: Change) -> Result<u64, StoreError> {
+        let mut erased = 0;
+        for &entry in entries {
+            let which = Selection::all().id(entry);
+            erased += self.engine.operate(which, change.clone()).await?;
+        }
+        self.engine.overwrite_deleted().await?;
+        Ok(erased)
+    }
+
     /// Returns the number of entries in each state, and the age of the oldest.
     ///
     /// On SQLite the call is cheap enough for every second: it reads stored counts. On PostgreSQL it counts entries that are

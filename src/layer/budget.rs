@@ -45,7 +45,7 @@ struct Held {
 
 /// There was no room, and this body was the oldest of the largest ones. Its buffer is freed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Spent;
+pub(super) struct BudgetSpent;
 
 impl BodyBudget {
     pub(crate) fn new(limit: usize) -> Self {
@@ -77,8 +77,8 @@ impl BodyBudget {
     }
 
     /// Returns the share of a body that holds no bytes yet.
-    pub(super) fn share(&self) -> Share<'_> {
-        Share {
+    pub(super) fn share(&self) -> BodyShare<'_> {
+        BodyShare {
             budget: self,
             body: None,
         }
@@ -119,14 +119,14 @@ fn large(body: Held) -> usize {
 }
 
 /// The share of one body in the budget. It is given back when it is dropped.
-pub(super) struct Share<'b> {
+pub(super) struct BodyShare<'b> {
     budget: &'b BodyBudget,
     body: Option<(Held, SharedBuffer)>,
 }
 
-impl Share<'_> {
+impl BodyShare<'_> {
     /// Returns the buffer once it may hold this many bytes. If there is no room, frees the largest buffers under way.
-    pub(super) fn hold(&mut self, bytes: usize) -> Result<&SharedBuffer, Spent> {
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<&SharedBuffer, BudgetSpent> {
         let (held, buffer) = self
             .body
             .get_or_insert_with(|| (Held::NOTHING, SharedBuffer::default()));
@@ -139,7 +139,7 @@ impl Share<'_> {
             held.number = Reverse(bodies.next);
             bodies.next += 1;
         } else if bodies.remove(*held).is_none() {
-            return Err(Spent);
+            return Err(BudgetSpent);
         }
         held.bytes = bytes;
         bodies.add(*held, buffer.clone());
@@ -154,30 +154,30 @@ impl Share<'_> {
         drop(bodies);
         // Done outside the lock: a waker is code of the runtime.
         freed.iter().for_each(SharedBuffer::free);
-        if stays { Ok(buffer) } else { Err(Spent) }
+        if stays { Ok(buffer) } else { Err(BudgetSpent) }
     }
 
     /// Ready when the buffer was freed to make room for others.
-    pub(super) fn poll_spent(&self, context: &Context<'_>) -> Poll<Spent> {
+    pub(super) fn poll_spent(&self, context: &Context<'_>) -> Poll<BudgetSpent> {
         match &self.body {
-            Some((_, buffer)) => buffer.poll_freed(context).map(|()| Spent),
+            Some((_, buffer)) => buffer.poll_freed(context).map(|()| BudgetSpent),
             None => Poll::Pending,
         }
     }
 
     /// The body is complete: its share is given back, and its buffer can no longer be freed.
-    pub(super) fn finish(mut self) -> Result<(), Spent> {
+    pub(super) fn finish(mut self) -> Result<(), BudgetSpent> {
         match self.body.take() {
             None => Ok(()),
             Some((held, _)) => match self.budget.lock().remove(held) {
                 Some(_) => Ok(()),
-                None => Err(Spent),
+                None => Err(BudgetSpent),
             },
         }
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for BodyShare<'_> {
     fn drop(&mut self) {
         if let Some((held, _)) = self.body.take() {
             let _buffer = self.budget.lock().remove(held);
@@ -220,7 +220,7 @@ mod races {
                                     taken = length;
                                     buffer = Some(here.clone());
                                 }
-                                Err(Spent) => return,
+                                Err(BudgetSpent) => return,
                             }
                             assert!(budget.held().0 <= 6, "too much is held");
                         }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     /// A body's share, and the bytes that it holds with its age; `None` once it was ended.
-    type Body<'b> = (Share<'b>, Option<(usize, Reverse<usize>)>);
+    type Body<'b> = (BodyShare<'b>, Option<(usize, Reverse<usize>)>);
 
     struct Woken(AtomicUsize);
 
@@ -273,10 +273,10 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::SeqCst), 0);
         assert!(small.hold(5).is_ok());
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
-        assert_eq!(large.poll_spent(&context), Poll::Ready(Spent));
+        assert_eq!(large.poll_spent(&context), Poll::Ready(BudgetSpent));
         assert_eq!(buffer.take(), None);
         assert!(large.hold(7).is_err());
-        assert_eq!(large.finish(), Err(Spent));
+        assert_eq!(large.finish(), Err(BudgetSpent));
         assert_eq!(budget.held(), (5, 10));
         assert_eq!(small.finish(), Ok(()));
         assert_eq!(budget.held(), (0, 10));

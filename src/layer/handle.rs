@@ -13,7 +13,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::delivering::Delivering;
+use super::exchange::Exchange;
 use super::guard::Guarded;
 use super::handler::{FromDelivery, IntoAnswer};
 use crate::walk::{Claims, Delivery};
@@ -30,7 +30,7 @@ where
     H: FnOnce(D) -> F + Send + 'static,
     F: Future<Output: IntoAnswer> + Send + 'static,
 {
-    let delivering = Delivering::begin(receiver, request.method());
+    let delivering = Exchange::begin(receiver, request.method());
     let span = delivering.span();
     let mut handler = Some(handler);
     let inner = HandlerService::<_, D>::new(move || handler.take());

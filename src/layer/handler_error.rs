@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 
 use super::failure_reason::FailureReason;
 use super::handler::IntoAnswer;
-use super::judge::is_mismatch;
+use super::handler_end::is_mismatch;
 use crate::readable::Chain;
 
 /// The error of a handler that passes on any error with `?`.

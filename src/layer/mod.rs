@@ -119,17 +119,17 @@ mod body;
 mod budget;
 mod catch;
 mod dead_letter;
-mod delivering;
 mod drain;
+mod exchange;
 mod failure_reason;
 #[cfg(feature = "metrics")]
 mod gauges;
 mod guard;
 mod handle;
 mod handler;
+mod handler_end;
 mod handler_error;
-mod judge;
-mod looking;
+mod look_up;
 mod read;
 mod response;
 mod run;
@@ -164,8 +164,8 @@ pub(crate) use response::{TYPE_MISMATCH, envelope};
 pub(crate) use {
     budget::BodyBudget,
     catch::CatchUnwind,
-    delivering::Delivering,
     drain::drain,
+    exchange::Exchange,
     guard::{Guard, Guarded},
     handle::handle,
     response::Own,
@@ -179,5 +179,5 @@ pub(crate) use {
 pub(crate) use {
     drain::TO_RELEASE,
     handle::HandlerService,
-    judge::{HandlerEnd, judge},
+    handler_end::{HandlerEnd, classify},
 };

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::budget::{BodyBudget, Share, Spent};
+use super::budget::{BodyBudget, BodyShare, BudgetSpent};
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::Intake;
 
@@ -112,7 +112,11 @@ async fn goes_on(deadline: &Sleep) -> Result<(), Refusal> {
 }
 
 /// Counts the bytes that are held while the receiver waits for the sender; they can be freed.
-fn waits(intake: &mut Intake, share: &mut Share<'_>, context: &Context<'_>) -> Result<(), Refusal> {
+fn waits(
+    intake: &mut Intake,
+    share: &mut BodyShare<'_>,
+    context: &Context<'_>,
+) -> Result<(), Refusal> {
     if intake.taken() == 0 {
         return Ok(());
     }
@@ -125,14 +129,14 @@ fn waits(intake: &mut Intake, share: &mut Share<'_>, context: &Context<'_>) -> R
 
 /// Gathers the body in a counted buffer, with room for `more` bytes. The first piece then no longer holds the buffer into which
 /// the server has read it, which may be much larger than the piece.
-fn gather(intake: &mut Intake, share: &mut Share<'_>, more: usize) -> Result<(), Refusal> {
+fn gather(intake: &mut Intake, share: &mut BodyShare<'_>, more: usize) -> Result<(), Refusal> {
     let buffer = share.hold(intake.room_with(more))?;
     intake.gather_in(buffer);
     Ok(())
 }
 
-impl From<Spent> for Refusal {
-    fn from(_: Spent) -> Self {
+impl From<BudgetSpent> for Refusal {
+    fn from(_: BudgetSpent) -> Self {
         Self::new(RefusalKind::BodyBudgetSpent)
     }
 }

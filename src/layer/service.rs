@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::delivering::{Answered, Delivering};
+use super::exchange::{Answered, Exchange};
 use super::guard::Guarded;
 use crate::walk::Claims;
 
@@ -70,7 +70,7 @@ where
         // its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let delivering = Delivering::begin(Arc::clone(&self.receiver), request.method());
+        let delivering = Exchange::begin(Arc::clone(&self.receiver), request.method());
         let span = delivering.span();
         ResponseFuture(Box::pin(span.around(delivering.answer(inner, request))))
     }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::{DeadLetter, DeadLettered};
 use super::guard::Guard;
-use super::judge::{HandlerEnd, judge};
+use super::handler_end::{HandlerEnd, classify};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
@@ -34,7 +34,7 @@ impl<R, E> Settling<R, E> {
         delivery: &Delivery,
         watch: &Watch<'_, R, E>,
     ) -> Self {
-        let ended = match judge(&mut handled) {
+        let ended = match classify(&mut handled) {
             HandlerEnd::Is(outcome, reason) => Ended {
                 end: end(handled, outcome),
                 outcome,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounded::Bounded;
-use super::places::Standing;
+use super::places::IdHistory;
 use crate::clock::Monotonic;
 use crate::verify::{KeyRing, Ring};
 
@@ -12,7 +12,7 @@ use crate::verify::{KeyRing, Ring};
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
 /// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
-const MOST_UNANSWERED: usize = 4_096;
+const MOST_FAILED: usize = 4_096;
 
 /// No end: the entry stays until the map needs the room.
 const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
@@ -22,10 +22,10 @@ pub(super) struct Cache {
     found: Bounded<Arc<Ring>>,
     unknown: Bounded<()>,
     /// Ids without their rings, kept when the rings have ended: their look-ups go before those of ids that were never found.
-    familiar: Bounded<()>,
+    found_lately: Bounded<()>,
     /// Ids whose last look-up failed or timed out. They have their own queue, so that a flood of never-seen ids cannot keep them
     /// waiting.
-    unanswered: Bounded<()>,
+    failed: Bounded<()>,
     evicted: u64,
     /// For each number of keys, from one: the end of the last ring found with so many keys.
     ends: [Monotonic; KeyRing::MAX_KEYS],
@@ -52,8 +52,8 @@ impl Cache {
         Self {
             found: Bounded::new(capacities.found),
             unknown: Bounded::new(capacities.unknown),
-            familiar: Bounded::new(capacities.found),
-            unanswered: Bounded::new(MOST_UNANSWERED),
+            found_lately: Bounded::new(capacities.found),
+            failed: Bounded::new(MOST_FAILED),
             evicted: 0,
             ends: [Monotonic::default(); KeyRing::MAX_KEYS],
         }
@@ -68,14 +68,14 @@ impl Cache {
         self.unknown.get(id, now).map(|()| None)
     }
 
-    pub(super) fn standing(&self, id: &str) -> Standing {
+    pub(super) fn history(&self, id: &str) -> IdHistory {
         let holds = |ids: &Bounded<()>| ids.get(id, Monotonic::default()).is_some();
-        if holds(&self.familiar) {
-            Standing::Familiar
-        } else if holds(&self.unanswered) {
-            Standing::Unanswered
+        if holds(&self.found_lately) {
+            IdHistory::Found
+        } else if holds(&self.failed) {
+            IdHistory::Failed
         } else {
-            Standing::Stranger
+            IdHistory::New
         }
     }
 
@@ -85,26 +85,26 @@ impl Cache {
         last.map_or(1, |index| index + 1)
     }
 
-    pub(super) fn leave_unanswered(&mut self, id: &Arc<str>) {
-        self.unanswered.insert(id, (), FOR_GOOD);
+    pub(super) fn mark_failed(&mut self, id: &Arc<str>) {
+        self.failed.insert(id, (), FOR_GOOD);
     }
 
     /// Stores the answer to a look-up that began at `began`.
     pub(super) fn put(&mut self, id: &Arc<str>, ring: Option<&Arc<Ring>>, began: Monotonic) {
         let ends = began.saturating_add(LIFETIME);
-        self.unanswered.remove(id);
+        self.failed.remove(id);
         if let Some(ring) = ring {
             self.unknown.remove(id);
             let evicted = self.found.insert(id, Arc::clone(ring), ends);
             self.evicted += u64::from(evicted);
-            self.familiar.insert(id, (), FOR_GOOD);
+            self.found_lately.insert(id, (), FOR_GOOD);
             let index = ring.key_count().saturating_sub(1);
             if let Some(end) = self.ends.get_mut(index) {
                 *end = ends.max(*end);
             }
         } else {
             self.found.remove(id);
-            self.familiar.remove(id);
+            self.found_lately.remove(id);
             self.unknown.insert(id, (), ends);
         }
     }
@@ -115,14 +115,15 @@ impl Cache {
         self.unknown.purge(now);
     }
 
-    pub(super) fn forget(&mut self, id: &str) {
-        self.found.remove(id);
-        self.unknown.remove(id);
-    }
-
-    pub(super) fn forget_all(&mut self) {
-        self.found.clear();
-        self.unknown.clear();
+    /// Removes the answer for this id, or all answers.
+    pub(super) fn forget(&mut self, id: Option<&str>) {
+        if let Some(id) = id {
+            self.found.remove(id);
+            self.unknown.remove(id);
+        } else {
+            self.found.clear();
+            self.unknown.clear();
+        }
     }
 
     /// Returns the number of ids found, of ids unknown, and of rings that were removed before their end.
@@ -142,15 +143,15 @@ mod tests {
             unknown: 0,
         };
         let mut cache = Cache::new(nothing);
-        let ids: Vec<Arc<str>> = (0..=MOST_UNANSWERED)
+        let ids: Vec<Arc<str>> = (0..=MOST_FAILED)
             .map(|number| format!("wh_{number}").into())
             .collect();
         for id in &ids {
-            cache.leave_unanswered(id);
+            cache.mark_failed(id);
         }
-        assert_eq!(cache.standing(&ids[0]), Standing::Stranger);
+        assert_eq!(cache.history(&ids[0]), IdHistory::New);
         for id in &ids[1..] {
-            assert_eq!(cache.standing(id), Standing::Unanswered);
+            assert_eq!(cache.history(id), IdHistory::Failed);
         }
     }
 }

@@ -193,7 +193,7 @@ impl Keys {
     /// # Errors
     /// `NotByProvider` where rings are not looked up.
     pub fn forget(&self, id: &str) -> Result<(), ConfigError> {
-        self.resolver()?.forget(id);
+        self.resolver()?.forget(Some(id));
         Ok(())
     }
 
@@ -202,7 +202,7 @@ impl Keys {
     /// # Errors
     /// `NotByProvider` where rings are not looked up.
     pub fn forget_all(&self) -> Result<(), ConfigError> {
-        self.resolver()?.forget_all();
+        self.resolver()?.forget(None);
         Ok(())
     }
 

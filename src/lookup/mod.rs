@@ -92,13 +92,13 @@
 //!
 //! The layer looks keys up by itself; a server of your own opens deliveries with [`open_async`](crate::Receiver::open_async).
 
-mod board;
 mod bounded;
 mod cache;
 mod error;
-mod flight;
 mod id;
 mod keys;
+mod lookups;
+mod pending;
 mod places;
 mod provider;
 mod resolver;
@@ -109,10 +109,10 @@ pub use id::SubscriptionId;
 pub use keys::Keys;
 pub use provider::{LookupFuture, ProviderFn, SecretProvider, provider_fn};
 
-#[cfg(feature = "tower")]
-pub(crate) use board::LONGEST;
 pub(crate) use cache::Capacities;
 pub(crate) use keys::RingSearch;
+#[cfg(feature = "tower")]
+pub(crate) use lookups::LONGEST;
 pub use resolver::LookupStats;
 pub(crate) use resolver::{Resolver, Waiting};
 pub use verifier::Verifier;

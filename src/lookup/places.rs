@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 /// The number of a look-up: a later one has a greater number.
-pub(super) type Ticket = u64;
+pub(super) type LookupId = u64;
 
 /// Look-ups under way at a time.
 const MOST_RUNNING: usize = 16;
 /// The part of it for ids that were found lately, while look-ups of other ids are queued. If the look-ups of known subscriptions
 /// fill the database, the first look-up of a new subscription still begins.
-const FAMILIAR_RUNNING: usize = MOST_RUNNING - 2;
+const FOUND_RUNNING: usize = MOST_RUNNING - 2;
 /// Deliveries that wait for look-ups, queued ones included.
 const MOST_WAITING: usize = 1_024;
 /// The part of both limits for ids that were not found lately. The rest is kept for ids that were found lately.
@@ -22,96 +22,97 @@ const OTHERS_JOINING: usize = OTHERS_WAITING / 4 * 3;
 /// The most waiters for one id: a burst of copies of one id must leave room for all others.
 pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 
-/// The state of an id whose keys have to be looked up.
+/// The results of earlier look-ups of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum IdHistory {
     /// It was found lately.
-    Familiar,
+    Found,
     /// Its last look-up failed or timed out.
-    Unanswered,
-    Stranger,
+    Failed,
+    /// It was not looked up lately, or there is no such subscription.
+    New,
 }
 
 #[derive(Default)]
 pub(super) struct Places {
-    familiar: Lane,
-    /// The lane of ids that were not found lately.
-    others: Lane,
-    /// One queue for each [`Standing`]. Tickets are queued in the order of their numbers.
-    queues: [VecDeque<Ticket>; 3],
-    /// Whether never-seen ids go before unanswered ids when the next look-up of either begins.
-    strangers_first: bool,
+    found: Usage,
+    /// The usage of ids that were not found lately.
+    others: Usage,
+    /// One queue for each [`IdHistory`]. Tickets are queued in the order of their numbers.
+    queues: [VecDeque<LookupId>; 3],
+    /// Whether never-seen ids go before failed ids when the next look-up of either begins.
+    new_first: bool,
     random: RandomState,
 }
 
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct Usage {
     pub(super) running: usize,
     pub(super) waiting: usize,
 }
 
 impl Places {
-    pub(super) fn lane(&mut self, standing: Standing) -> &mut Lane {
-        match standing {
-            Standing::Familiar => &mut self.familiar,
-            Standing::Unanswered | Standing::Stranger => &mut self.others,
+    pub(super) fn usage(&mut self, history: IdHistory) -> &mut Usage {
+        match history {
+            IdHistory::Found => &mut self.found,
+            IdHistory::Failed | IdHistory::New => &mut self.others,
         }
     }
 
     /// Returns the number of look-ups under way, and of deliveries that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let (familiar, others) = (&self.familiar, &self.others);
+        let (found, others) = (&self.found, &self.others);
         (
-            familiar.running + others.running,
-            familiar.waiting + others.waiting,
+            found.running + others.running,
+            found.waiting + others.waiting,
         )
     }
 
     /// Returns whether there is a place for one more waiter, which `joins` a look-up or begins one.
-    pub(super) fn has_room(&self, standing: Standing, joins: bool) -> bool {
+    pub(super) fn has_room(&self, history: IdHistory, joins: bool) -> bool {
         let (_, waiting) = self.counts();
         let most = if joins {
             OTHERS_JOINING
         } else {
             OTHERS_WAITING
         };
-        waiting < MOST_WAITING && (standing == Standing::Familiar || self.others.waiting < most)
+        waiting < MOST_WAITING && (history == IdHistory::Found || self.others.waiting < most)
     }
 
-    pub(super) fn queue(&mut self, standing: Standing, ticket: Ticket) {
-        self.queues[standing as usize].push_back(ticket);
+    pub(super) fn queue(&mut self, history: IdHistory, lookup_id: LookupId) {
+        self.queues[history as usize].push_back(lookup_id);
     }
 
-    pub(super) fn unqueue(&mut self, standing: Standing, ticket: Ticket) {
-        let queue = &mut self.queues[standing as usize];
-        if let Ok(index) = queue.binary_search(&ticket) {
+    pub(super) fn unqueue(&mut self, history: IdHistory, lookup_id: LookupId) {
+        let queue = &mut self.queues[history as usize];
+        if let Ok(index) = queue.binary_search(&lookup_id) {
             queue.remove(index);
         }
     }
 
     /// Takes the look-up that may begin now out of its queue.
-    pub(super) fn next(&mut self) -> Option<Ticket> {
+    pub(super) fn next(&mut self) -> Option<LookupId> {
         let (running, _) = self.counts();
         if running >= MOST_RUNNING {
             return None;
         }
-        let [familiar, unanswered, strangers] = &mut self.queues;
-        let are_others_queued = !(unanswered.is_empty() && strangers.is_empty());
-        if !(are_others_queued && self.familiar.running >= FAMILIAR_RUNNING)
-            && let Some(ticket) = familiar.pop_front()
+        let [found, failed, new] = &mut self.queues;
+        let are_others_queued = !(failed.is_empty() && new.is_empty());
+        if !(are_others_queued && self.found.running >= FOUND_RUNNING)
+            && let Some(lookup_id) = found.pop_front()
         {
-            return Some(ticket);
+            return Some(lookup_id);
         }
         if self.others.running >= OTHERS_RUNNING {
             return None;
         }
         // The two queues take turns, so that neither blocks the other.
-        let (first, second) = if self.strangers_first {
-            (strangers, unanswered)
+        let (first, second) = if self.new_first {
+            (new, failed)
         } else {
-            (unanswered, strangers)
+            (failed, new)
         };
-        self.strangers_first = !self.strangers_first;
+        self.new_first = !self.new_first;
         first.pop_front().or_else(|| second.pop_front())
     }
 
@@ -119,12 +120,12 @@ impl Places {
     /// in the longer queue. If the new look-up were refused instead, it would be refused as long as senders of invented ids
     /// come back at once after each answer. If the oldest gave up its place, senders of bursts would clear the queue of all
     /// others.
-    pub(super) fn gives_way(&self, number: u64) -> Option<Ticket> {
-        let [_, unanswered, strangers] = &self.queues;
-        let longer = if unanswered.len() > strangers.len() {
-            unanswered
+    pub(super) fn gives_way(&self, number: u64) -> Option<LookupId> {
+        let [_, failed, new] = &self.queues;
+        let longer = if failed.len() > new.len() {
+            failed
         } else {
-            strangers
+            new
         };
         let queued = u64::try_from(longer.len()).ok()?;
         let index = self.random.hash_one(number).checked_rem(queued)?;
@@ -137,16 +138,16 @@ mod tests {
     use super::*;
 
     /// Begins all look-ups that may begin now. The tickets below 1,000 are those of ids that were found lately.
-    fn begin(places: &mut Places) -> Vec<Ticket> {
+    fn begin(places: &mut Places) -> Vec<LookupId> {
         let mut begun = Vec::new();
-        while let Some(ticket) = places.next() {
-            let standing = if ticket < 1_000 {
-                Standing::Familiar
+        while let Some(lookup_id) = places.next() {
+            let history = if lookup_id < 1_000 {
+                IdHistory::Found
             } else {
-                Standing::Stranger
+                IdHistory::New
             };
-            places.lane(standing).running += 1;
-            begun.push(ticket);
+            places.usage(history).running += 1;
+            begun.push(lookup_id);
         }
         begun
     }
@@ -154,43 +155,43 @@ mod tests {
     #[test]
     fn look_ups_of_known_ids_that_fill_all_places_leave_two_to_queued_ones_of_new_ids() {
         let mut places = Places::default();
-        for ticket in 0..100 {
-            places.queue(Standing::Familiar, ticket);
+        for lookup_id in 0..100 {
+            places.queue(IdHistory::Found, lookup_id);
         }
         // No other look-up is queued: they take all places.
         assert_eq!(begin(&mut places).len(), MOST_RUNNING);
-        for standing in [Standing::Stranger, Standing::Unanswered] {
-            for ticket in 1_000..1_003 {
-                places.queue(standing, ticket);
+        for history in [IdHistory::New, IdHistory::Failed] {
+            for lookup_id in 1_000..1_003 {
+                places.queue(history, lookup_id);
             }
         }
         let mut begun = Vec::new();
         for _ in 0..4 {
-            places.lane(Standing::Familiar).running -= 1;
+            places.usage(IdHistory::Found).running -= 1;
             begun.extend(begin(&mut places));
         }
         assert_eq!(begun, [1_000, 1_000, 16, 17]);
-        let running = (places.familiar.running, places.others.running);
-        assert_eq!(running, (FAMILIAR_RUNNING, 2));
+        let running = (places.found.running, places.others.running);
+        assert_eq!(running, (FOUND_RUNNING, 2));
         // Each place of a new id goes to the next one, and none of a known id is taken for it.
         for next in [1_001, 1_001, 1_002, 1_002] {
-            places.lane(Standing::Stranger).running -= 1;
+            places.usage(IdHistory::New).running -= 1;
             assert_eq!(begin(&mut places), [next]);
         }
         // No other look-up is queued any more.
-        places.lane(Standing::Stranger).running -= 2;
+        places.usage(IdHistory::New).running -= 2;
         assert_eq!(begin(&mut places), [18, 19]);
     }
 
     #[test]
     fn look_ups_of_new_ids_leave_four_places_to_known_ones() {
         let mut places = Places::default();
-        for ticket in 1_000..1_100 {
-            places.queue(Standing::Stranger, ticket);
+        for lookup_id in 1_000..1_100 {
+            places.queue(IdHistory::New, lookup_id);
         }
         assert_eq!(begin(&mut places).len(), OTHERS_RUNNING);
-        for ticket in 0..100 {
-            places.queue(Standing::Familiar, ticket);
+        for lookup_id in 0..100 {
+            places.queue(IdHistory::Found, lookup_id);
         }
         assert_eq!(begin(&mut places), [0, 1, 2, 3]);
     }

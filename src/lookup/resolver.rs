@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::board::{Board, Seat, Step};
 use super::cache::{Cache, Capacities, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
-use super::flight::{Afterwards, Lookup, Outcome};
 use super::id::{SubscriptionId, as_looked_up};
-use super::places::Ticket;
+use super::lookups::{Lookups, Step, Waiter};
+use super::pending::{Deferred, Lookup, Outcome};
+use super::places::LookupId;
 use super::provider::{Answer, SecretProvider};
 use crate::caught::{Panicked, caught};
 use crate::clock::{Clock, Monotonic};
@@ -21,7 +21,7 @@ use crate::verify::Ring;
 pub(crate) struct Resolver {
     provider: Arc<dyn SecretProvider>,
     clock: Arc<dyn Clock>,
-    board: Mutex<Board>,
+    lookups: Mutex<Lookups>,
     cache: RwLock<Cache>,
 }
 
@@ -60,7 +60,7 @@ impl Resolver {
         Self {
             provider,
             clock,
-            board: Mutex::default(),
+            lookups: Mutex::default(),
             cache: RwLock::new(Cache::new(capacities)),
         }
     }
@@ -79,39 +79,31 @@ impl Resolver {
     /// Joins the look-up of an id that the cache did not know, or begins one.
     pub(crate) fn look_up(self: &Arc<Self>, id: &str) -> Waiting {
         let now = self.clock.monotonic();
-        let joined = self.on_board(|board, after| {
+        let joined = self.with_lookups(|lookups, deferred| {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.purge(now);
             // A look-up may have ended after the cache was read.
             if let Some(ring) = cache.get(id, now) {
                 return Err(Ok(ring.cloned()));
             }
-            let standing = cache.standing(id);
+            let history = cache.history(id);
             drop(cache);
-            let seat = board.join(id, standing, now, |id| self.begin(id), after);
-            seat.map_err(|error| Err(Arc::new(error)))
+            let waiter = lookups.join(id, history, now, |id| self.begin(id), deferred);
+            waiter.map_err(|error| Err(Arc::new(error)))
         });
         Waiting {
             resolver: Arc::clone(self),
-            turn: joined.map_or_else(Turn::Over, Turn::Seated),
+            state: joined.map_or_else(WaitState::Over, WaitState::Joined),
         }
     }
 
-    /// Makes the next delivery ask the provider. New deliveries do not join a look-up under way, and its answer is not
+    /// Makes the next delivery of this id, or of each id, ask the provider. New deliveries do not join a look-up under way, and its answer is not
     /// remembered.
-    pub(crate) fn forget(&self, id: &str) {
-        self.on_board(|board, _| {
-            board.unlist(id);
+    pub(crate) fn forget(&self, id: Option<&str>) {
+        self.with_lookups(|lookups, _| {
+            lookups.unlist(id);
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.forget(id);
-        });
-    }
-
-    pub(crate) fn forget_all(&self) {
-        self.on_board(|board, _| {
-            board.unlist_all();
-            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            cache.forget_all();
         });
     }
 
@@ -123,8 +115,8 @@ impl Resolver {
     }
 
     pub(crate) fn stats(&self) -> LookupStats {
-        let board = self.board();
-        let (running, waiting) = board.counts();
+        let lookups = self.lookups();
+        let (running, waiting) = lookups.counts();
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         let (found, unknown, evicted) = cache.counts();
         LookupStats {
@@ -142,16 +134,16 @@ impl Resolver {
         Box::pin(async move { provider.look_up(&id).await })
     }
 
-    fn end(&self, ticket: Ticket, answer: Result<Answer, Panicked>) {
+    fn end(&self, lookup_id: LookupId, answer: Result<Answer, Panicked>) {
         let now = self.clock.monotonic();
         let about = {
-            let board = self.board();
-            board.id(ticket).zip(board.began(ticket))
+            let lookups = self.lookups();
+            lookups.id(lookup_id).zip(lookups.began(lookup_id))
         };
         let outcome = outcome(answer, about, now);
         let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
-        self.on_board(|board, after| {
-            let Some((id, began)) = board.end(ticket, outcome, now, after) else {
+        self.with_lookups(|lookups, deferred| {
+            let Some((id, began)) = lookups.end(lookup_id, outcome, now, deferred) else {
                 return;
             };
             if let Ok(ring) = &kept {
@@ -161,20 +153,20 @@ impl Resolver {
         });
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn on_board<T>(&self, work: impl FnOnce(&mut Board, &mut Afterwards) -> T) -> T {
-        let mut after = Afterwards::default();
-        let result = work(&mut self.board(), &mut after);
-        if !after.unanswered.is_empty() {
+    fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups, &mut Deferred) -> T) -> T {
+        let mut deferred = Deferred::default();
+        let result = work(&mut self.lookups(), &mut deferred);
+        if !deferred.failed.is_empty() {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            for id in &after.unanswered {
-                cache.leave_unanswered(id);
+            for id in &deferred.failed {
+                cache.mark_failed(id);
             }
         }
-        after.run();
+        deferred.run();
         result
     }
 }
@@ -210,15 +202,15 @@ impl fmt::Debug for Resolver {
 /// Waits for a look-up, and polls it when it is its turn. There is no leader: if any waiter is dropped, the others go on.
 pub(crate) struct Waiting {
     resolver: Arc<Resolver>,
-    turn: Turn,
+    state: WaitState,
 }
 
-enum Turn {
-    /// A seat, given up when the `Waiting` is dropped.
-    Seated(Seat),
+enum WaitState {
+    /// A waiter, given up when the `Waiting` is dropped.
+    Joined(Waiter),
     /// An answer that needed no waiting.
     Over(Outcome),
-    /// The seat was already given up.
+    /// The waiter was already given up.
     #[cfg(feature = "tower")]
     Left,
 }
@@ -227,16 +219,16 @@ impl Waiting {
     /// The request waits no more. Returns whether the look-up should go on: it has begun, and no other request waits for it. If
     /// not, this has left it.
     #[cfg(feature = "tower")]
-    pub(crate) fn stays_behind(&mut self) -> bool {
-        let Turn::Seated(seat) = &mut self.turn else {
+    pub(crate) fn detach_if_last(&mut self) -> bool {
+        let WaitState::Joined(waiter) = &mut self.state else {
             return false;
         };
         let now = self.resolver.clock.monotonic();
         let stays = self
             .resolver
-            .on_board(|board, after| board.stay_behind(seat, now, after));
+            .with_lookups(|lookups, deferred| lookups.detach_if_last(waiter, now, deferred));
         if !stays {
-            self.turn = Turn::Left;
+            self.state = WaitState::Left;
         }
         stays
     }
@@ -247,40 +239,45 @@ impl Future for Waiting {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let this = self.get_mut();
-        let seat = match &this.turn {
-            Turn::Seated(seat) => *seat,
-            Turn::Over(outcome) => return Poll::Ready(outcome.clone()),
+        let waiter = match &this.state {
+            WaitState::Joined(waiter) => *waiter,
+            WaitState::Over(outcome) => return Poll::Ready(outcome.clone()),
             #[cfg(feature = "tower")]
-            Turn::Left => return Poll::Ready(Err(Arc::new(LookupError::new(Kind::TimedOut)))),
+            WaitState::Left => return Poll::Ready(Err(Arc::new(LookupError::new(Kind::TimedOut)))),
         };
         let waker = context.waker().clone();
         let step = this
             .resolver
-            .on_board(|board, after| board.step(seat, waker, after));
+            .with_lookups(|lookups, deferred| lookups.step(waiter, waker, deferred));
         let mut lookup = match step {
             Step::Over(outcome) => return Poll::Ready(outcome),
             Step::Wait => return Poll::Pending,
             Step::Poll(lookup) => lookup,
         };
-        let knock = Waker::from(Arc::new(Knock {
+        let lookup_waker = Waker::from(Arc::new(LookupWaker {
             resolver: Arc::downgrade(&this.resolver),
-            ticket: seat.ticket,
+            lookup_id: waiter.lookup_id,
         }));
-        let answer = match caught(|| lookup.as_mut().poll(&mut Context::from_waker(&knock))) {
+        let answer = match caught(|| {
+            lookup
+                .as_mut()
+                .poll(&mut Context::from_waker(&lookup_waker))
+        }) {
             Ok(Poll::Pending) => {
-                this.resolver
-                    .on_board(|board, after| board.put_back(seat.ticket, lookup, after));
+                this.resolver.with_lookups(|lookups, deferred| {
+                    lookups.put_back(waiter.lookup_id, lookup, deferred)
+                });
                 return Poll::Pending;
             }
             Ok(Poll::Ready(answer)) => Ok(answer),
             Err(panicked) => Err(panicked),
         };
         let _ = caught(|| drop(lookup));
-        this.resolver.end(seat.ticket, answer);
+        this.resolver.end(waiter.lookup_id, answer);
         // The outcome is there now: this one's own, or another one that was set first.
         match this
             .resolver
-            .on_board(|board, after| board.step(seat, knock, after))
+            .with_lookups(|lookups, deferred| lookups.step(waiter, lookup_waker, deferred))
         {
             Step::Over(outcome) => Poll::Ready(outcome),
             Step::Poll(_) | Step::Wait => Poll::Pending,
@@ -290,24 +287,24 @@ impl Future for Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Turn::Seated(seat) = self.turn {
+        if let WaitState::Joined(waiter) = self.state {
             let now = self.resolver.clock.monotonic();
             self.resolver
-                .on_board(|board, after| board.leave(seat, now, after));
+                .with_lookups(|lookups, deferred| lookups.leave(waiter, now, deferred));
         }
     }
 }
 
 /// Wakes a look-up.
-struct Knock {
+struct LookupWaker {
     resolver: Weak<Resolver>,
-    ticket: Ticket,
+    lookup_id: LookupId,
 }
 
-impl Wake for Knock {
+impl Wake for LookupWaker {
     fn wake(self: Arc<Self>) {
         if let Some(resolver) = self.resolver.upgrade() {
-            resolver.on_board(|board, after| board.knock(self.ticket, after));
+            resolver.with_lookups(|lookups, deferred| lookups.wake(self.lookup_id, deferred));
         }
     }
 }
@@ -332,9 +329,9 @@ mod tests {
         let resolver = Arc::new(Resolver::new(provider, clock, Capacities::default()));
         let (mut first, mut second) = (resolver.look_up("wh_1"), resolver.look_up("wh_1"));
         // Both calls come before either waiter is dropped.
-        assert!(!first.stays_behind());
-        assert!(second.stays_behind());
-        assert!(!first.stays_behind());
+        assert!(!first.detach_if_last());
+        assert!(second.detach_if_last());
+        assert!(!first.detach_if_last());
         drop(first);
         let stats = resolver.stats();
         assert_eq!((stats.running, stats.waiting), (1, 0));

@@ -181,14 +181,14 @@ impl PostgresStore {
             Some(false) => Claimed::Running {
                 retry_after: Duration::from_micros(remaining.max(0).unsigned_abs()),
             },
-            Some(true) => Claimed::Done {
-                by: ClaimToken::from_bytes(
+            Some(true) => {
+                let by = by.try_into().map_err(|error| {
                     // Another program has written there.
-                    by.try_into().map_err(|error| {
-                        StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
-                    })?,
-                ),
-            },
+                    StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
+                })?;
+                let body_mark = ClaimToken::from_bytes(by).body_mark();
+                Claimed::Done { body_mark }
+            }
         }))
     }
 

@@ -53,7 +53,7 @@ use crate::outcome::Refusal;
 use crate::verify::Intake;
 #[cfg(doc)]
 use crate::walk::Claim;
-use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, Opening, RequestHead};
+use crate::walk::{Admission, Authenticator, Claims, Delivery, HeadResult, Health, RequestHead};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
@@ -127,9 +127,11 @@ impl Receiver {
     /// # Errors
     /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
     pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        match self.auth().opening(head, |_| ())? {
-            Opening::Open(intake) => Ok(intake),
-            Opening::LooksUp(looking_up, waiting) => self.auth().opened(looking_up, waiting.await),
+        match self.auth().check_head(head, |_| ())? {
+            HeadResult::Intake(intake) => Ok(intake),
+            HeadResult::LookUp(looking_up, waiting) => {
+                self.auth().keys_found(looking_up, waiting.await)
+            }
         }
     }
 

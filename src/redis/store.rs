@@ -195,7 +195,7 @@ where
                 Ok(None) => return Ok(Claimed::Fresh),
                 Ok(Some(found)) => {
                     if let (DONE, by) = parse(&found)? {
-                        return Ok(Claimed::Done { by });
+                        return Ok(done(by));
                     }
                     None
                 }
@@ -211,7 +211,7 @@ where
             match (found, full) {
                 (Some(found), _) => {
                     return Ok(match parse(&found)? {
-                        (DONE, by) => Claimed::Done { by },
+                        (DONE, by) => done(by),
                         (_, by) if by == token => Claimed::Fresh,
                         _ => Claimed::Running {
                             retry_after: Duration::from_millis(
@@ -251,6 +251,12 @@ where
                 .await
                 .unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })
+    }
+}
+
+fn done(by: ClaimToken) -> Claimed {
+    Claimed::Done {
+        body_mark: by.body_mark(),
     }
 }
 

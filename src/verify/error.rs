@@ -31,12 +31,12 @@ pub enum VerifyErrorKind {
     /// The header of this name is not in the form that the service writes.
     HeaderMalformed(&'static str),
     /// The timestamp is older than the window allows.
-    Stale(Times),
+    Stale(StaleTimes),
     /// The timestamp is stale, but the signature is valid. This is the only sign that retries carry their first timestamp. It
     /// is checked at most eight times a second, and only by a [`Receiver`](crate::Receiver).
-    StaleButAuthentic(Times),
+    StaleButAuthentic(StaleTimes),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
-    Ahead(Times),
+    Ahead(StaleTimes),
     /// `X-Service-Webhook-Id` names no subscription that has keys here.
     UnknownSubscription,
     /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
@@ -51,7 +51,7 @@ pub enum VerifyErrorKind {
 
 /// A timestamp outside the window, with the values that it was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Times {
+pub struct StaleTimes {
     /// The delivery's timestamp.
     pub timestamp: UnixSeconds,
     /// The time of the receiver's clock.
@@ -63,7 +63,7 @@ pub struct Times {
 /// A timestamp this many seconds ahead can't come from a wrong clock: milliseconds read as seconds lie fifty millennia ahead.
 const CENTURY: u64 = 100 * 365 * 24 * 3600;
 
-impl Times {
+impl StaleTimes {
     /// Seconds since the timestamp; zero where it is ahead.
     fn age(&self) -> u64 {
         self.now.since(self.timestamp).unwrap_or_default().as_secs()
@@ -176,8 +176,8 @@ impl fmt::Display for Message<'_> {
 mod tests {
     use super::*;
 
-    fn times(timestamp: i64) -> Times {
-        Times {
+    fn times(timestamp: i64) -> StaleTimes {
+        StaleTimes {
             timestamp: UnixSeconds::new(timestamp),
             now: UnixSeconds::new(1_763_690_000),
             limit: Duration::from_secs(300),

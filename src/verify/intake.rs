@@ -144,7 +144,7 @@ impl Intake {
         let proof = self.check.finish()?;
         let body = match self.chunks {
             Chunks::Nothing => Bytes::new(),
-            Chunks::One(only) => super::kept::by_itself(only),
+            Chunks::One(only) => super::own_bytes::by_itself(only),
             // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.
             Chunks::Many(gathered) => match gathered.take() {
                 Some(bytes) => bytes.into(),

@@ -30,8 +30,8 @@ mod error;
 mod gathered;
 mod headers;
 mod intake;
-mod kept;
 mod keyring;
+mod own_bytes;
 mod secret;
 pub(crate) mod signature;
 mod timestamp;
@@ -40,7 +40,7 @@ mod window;
 
 pub use body::SignedBytes;
 pub use check::Check;
-pub use error::{Malformed, Times, VerifyError, VerifyErrorKind};
+pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
 pub use keyring::KeyRing;

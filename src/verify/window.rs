@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::error::{Times, VerifyError, VerifyErrorKind};
+use super::error::{StaleTimes, VerifyError, VerifyErrorKind};
 use crate::UnixSeconds;
 
 /// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery that was delayed are two faults.
@@ -81,7 +81,7 @@ impl Window {
     /// `Stale` or `Ahead`, with both times and the limit.
     #[inline]
     pub fn check(&self, timestamp: UnixSeconds, now: UnixSeconds) -> Result<(), VerifyError> {
-        let times = |limit| Times {
+        let times = |limit| StaleTimes {
             timestamp,
             now,
             limit,

@@ -81,10 +81,10 @@ impl Claims {
                 };
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
-            Ok(Claimed::Done { by }) => {
+            Ok(Claimed::Done { body_mark }) => {
                 vitals.accepted();
                 Ok(Admission::Replayed {
-                    same_body: by.same_body(&token),
+                    same_body: body_mark == token.body_mark(),
                 })
             }
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),

@@ -48,9 +48,9 @@ pub(crate) struct Authenticator {
 
 /// A delivery that passed the first step: open, or waiting for its keys.
 #[allow(clippy::large_enum_variant)] // the large variant is the usual one: a box would cost each delivery an allocation
-pub(crate) enum Opening<'h> {
-    Open(Intake),
-    LooksUp(LookingUp<'h>, Waiting),
+pub(crate) enum HeadResult<'h> {
+    Intake(Intake),
+    LookUp(LookingUp<'h>, Waiting),
 }
 
 /// A delivery whose keys are being looked up.
@@ -71,11 +71,11 @@ impl Authenticator {
     }
 
     /// As [`open`](Self::open), but begins a look-up where the cache has no answer. `seen` gets the reading of the clock.
-    pub(crate) fn opening<'h>(
+    pub(crate) fn check_head<'h>(
         &self,
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
-    ) -> Result<Opening<'h>, Refusal> {
+    ) -> Result<HeadResult<'h>, Refusal> {
         let (headers, stale) = self.read_head(head, seen)?;
         // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
         // outage, when they are most useful as a sign, no ring is in the cache.
@@ -84,14 +84,16 @@ impl Authenticator {
             found.map_err(|error| head.named_in(stale.map_or(error, VerifyError::new).into()))?;
         Ok(match found {
             RingSearch::Found(selected) => {
-                Opening::Open(self.intake(Check::with(selected, &headers, stale)))
+                HeadResult::Intake(self.intake(Check::with(selected, &headers, stale)))
             }
-            RingSearch::Pending(waiting) => Opening::LooksUp(LookingUp { headers, stale }, waiting),
+            RingSearch::Pending(waiting) => {
+                HeadResult::LookUp(LookingUp { headers, stale }, waiting)
+            }
         })
     }
 
     /// Goes on with the result of the look-up.
-    pub(crate) fn opened(
+    pub(crate) fn keys_found(
         &self,
         looking_up: LookingUp<'_>,
         found: Result<Option<Arc<Ring>>, Arc<LookupError>>,
@@ -182,9 +184,9 @@ impl Authenticator {
         let VerifyErrorKind::Stale(times) = kind else {
             return Err(error);
         };
-        let (horizon, past) = (self.schedule.horizon(), self.verifier.window().past());
+        let (total_wait, past) = (self.schedule.total_wait(), self.verifier.window().past());
         let age = times.now.since(times.timestamp);
-        let could_be_a_retry = age.is_some_and(|age| age <= horizon.saturating_add(past));
+        let could_be_a_retry = age.is_some_and(|age| age <= total_wait.saturating_add(past));
         // A delivery that is too old to be a retry is not counted.
         if could_be_a_retry && self.stale.chooses(self.clock.monotonic()) {
             Ok(kind)

@@ -24,7 +24,7 @@ pub use health::{Health, Unready};
 pub(crate) use admit::Claims;
 #[cfg(feature = "tower")]
 pub(crate) use authenticate::LookingUp;
-pub(crate) use authenticate::{Authenticator, Opening};
+pub(crate) use authenticate::{Authenticator, HeadResult};
 pub(crate) use gate::Gate;
 #[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;

@@ -319,12 +319,16 @@ fn shown() -> Vec<String> {
     let token = ClaimToken::new(BODY.as_bytes());
     shown.debug(&token);
     shown.debug(&EventKey::new("default", "evt_LEAKED_BODY"));
-    shown.debug(&Claimed::Done { by: token });
+    shown.debug(&Claimed::Done {
+        body_mark: token.body_mark(),
+    });
     shown.debug(&Claimed::Running {
         retry_after: Duration::ZERO,
     });
     shown.debug(&Ownership::Held);
-    shown.debug(&StoreFuture::ready(Ok(Claimed::Done { by: token })));
+    shown.debug(&StoreFuture::ready(Ok(Claimed::Done {
+        body_mark: token.body_mark(),
+    })));
     shown.error(&StoreError::new(StoreErrorKind::Full));
     shown.0
 }

@@ -350,6 +350,21 @@ fn the_series_are_reckoned_right() {
     }
 }
 
+/// The docs name the versions that the example is built and tested with.
+#[test]
+fn the_exporter_is_named_with_its_version() {
+    let manifest = include_str!("../../examples/more/Cargo.toml");
+    let line = manifest
+        .lines()
+        .find(|line| line.starts_with("metrics-exporter-prometheus = "));
+    assert!(DOCS.contains(&format!("`{}`", line.unwrap())));
+    let library = include_str!("../../Cargo.toml");
+    let line = library.lines().find(|line| line.starts_with("metrics = {"));
+    let version = line.unwrap().split('"').nth(1).unwrap();
+    let version = version.rsplit_once('.').unwrap().0;
+    assert!(DOCS.contains(&format!("facade, version {version};")));
+}
+
 #[test]
 fn the_docs_lead_somewhere() {
     let root = crate::packages::root();
@@ -397,7 +412,9 @@ fn each_alert_fires_when_it_should_and_not_before() {
         return;
     }
     promtool(&["check", "rules", "dashboards/alerts.yml"], "");
-    promtool(&["test", "rules", "tests/alerts.yml"], "");
+    for tests in ["tests/alerts.yml", "tests/alerts_week.yml"] {
+        promtool(&["test", "rules", tests], "");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod choice;
 mod dead_letter;
+mod erase;
 mod list;
 mod place;
 mod purge;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use crate::fault::Fault;
 use crate::out::Out;
 
-/// Look into a durable inbox while it is in use, and repair stuck entries: list, show, retry, dead-letter, purge, stats.
+/// Look into a durable inbox while it is in use, and repair stuck entries: list, show, retry, dead-letter, purge, erase, stats.
 ///
 /// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the environment or a file and never
 /// from an argument. Bodies hold names and e-mail addresses: take care who can read the output.
@@ -31,6 +32,7 @@ enum InboxCommand {
     Retry(retry::RetryArgs),
     DeadLetter(dead_letter::DeadLetterArgs),
     Purge(purge::PurgeArgs),
+    Erase(erase::EraseArgs),
     Stats(stats::StatsArgs),
 }
 
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &InboxArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         InboxCommand::Retry(args) => retry::run(args, out),
         InboxCommand::DeadLetter(args) => dead_letter::run(args, out),
         InboxCommand::Purge(args) => purge::run(args, out),
+        InboxCommand::Erase(args) => erase::run(args, out),
         InboxCommand::Stats(args) => stats::run(args, out),
     }
 }

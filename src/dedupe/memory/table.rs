@@ -1,28 +1,35 @@
-//! The records of a store in memory: shards, and one queue over all of them.
+//! The records of a store in memory: shards of running claims and done records, and the order of all commits.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::done::{DoneRecords, Found, Identity, SHARDS};
+use super::index;
+use super::order::{First, Order};
 use crate::clock::Clock;
 use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
-use crate::dedupe::expiry::{BATCH, ExpiryQueue, Nanos, nanos, nanos_of};
-use crate::dedupe::hash::{KeyState, SHARDS};
+use crate::dedupe::expiry::{BATCH, Nanos, nanos, nanos_of};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 use crate::dedupe::running::Running;
 use crate::dedupe::store::{Claimed, Ownership};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
 
+/// The most records of a store: a sixteenth less than the indexes can tell apart, since shards are not quite equally full.
+pub(super) const MOST: usize = SHARDS as usize * (index::MOST as usize / 16 * 15);
+
 /// The table of [`DedupeStore`](crate::DedupeStore), for one process.
 pub(super) struct Table {
     pub(super) capacity: Capacity,
     pub(super) clock: Arc<dyn Clock>,
+    /// For the shard and the tag of an event.
     hash: KeyState,
-    // Std mutexes: each is held for a few map operations, never across an await and never with another.
-    shards: [CachePadded<Mutex<Shard>>; SHARDS],
-    retentions: CachePadded<Mutex<Retentions>>,
+    /// For the place of a record in its shard. A sender does not know the two, and so can't choose ids that fill one place.
+    places: KeyState,
+    // Std mutexes: none is held across an await. The order's is taken while a shard's is held, never the other way round.
+    shards: [CachePadded<Mutex<Shard>>; SHARDS as usize],
+    order: CachePadded<Mutex<Order>>,
     /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
 }
@@ -36,46 +43,35 @@ struct CachePadded<T>(T);
 #[derive(Default)]
 struct Shard {
     running: Running,
-    done: HashMap<EventKey, Done, KeyState>,
+    /// The done records, by the length of their retention. A receiver has one length.
+    done: Vec<DoneRecords>,
 }
 
-struct Done {
-    by: ClaimToken,
-    /// The end of the retention.
-    end: Nanos,
+/// An event, as this table knows it.
+struct Event<'k> {
+    key: &'k EventKey,
+    shard: u8,
+    identity: Identity,
 }
 
-/// The done records of all shards.
-#[derive(Default)]
-struct Retentions {
-    /// An event that was claimed again after its retention had ended leaves its old entry behind, until its turn comes.
-    queue: ExpiryQueue<Committed>,
-    /// Only the fields about evictions are used.
-    evictions: StoreStats,
-}
-
-struct Committed {
-    key: EventKey,
-    at: Nanos,
-}
-
-impl Retentions {
-    /// Removes the record whose retention ends first, and counts it.
-    fn evict_first(&mut self, now: Nanos) -> Option<(Nanos, Committed)> {
-        let (end, record) = self.queue.pop_first()?;
-        self.evictions.count_eviction(record.at, end, now);
-        Some((end, record))
+impl Shard {
+    fn find(&mut self, event: &Event<'_>, now: Nanos) -> Option<(&DoneRecords, Found)> {
+        self.done.iter_mut().find_map(|done| {
+            let found = done.find(&event.identity, now)?;
+            Some((&*done, found))
+        })
     }
 }
 
 impl Table {
     pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
         Self {
-            capacity,
+            capacity: capacity.at_most(MOST),
             clock,
             hash: KeyState::default(),
+            places: KeyState::default(),
             shards: std::array::from_fn(|_| CachePadded::default()),
-            retentions: CachePadded::default(),
+            order: CachePadded::default(),
             held: AtomicUsize::new(0),
         }
     }
@@ -84,12 +80,12 @@ impl Table {
         let entered = self.shards.iter().map(|shard| self.enter(&shard.0).0);
         let running = entered.map(|shard| shard.running.len()).sum();
         self.free_done(self.now());
-        let retentions = lock(&self.retentions.0);
+        let order = lock(&self.order.0);
         StoreStats {
             running,
-            done: retentions.queue.len(),
+            done: order.len(),
             capacity: Some(self.capacity.records()),
-            ..retentions.evictions
+            ..order.evictions
         }
     }
 
@@ -102,7 +98,7 @@ impl Table {
     ) -> Option<Claimed> {
         loop {
             let claimed = self.try_claim(key, token, lease);
-            // Ended records in other shards are freed only when there is no space.
+            // Ended records are freed only when there is no space.
             if claimed.is_some() || !self.sweep() {
                 return claimed;
             }
@@ -110,35 +106,64 @@ impl Table {
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(key));
+        let (mut shard, now) = self.enter(self.shard(self.event(key).shard));
         shard.running.renew(key, token, now, lease)
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(key));
-        if shard.running.release(key, token, now) == Ownership::Lost {
-            return match shard.done.get(key) {
-                Some(done) if done.by == token && done.end > now => Ownership::Held,
-                _ => Ownership::Lost,
-            };
-        }
+        let event = self.event(key);
+        let (mut shard, now) = self.enter(self.shard(event.shard));
+        let Some(lease) = shard.running.release(key, token, now) else {
+            let found = shard.find(&event, now);
+            let is_repeated = found.is_some_and(|(done, found)| done.is_by(found, token, now));
+            return Ownership::held(is_repeated);
+        };
         // Where space is counted, the space of the claim passes to the record.
-        let end = now.saturating_add(nanos_of(retain));
-        shard.done.insert(*key, Done { by: token, end });
-        drop(shard);
-        self.remember(*key, now, end);
+        let retention = nanos_of(retain);
+        let of_retention = |done: &DoneRecords| done.retention == retention;
+        let at = shard.done.iter().position(of_retention).unwrap_or_else(|| {
+            let records = self.capacity.records().div_ceil(self.shards.len());
+            shard.done.push(DoneRecords::new(retention, records));
+            shard.done.len() - 1
+        });
+        if let Some(done) = shard.done.get_mut(at) {
+            done.push(&event.identity, token, now, lease, &self.places);
+        }
+        let mut order = lock(&self.order.0);
+        // Before the new record is pushed: it is never the one that is evicted.
+        let is_full = !self.refuses() && order.len() >= self.capacity.records();
+        let evicted = is_full.then(|| order.evict(now)).flatten();
+        order.push(retention, event.shard, now);
+        let has_ended = order.has_ended(now);
+        drop((order, shard));
+        // Until they have left their shards, the store remembers one or two records more, which does no harm.
+        if let Some(first) = evicted {
+            self.forget(&first);
+        }
+        if has_ended {
+            self.free_done(now);
+        }
         Ownership::Held
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(key));
-        let released = shard.running.release(key, token, now);
-        self.give_back(usize::from(released == Ownership::Held));
-        released
+        let (mut shard, now) = self.enter(self.shard(self.event(key).shard));
+        let is_held = shard.running.release(key, token, now).is_some();
+        self.give_back(usize::from(is_held));
+        Ownership::held(is_held)
     }
 
-    fn shard(&self, key: &EventKey) -> &Mutex<Shard> {
-        &self.shards[self.hash.shard(key)].0
+    fn event<'k>(&self, key: &'k EventKey) -> Event<'k> {
+        let hash = self.hash.hash(u128::from_le_bytes(*key.as_bytes()));
+        Event {
+            key,
+            shard: hash.to_le_bytes()[5] % SHARDS,
+            identity: Identity::new(key, hash, &self.places),
+        }
+    }
+
+    fn shard(&self, shard: u8) -> &Mutex<Shard> {
+        &self.shards[usize::from(shard % SHARDS)].0
     }
 
     fn now(&self) -> Nanos {
@@ -154,63 +179,46 @@ impl Table {
         (shard, now)
     }
 
-    /// Claims the event, without a look for ended records in other shards.
+    /// Claims the event, without a look for ended records elsewhere.
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let (mut shard, now) = self.enter(self.shard(key));
-        if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
+        let event = self.event(key);
+        let (mut shard, now) = self.enter(self.shard(event.shard));
+        if let Some(claimed) = shard.running.claim_again(event.key, token, now, lease) {
             return Some(claimed);
         }
-        // An ended record leaves its space to the next claim. That claim may still find none, so free the space first.
+        // An ended claim leaves its space to the next one. That may still find none, so free the space first.
         self.give_back(usize::from(shard.running.free_one(key, now)));
-        match shard.done.get(key) {
-            Some(done) if done.end > now => return Some(Claimed::Done { by: done.by }),
-            Some(_) => {
-                shard.done.remove(key);
-                self.give_back(1);
-            }
-            None => {}
+        if let Some((_, Found { body_mark, .. })) = shard.find(&event, now) {
+            return Some(Claimed::Done { body_mark });
         }
         self.reserve()
             .then(|| shard.running.claim(key, token, now, lease))
     }
 
-    /// Enters a new done record into the queue, and frees the records that have to go. The record's shard is not locked: until the
-    /// records that go have left their shards, the store remembers one or two more, which does no harm.
-    fn remember(&self, key: EventKey, now: Nanos, end: Nanos) {
-        let mut retentions = lock(&self.retentions.0);
-        // Before the new record is pushed: it is never the one that is evicted, however short its retention.
-        let is_full = !self.refuses() && retentions.queue.len() >= self.capacity.records();
-        let evicted = is_full.then(|| retentions.evict_first(now)).flatten();
-        retentions.queue.push(end, Committed { key, at: now });
-        let has_ended = retentions.queue.has_ended(now);
-        drop(retentions);
-        if let Some((end, record)) = evicted {
-            self.forget(&record.key, end);
-        }
-        if has_ended {
-            self.free_done(now);
-        }
-    }
-
-    /// Frees some records whose retention has ended. Returns whether there was one in the queue.
+    /// Frees some records whose retention has ended. Returns whether there was one.
     fn free_done(&self, now: Nanos) -> bool {
         for number in 0..BATCH {
-            let ended = lock(&self.retentions.0).queue.pop_ended(now);
-            let Some((end, record)) = ended else {
+            let ended = lock(&self.order.0).pop_ended(now);
+            let Some(first) = ended else {
                 return number > 0;
             };
-            self.forget(&record.key, end);
+            self.forget(&first);
         }
         true
     }
 
-    /// Removes the done record of this end. The event may have been claimed again since its retention ended.
-    fn forget(&self, key: &EventKey, end: Nanos) {
-        let mut shard = lock(self.shard(key));
-        if let Entry::Occupied(done) = shard.done.entry(*key)
-            && done.get().end == end
+    /// Removes the record that was committed first, of those of this retention in this shard.
+    fn forget(&self, first: &First) {
+        let mut shard = lock(self.shard(first.shard));
+        let of_retention = |done: &DoneRecords| done.retention == first.retention;
+        if let Some(at) = shard.done.iter().position(of_retention)
+            && let Some(done) = shard.done.get_mut(at)
         {
-            done.remove();
+            done.pop(&self.places);
+            // One stays, and keeps its memory.
+            if done.is_empty() && shard.done.len() > 1 {
+                shard.done.swap_remove(at);
+            }
             self.give_back(1);
         }
     }
@@ -260,7 +268,7 @@ mod tests {
     fn keys_of_one_shard(table: &Table) -> impl Iterator<Item = EventKey> {
         (0..)
             .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(|key| std::ptr::eq(table.shard(key), &raw const table.shards[7].0))
+            .filter(|key| table.event(key).shard == 7)
     }
 
     /// A call frees at most one batch of ended records. The remaining ended records do not count as live.

@@ -290,6 +290,7 @@ impl Engine for MemoryEngine {
                     }
                     Change::DeadLetter { reason } => row.dead_letter(reason),
                     Change::Purge => drop(rows.remove(id)),
+                    Change::Erase { .. } => row.erase(now),
                 }
             }
             self.changed.notify_waiters();

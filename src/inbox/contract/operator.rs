@@ -192,6 +192,63 @@ pub(super) async fn what_is_over_is_purged(subject: Subject) {
     assert_eq!(purge(Selection::default()).await, 0);
 }
 
+pub(super) async fn what_is_erased_is_gone_and_still_known(subject: Subject) {
+    subject.of_each_state().await;
+    let erase = async |which, waiting| subject.operate(which, Change::Erase { waiting }).await;
+    for name in ["running", "failed", "queued"] {
+        assert_eq!(erase(of(name), false).await, 0, "{name}");
+    }
+    assert_eq!(erase(of("dead"), false).await, 1);
+    assert_eq!(erase(of("failed"), true).await, 1);
+    assert_eq!(erase(of("queued"), true).await, 1);
+    for name in ["dead", "failed", "queued"] {
+        let listed = subject.listed(name).await;
+        assert_eq!(listed.state, EntryState::Done, "{name}");
+        assert_eq!(
+            (listed.body_bytes, &listed.last_error),
+            (0, &None),
+            "{name}"
+        );
+        let (_, entry) = subject.engine.show(listed.id).await.unwrap().unwrap();
+        assert!(entry.body.is_empty() && entry.row.is_none(), "{name}");
+        // A copy is a duplicate, and another body under the same id is noticed.
+        let mut copy = super::entry(name);
+        let same = Accepted::Duplicate { same_body: true };
+        assert_eq!(subject.accept(&copy).await, same, "{name}");
+        copy.digest ^= 1;
+        let other = Accepted::Duplicate { same_body: false };
+        assert_eq!(subject.accept(&copy).await, other, "{name}");
+        assert_eq!(subject.due_again(of(name)).await, 0, "{name}");
+    }
+    assert!(subject.lease(ask(9)).await.jobs.is_empty());
+    let stats = subject.engine.stats().await.unwrap();
+    assert_eq!((stats.queued, stats.retrying, stats.dead), (0, 0, 0));
+    assert_eq!((stats.running, stats.done), (1, 4));
+    subject.engine.overwrite_deleted().await.unwrap();
+    assert_eq!(subject.state("running").await, EntryState::Running);
+    // Nothing is left of the one that is done; a second time does no harm.
+    assert_eq!(erase(of("done"), false).await, 1);
+    assert_eq!(subject.state("done").await, EntryState::Done);
+}
+
+pub(super) async fn a_run_whose_entry_is_erased_has_lost_its_lease(subject: Subject) {
+    subject
+        .with_rows(&[("row_1", "first"), ("row_1", "second")])
+        .await;
+    let first = subject.lease(serial(9)).await.jobs.remove(0);
+    assert_eq!(first.entry.event_id, "first");
+    let erased = subject.operate(of("first"), Change::Erase { waiting: true });
+    assert_eq!(erased.await, 1);
+    assert_eq!(subject.renew(&first, LONG).await, Ownership::Lost);
+    for end in [retry(LONG), dead(), End::Return, End::Done] {
+        assert_eq!(subject.settle(&first, end).await, Ownership::Lost);
+    }
+    assert_eq!(subject.state("first").await, EntryState::Done);
+    // Its row is free for the next entry.
+    let second = subject.lease(serial(9)).await.jobs;
+    assert_eq!(events(&second), ["second"]);
+}
+
 pub(super) async fn numbers_are_counted(subject: Subject) {
     let stats = async || subject.engine.stats().await.unwrap();
     assert_eq!(stats().await, InboxStats::default());

@@ -131,6 +131,9 @@ SET state = 0, tries = 0, token = NULL, due_at = clock_timestamp(), first_leased
 const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
 
+const ERASE: &str = "UPDATE hookgate_inbox i
+SET state = 2, token = NULL, row_key = NULL, last_error = NULL, body = ''::bytea FROM chosen WHERE i.id = chosen.id";
+
 const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 
 /// Changes the selected entries, one state after another and one chunk at a time, in the order of their numbers.
@@ -146,6 +149,7 @@ pub(super) async fn operate(
         Change::Retry { forgets_age: true } => (retry_as("NULL"), None),
         Change::DeadLetter { reason } => (DEAD_LETTER.to_owned(), Some(&**reason)),
         Change::Purge => (PURGE.to_owned(), None),
+        Change::Erase { .. } => (ERASE.to_owned(), None),
     };
     let last = table
         .postgres

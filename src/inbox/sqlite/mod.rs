@@ -236,6 +236,10 @@ impl Engine for SqliteEngine {
         StoreFuture::boxed(self.in_chunks(which, change))
     }
 
+    fn overwrite_deleted(&self) -> StoreFuture<'_, ()> {
+        StoreFuture::boxed(self.read(|reader| reader.overwrite_deleted()))
+    }
+
     fn stats(&self) -> StoreFuture<'_, InboxStats> {
         StoreFuture::boxed(self.read(|reader| reader.stats()))
     }

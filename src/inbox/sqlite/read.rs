@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, Statement, ToSql};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, Statement, ToSql, ffi};
 
 use super::row::{self, ENTRY, LISTED};
 use super::units::{duration, millis, reading};
@@ -110,6 +110,26 @@ impl<'c> Reader<'c> {
             ))?
             .query_map(&values[..], read)?
             .collect()
+    }
+
+    /// Writes the file anew from what is stored, so that no free page and no gap in a page has deleted bytes, and empties the log.
+    /// This connection does it, as the writer's thread goes on with its calls until the file is locked.
+    pub(super) fn overwrite_deleted(&self) -> Result<()> {
+        self.connection.execute_batch("PRAGMA query_only = OFF")?;
+        let done = self.connection.execute_batch("VACUUM").and_then(|()| {
+            let is_busy: bool =
+                self.connection
+                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            match is_busy {
+                true => Err(Error::SqliteFailure(
+                    ffi::Error::new(ffi::SQLITE_BUSY),
+                    None,
+                )),
+                false => Ok(()),
+            }
+        });
+        self.connection.execute_batch("PRAGMA query_only = ON")?;
+        done
     }
 
     /// Reads counts and age in one snapshot.

@@ -30,6 +30,9 @@ statements! {
         dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?4
            WHERE id = ?1 AND state = ?3",
         purge: "DELETE FROM entries WHERE id = ?1 AND state = ?2",
+        erase: "UPDATE entries SET state = 2, until = forget_at, since = ?2, token = NULL, row = NULL, last_error = NULL
+           WHERE id = ?1 AND state = ?3",
+        erase_body: "DELETE FROM bodies WHERE id = ?1",
     }
 }
 
@@ -104,6 +107,13 @@ impl Operating<'_> {
                     self.dead_letter.execute(params![id.0, now, state, reason])
                 }
                 Change::Purge => self.purge.execute(params![id.0, state]),
+                Change::Erase { .. } => {
+                    let erased = self.erase.execute(params![id.0, now, state]);
+                    if matches!(erased, Ok(1..)) {
+                        self.erase_body.execute([id.0])?;
+                    }
+                    erased
+                }
             }? as u64;
         }
         Ok(count)

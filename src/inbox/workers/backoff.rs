@@ -115,7 +115,7 @@ mod tests {
                 .map(|tries| Backoff::default().wait(tries, random))
                 .sum()
         };
-        assert!(total(0.0) >= RetrySchedule::SERVICE.horizon());
+        assert!(total(0.0) >= RetrySchedule::SERVICE.total_wait());
         assert!(
             total(0.0) > 29 * HOUR && total(1.0) < 60 * HOUR,
             "as the docs say"

@@ -20,7 +20,7 @@ use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, judge};
+use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, classify};
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
@@ -74,7 +74,7 @@ where
         .around(run(&shared, service, request(&delivery), limit))
         .await;
     let elapsed = began.elapsed();
-    let (outcome, reason) = match judge(&mut handled) {
+    let (outcome, reason) = match classify(&mut handled) {
         HandlerEnd::Is(outcome, reason) => (outcome, reason),
         HandlerEnd::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
     };

@@ -12,10 +12,13 @@ pub(super) enum Record {
     Running {
         token: ClaimToken,
         ends: Duration,
+        lease: Duration,
     },
     Done {
         by: ClaimToken,
         ends: Duration,
+        /// The end of the time in which the commit can be repeated.
+        repeatable: Duration,
     },
 }
 
@@ -56,23 +59,31 @@ impl Ledger {
     }
 
     pub(super) fn holds(&self, by: ClaimToken, now: Duration) -> bool {
-        matches!(self.record, Record::Running { token, ends } if token == by && ends > now)
+        matches!(self.record, Record::Running { token, ends, .. } if token == by && ends > now)
     }
 
     pub(super) fn claim(&mut self, by: ClaimToken, lease: Duration, now: Duration) -> Claimed {
         match self.record {
-            Record::Running { token, ends } if ends > now && token != by => {
+            Record::Running { token, ends, .. } if ends > now && token != by => {
                 return Claimed::Running {
                     retry_after: ends - now,
                 };
             }
-            Record::Done { by, ends } if ends > now => return Claimed::Done { by },
+            Record::Done { by, ends, .. } if ends > now => {
+                return Claimed::Done {
+                    body_mark: by.body_mark(),
+                };
+            }
             Record::Running { token, .. } if token != by => self.losses += 1,
             Record::Done { .. } => self.losses += 1,
             _ => {}
         }
         let ends = now + lease;
-        self.record = Record::Running { token: by, ends };
+        self.record = Record::Running {
+            token: by,
+            ends,
+            lease,
+        };
         Claimed::Fresh
     }
 
@@ -81,20 +92,31 @@ impl Ledger {
             return Ownership::Lost;
         }
         let ends = now + lease;
-        self.record = Record::Running { token: by, ends };
+        self.record = Record::Running {
+            token: by,
+            ends,
+            lease,
+        };
         Ownership::Held
     }
 
     pub(super) fn commit(&mut self, by: ClaimToken, retain: Duration, now: Duration) -> Ownership {
-        if self.holds(by, now) {
-            self.commits += 1;
-            self.ended_at = now;
-            let ends = now + retain;
-            self.record = Record::Done { by, ends };
-            return Ownership::Held;
-        }
         match self.record {
-            Record::Done { by: other, ends } if other == by && ends > now => Ownership::Held,
+            Record::Running { token, ends, lease } if token == by && ends > now => {
+                self.commits += 1;
+                self.ended_at = now;
+                self.record = Record::Done {
+                    by,
+                    ends: now + retain,
+                    repeatable: now + lease,
+                };
+                Ownership::Held
+            }
+            Record::Done {
+                by: other,
+                ends,
+                repeatable,
+            } if other == by && ends.min(repeatable) > now => Ownership::Held,
             _ => Ownership::Lost,
         }
     }

@@ -56,7 +56,7 @@ impl DedupeStore for Broken {
         match self.0 {
             Breach::GrantsAll => StoreFuture::ready(Ok(Claimed::Fresh)),
             Breach::KnowsAll => StoreFuture::ready(Ok(Claimed::Done {
-                by: ClaimToken::new(b"somebody else's"),
+                body_mark: ClaimToken::new(b"somebody else's").body_mark(),
             })),
             _ => self.1.claim(key, token, lease),
         }

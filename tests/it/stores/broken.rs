@@ -134,11 +134,15 @@ impl Broken {
                 if self.fault == Fault::DuplicateExtends {
                     self.put(key, record.token, record.lasts, true);
                 }
-                return Some(Claimed::Done { by: record.token });
+                return Some(Claimed::Done {
+                    body_mark: record.token.body_mark(),
+                });
             }
             Some(record) if record.token != token || self.fault == Fault::RepeatedClaimRuns => {
                 if self.fault == Fault::DoneWhenSeen {
-                    return Some(Claimed::Done { by: record.token });
+                    return Some(Claimed::Done {
+                        body_mark: record.token.body_mark(),
+                    });
                 }
                 let left = record.end.saturating_since(self.clock.monotonic());
                 let whole = self.fault == Fault::WholeLease;
@@ -379,7 +383,9 @@ mod caches {
         ) -> StoreFuture<'a, Claimed> {
             let mut running = self.running.lock().unwrap();
             StoreFuture::ready(Ok(if let Some(by) = self.done.get(key) {
-                Claimed::Done { by }
+                Claimed::Done {
+                    body_mark: by.body_mark(),
+                }
             } else if *running.entry(*key).or_insert(token) == token {
                 Claimed::Fresh
             } else {

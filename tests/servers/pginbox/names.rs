@@ -96,7 +96,13 @@ async fn a_claim_of_one_name_silences_no_id_of_another() {
         // A replica has the same name, and shares.
         let replica = PostgresStore::new(&postgres, name);
         let found = replica.claim(&key, ClaimToken::new(b"{}"), lease).await;
-        assert_eq!(found.unwrap(), Claimed::Done { by: token }, "{name}");
+        assert_eq!(
+            found.unwrap(),
+            Claimed::Done {
+                body_mark: token.body_mark()
+            },
+            "{name}"
+        );
 
         let values = ClaimValues::new(name, key, b"{}", RETAIN);
         for expected in [ClaimedIn::Fresh, ClaimedIn::Duplicate { same_body: true }] {

@@ -175,7 +175,12 @@ async fn a_lost_reply_is_no_lost_claim() {
         );
     }
     let found = store.claim(&key, ClaimToken::new(b"{}"), lease);
-    assert_eq!(found.await.unwrap(), Claimed::Done { by: token });
+    assert_eq!(
+        found.await.unwrap(),
+        Claimed::Done {
+            body_mark: token.body_mark()
+        }
+    );
 }
 
 /// A call that waits for a lock, or for another call's connection, fails in time.

@@ -193,7 +193,7 @@ async fn remembered_after_a_kill(settings: &[&str]) -> Option<(bool, Findings)> 
         let own = token();
         let claimed = until(Result::is_ok, || store.claim(event, own, LONG)).await;
         match claimed.unwrap() {
-            Done { by: found } if found == *by => remembered += 1,
+            Done { body_mark } if body_mark == by.body_mark() => remembered += 1,
             Fresh => {}
             other => panic!("{other:?}"),
         }

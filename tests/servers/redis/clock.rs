@@ -87,12 +87,16 @@ async fn an_hour_forward_ends_leases_early_and_forgets_nothing_that_is_still_sen
     // A done event is remembered an hour less, which is far beyond the last retry.
     assert_eq!(
         store.claim(&done, token(), LEASE).await.unwrap(),
-        Done { by }
+        Done {
+            body_mark: by.body_mark()
+        }
     );
     skewed.set(HOUR as i64 + SCHEDULE.as_secs() as i64).await;
     assert_eq!(
         store.claim(&done, token(), LEASE).await.unwrap(),
-        Done { by }
+        Done {
+            body_mark: by.body_mark()
+        }
     );
     skewed.set(RETAIN.as_secs() as i64 + 60).await;
     assert_eq!(store.claim(&done, token(), LEASE).await.unwrap(), Fresh);
@@ -124,7 +128,9 @@ async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released
     assert_eq!(store.commit(&renewed, holder, RETAIN).await.unwrap(), Held);
     assert_eq!(
         store.claim(&done, token(), LEASE).await.unwrap(),
-        Done { by }
+        Done {
+            body_mark: by.body_mark()
+        }
     );
     skewed.set(60).await;
     assert_eq!(store.claim(&lost, token(), LEASE).await.unwrap(), Fresh);

@@ -66,7 +66,12 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
         lost_then!(store.renew(&event, holder, LONG), Held);
         lost_then!(store.commit(&event, holder, LONG), Held);
         let claimed = store.claim(&event, token(), LONG).await.unwrap();
-        assert_eq!(claimed, Done { by: holder });
+        assert_eq!(
+            claimed,
+            Done {
+                body_mark: holder.body_mark()
+            }
+        );
         let (event, holder) = (key(&format!("{fault:?}, released")), token());
         assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
         lost_then!(store.release(&event, holder), Lost);
@@ -152,7 +157,12 @@ async fn a_call_that_is_dropped_leaves_its_answer_to_nobody() {
         }
         assert_eq!(store.claim(&fresh, own, LONG).await.unwrap(), Fresh);
         let claimed = store.claim(event, own, LONG).await.unwrap();
-        assert_eq!(claimed, Done { by: *holder });
+        assert_eq!(
+            claimed,
+            Done {
+                body_mark: holder.body_mark()
+            }
+        );
         assert_eq!(store.commit(&fresh, own, LONG).await.unwrap(), Held);
     }
     assert_eq!(proxy.taken(), taken, "on the same connection");
@@ -379,7 +389,12 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
     let refused = until(reads, claimed).await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
     let known = until(Result::is_ok, claimed).await.unwrap();
-    assert_eq!(known, Done { by: holder });
+    assert_eq!(
+        known,
+        Done {
+            body_mark: holder.body_mark()
+        }
+    );
 }
 
 /// An operator sets a password, and takes it back: calls fail meanwhile, and the store comes back by itself.

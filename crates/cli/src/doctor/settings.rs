@@ -271,7 +271,7 @@ fn capacity(doctor: &Doctor) -> Check {
         show(retention),
         memory(needed)
     );
-    let lasts = capacity.lasts(rate);
+    let lasts = capacity.time_covered(rate);
     let reaches = show(Duration::from_secs(lasts.as_secs()));
     if lasts < least {
         return Check::new(

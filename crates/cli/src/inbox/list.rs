@@ -63,9 +63,9 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     })
 }
 
-const HEAD: [&str; 7] = ["ENTRY", "STATE", "AGE", "TRIES", "TYPE", "ID", "LAST ERROR"];
+pub(super) const HEAD: [&str; 7] = ["ENTRY", "STATE", "AGE", "TRIES", "TYPE", "ID", "LAST ERROR"];
 
-fn text(shown: &Shown) -> String {
+pub(super) fn text(shown: &Shown) -> String {
     row(&[
         &shown.entry,
         &shown.state,
@@ -79,7 +79,7 @@ fn text(shown: &Shown) -> String {
 
 /// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
 /// have to copy.
-fn row(cells: &[&str; 7]) -> String {
+pub(super) fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 7, 17, 5, 14, 16, 0];
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(WIDTHS) {

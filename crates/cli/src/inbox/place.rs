@@ -33,6 +33,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Whether the command names an inbox.
+    pub(super) fn is_given(&self) -> bool {
+        self.db.is_some() || self.database_url_env.is_some() || self.database_url_file.is_some()
+    }
+
     pub(super) async fn open(&self) -> Result<Inbox, Fault> {
         match &self.db {
             Some(path) => open_file(path),

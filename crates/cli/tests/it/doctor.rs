@@ -123,11 +123,11 @@ fn settings_are_judged_as_build_judges_them() {
 #[test]
 fn capacity_is_judged_by_rate_and_retention() {
     for (arguments, verdict, says) in [
-        // Measured in the docs of the store: 120 bytes an event.
+        // Measured in the docs of the store: 22 bytes an event.
         (
             &[][..],
             "not_measured",
-            "262144 events, about 30 MiB in a MemoryStore",
+            "262144 events, about 5 MiB in a MemoryStore",
         ),
         (&["--rate", "1"], "ok", "need 172800"),
         (&["--rate", "1.517"], "ok", "need 262138"),

@@ -8,6 +8,7 @@ mod cli;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod counted;
 mod doctor;
+mod erase;
 mod explain;
 mod inbox;
 mod listen;

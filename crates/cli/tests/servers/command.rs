@@ -23,14 +23,14 @@ const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn hookgate(arguments: &[&str]) -> Command {
+pub(crate) fn hookgate(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
 /// The result of a command: its exit code, its standard output, and its standard error.
-fn ran(command: &mut Command) -> (Option<i32>, String, String) {
+pub(crate) fn ran(command: &mut Command) -> (Option<i32>, String, String) {
     let Output {
         status,
         stdout,
@@ -41,9 +41,9 @@ fn ran(command: &mut Command) -> (Option<i32>, String, String) {
 }
 
 /// An inbox, and how the command finds it.
-struct Place {
-    options: Vec<String>,
-    url: Option<String>,
+pub(crate) struct Place {
+    pub(crate) options: Vec<String>,
+    pub(crate) url: Option<String>,
 }
 
 impl Place {
@@ -57,7 +57,7 @@ impl Place {
     }
 
     /// The lines of JSON that it prints, and its exit code.
-    fn json(&self, name: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
+    pub(crate) fn json(&self, name: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
         let (code, printed, said) = ran(self.command(name, arguments).arg("--json"));
         // A "no" has a reason.
         assert!(code == Some(0) || !said.is_empty(), "{name} says nothing");
@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// The entry of an event, as a list shows it.
-    fn entry(&self, event: &str) -> Option<Value> {
+    pub(crate) fn entry(&self, event: &str) -> Option<Value> {
         let (code, mut values) = self.json("list", &["--event-id", event]);
         assert_eq!(code, Some(0));
         assert!(values.len() < 2, "{values:?}");
@@ -85,7 +85,7 @@ impl Place {
         entry["entry"].as_str().unwrap().to_owned()
     }
 
-    async fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             let stats = self.json("stats", &[]).1.remove(0);

@@ -14,4 +14,5 @@
 mod support;
 
 mod command;
+mod erase;
 mod names;

@@ -24,9 +24,9 @@ pub(super) struct Seen {
     pub(super) lost: u32,
     /// The number of commits that the store failed to answer.
     pub(super) unanswered: u32,
-    /// The store answered *done* with a claim token that it granted to no claim of this replay.
+    /// The store answered *done* for a body that no claim of this replay had.
     pub(super) done_before: bool,
-    granted: HashSet<ClaimToken>,
+    granted: Vec<ClaimToken>,
     committed: HashSet<ClaimToken>,
 }
 
@@ -102,14 +102,19 @@ impl Ledger {
 
     pub(super) fn granted(&self, key: &EventKey, token: ClaimToken) {
         let mut pages = self.pages();
-        pages.events.entry(*key).or_default().granted.insert(token);
+        pages.events.entry(*key).or_default().granted.push(token);
     }
 
     /// The store remembers an event as done. Where it never answered the commit, this proves that the commit took effect.
-    pub(super) fn found_done(&self, key: &EventKey, by: ClaimToken, process: u32, after: Duration) {
+    /// Of the claims with this body, the last one is taken, since the earlier ones had ended before it was granted.
+    pub(super) fn found_done(&self, key: &EventKey, body_mark: u32, process: u32, after: Duration) {
         let mut pages = self.pages();
         let seen = pages.events.entry(*key).or_default();
-        if seen.granted.contains(&by) {
+        let mut granted = seen.granted.iter().rev();
+        if let Some(by) = granted
+            .find(|token| token.body_mark() == body_mark)
+            .copied()
+        {
             seen.commit(by, process, after);
         } else {
             seen.done_before = true;

@@ -48,9 +48,11 @@ impl DedupeStore for ProbedStore {
             let process = &self.process;
             match &claimed {
                 Ok(Claimed::Fresh) => process.ledger.granted(key, token),
-                Ok(Claimed::Done { by }) => {
+                Ok(Claimed::Done { body_mark }) => {
                     let after = process.clock.passed();
-                    process.ledger.found_done(key, *by, process.number, after);
+                    process
+                        .ledger
+                        .found_done(key, *body_mark, process.number, after);
                 }
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::Held;
 use hookgate::{Capacity, ClaimToken, EventKey, StoreErrorKind, WhenFull};
 
-use super::probe::{Answer, Kept, Probe, key, pass, token};
+use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
 use crate::StoreUnderTest;
 
 const RECORDS: usize = 512;
@@ -24,7 +24,7 @@ async fn finish(probe: &Probe, name: &str, count: usize) -> Result<Events, Strin
 
 async fn all_done(probe: &Probe, events: &[(EventKey, ClaimToken)], when: &str) -> Kept {
     for (key, by) in events {
-        probe.copy_claims(key, Answer::DoneBy(*by), when).await?;
+        probe.copy_claims(key, done_by(*by), when).await?;
     }
     Ok(())
 }

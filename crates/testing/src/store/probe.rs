@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
@@ -21,7 +22,7 @@ pub(super) struct Probe {
 pub(super) enum Answer {
     Fresh,
     Running,
-    DoneBy(ClaimToken),
+    Done { body_mark: u32 },
 }
 
 impl Probe {
@@ -49,7 +50,7 @@ impl Probe {
         let answer = match answered("claim", self.store.claim(key, token, lease)).await? {
             Claimed::Fresh => Answer::Fresh,
             Claimed::Running { .. } => Answer::Running,
-            Claimed::Done { by } => Answer::DoneBy(by),
+            Claimed::Done { body_mark } => Answer::Done { body_mark },
         };
         same("claim", answer, expected, when)
     }
@@ -113,8 +114,17 @@ pub(super) async fn pass<H: StoreUnderTest>(harness: &H, probe: &Probe, units: u
     harness.pass(probe.units(units)).await;
 }
 
+/// A token for a body of its own, so that the mark in a done record tells which token committed it.
 pub(super) fn token() -> ClaimToken {
-    ClaimToken::new(b"{}")
+    static BODIES: AtomicU64 = AtomicU64::new(0);
+    ClaimToken::new(&BODIES.fetch_add(1, Ordering::Relaxed).to_le_bytes())
+}
+
+/// The answer to a claim of an event that this token committed.
+pub(super) fn done_by(token: ClaimToken) -> Answer {
+    Answer::Done {
+        body_mark: token.body_mark(),
+    }
 }
 
 pub(super) fn key(name: &str) -> EventKey {

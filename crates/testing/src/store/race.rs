@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hookgate::{Claimed, Ownership};
 use tokio::sync::Barrier;
 
-use super::probe::{Answer, Kept, Probe, answered, key, token};
+use super::probe::{Kept, Probe, answered, done_by, key, token};
 
 const RACERS: usize = 64;
 /// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
@@ -68,13 +68,7 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
             .commit(key, winner, lease, Ownership::Held, "by the winner")
             .await?;
         probe
-            .claim(
-                key,
-                token(),
-                lease,
-                Answer::DoneBy(winner),
-                "after the race",
-            )
+            .claim(key, token(), lease, done_by(winner), "after the race")
             .await?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use hookgate::dedupe::Ownership::Held;
 
-use super::probe::{Answer, Kept, Probe, key, pass, token};
+use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
 use crate::StoreUnderTest;
 
 pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
@@ -15,7 +15,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
             &key,
             next,
             probe.long(),
-            Answer::DoneBy(by),
+            done_by(by),
             "before the retention's end",
         )
         .await?;
@@ -39,7 +39,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
         )
         .await?;
     probe
-        .copy_claims(&key, Answer::DoneBy(next), "of an event that came again")
+        .copy_claims(&key, done_by(next), "of an event that came again")
         .await?;
 
     // Here the retention is longer than the lease: the retention begins with the commit.
@@ -62,7 +62,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
             &key,
             next,
             probe.long(),
-            Answer::DoneBy(holder),
+            done_by(holder),
             "after the lease it was done under",
         )
         .await
@@ -82,7 +82,7 @@ pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
                 &key,
                 token(),
                 lease,
-                Answer::DoneBy(by),
+                done_by(by),
                 "before the retention's end",
             )
             .await?;
@@ -112,7 +112,7 @@ pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
         for ((key, by), remembered) in done.iter().zip(remembered) {
             let asking = token();
             let (expected, when) = if remembered {
-                (Answer::DoneBy(*by), "before its own retention's end")
+                (done_by(*by), "before its own retention's end")
             } else {
                 (Answer::Fresh, "after its own, shorter retention")
             };

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate::{Claimed, EventKey};
 
-use super::probe::{Answer, Kept, Probe, answered, key, pass, token};
+use super::probe::{Answer, Kept, Probe, answered, done_by, key, pass, token};
 use crate::StoreUnderTest;
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
@@ -74,11 +74,7 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
         .commit(&key, stale, long, Lost, "by a stale token on a done event")
         .await?;
     probe
-        .copy_claims(
-            &key,
-            Answer::DoneBy(successor),
-            "after calls of a stale token",
-        )
+        .copy_claims(&key, done_by(successor), "after calls of a stale token")
         .await
 }
 
@@ -169,13 +165,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .commit(&key, holder, probe.units(4), Held, twice)
         .await?;
     probe
-        .claim(
-            &key,
-            holder,
-            long,
-            Answer::DoneBy(holder),
-            "after its own commit",
-        )
+        .claim(&key, holder, long, done_by(holder), "after its own commit")
         .await?;
     pass(harness, probe, 3).await;
     probe
@@ -219,7 +209,7 @@ pub(super) async fn scopes_apart(probe: &Probe) -> Kept {
         .release(&theirs, other, Held, "under the other scope")
         .await?;
     probe
-        .copy_claims(&ours, Answer::DoneBy(by), "under the first scope")
+        .copy_claims(&ours, done_by(by), "under the first scope")
         .await
 }
 

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate::{ClaimToken, EventKey};
 
-use super::probe::{Answer, Kept, Probe, key, pass, token};
+use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
 use crate::StoreUnderTest;
 
 /// The state in which a call finds a record, with its history. The first four states are all "absent".
@@ -110,7 +110,7 @@ async fn ask(
         Call::Claim => {
             let expected = match found {
                 Found::Running if !own => Answer::Running,
-                Found::Done => Answer::DoneBy(holder),
+                Found::Done => done_by(holder),
                 _ => Answer::Fresh,
             };
             probe.claim(key, caller, long, expected, when).await?;
@@ -120,8 +120,8 @@ async fn ask(
         Call::Release => probe.release(key, caller, expected, when).await?,
     }
     let then = match (found, call) {
-        (Found::Done, _) => Answer::DoneBy(holder),
-        (Found::Running, Call::Commit) if own => Answer::DoneBy(holder),
+        (Found::Done, _) => done_by(holder),
+        (Found::Running, Call::Commit) if own => done_by(holder),
         (Found::Running, Call::Release) if own => Answer::Fresh,
         (Found::Running, _) | (_, Call::Claim) => Answer::Running,
         _ => Answer::Fresh,

@@ -58,6 +58,16 @@ impl Row {
         }
     }
 
+    pub(super) fn erase(&mut self, now: Duration) {
+        self.state = EntryState::Done;
+        self.until = after(self.accepted, self.retain).max(now);
+        self.token = None;
+        self.settled = None;
+        self.error = None;
+        self.entry.body = bytes::Bytes::new();
+        self.entry.row = None;
+    }
+
     pub(super) fn dead_letter(&mut self, error: &str) {
         self.state = EntryState::Dead;
         self.token = None;

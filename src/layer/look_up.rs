@@ -31,12 +31,12 @@ pub(super) async fn within(
     looking_up: LookingUp<'_>,
     waiting: Waiting,
 ) -> Result<Intake, Refusal> {
-    let mut lingering = Lingering {
+    let mut look_up = DetachedLookUp {
         waiting: Some(waiting),
         runtime: Handle::try_current().ok(),
     };
-    let found = timeout(patience, &mut lingering).await;
-    auth.opened(looking_up, found.unwrap_or_else(|_| Err(too_slow())))
+    let found = timeout(patience, &mut look_up).await;
+    auth.keys_found(looking_up, found.unwrap_or_else(|_| Err(too_slow())))
 }
 
 fn too_slow() -> Arc<LookupError> {
@@ -45,13 +45,13 @@ fn too_slow() -> Arc<LookupError> {
 
 /// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a
 /// while: the answer of a slow database then serves the retry. Otherwise each retry would meet the same slow database again.
-struct Lingering {
+struct DetachedLookUp {
     waiting: Option<Waiting>,
     /// Taken here, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
 }
 
-impl Future for Lingering {
+impl Future for DetachedLookUp {
     type Output = Result<Option<Arc<Ring>>, Arc<LookupError>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -62,11 +62,11 @@ impl Future for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for DetachedLookUp {
     fn drop(&mut self) {
         if let Some(mut waiting) = self.waiting.take()
             && let Some(runtime) = self.runtime.take()
-            && waiting.stays_behind()
+            && waiting.detach_if_last()
         {
             runtime.spawn(in_this_span(async move {
                 let _ = timeout(LONGEST, waiting).await;

@@ -11,7 +11,7 @@ use super::scan;
 const MAX_CHARS: usize = 256;
 
 /// Reads a value of the body as a type of the user's. An error has the path of the value that does not fit.
-pub(super) fn fit<'a, T: Deserialize<'a>>(
+pub(super) fn deserialize<'a, T: Deserialize<'a>>(
     text: &'a str,
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {

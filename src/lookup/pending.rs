@@ -1,4 +1,4 @@
-//! One look-up under way, and the work that is left for the time after the board's lock.
+//! One look-up under way, and the work that is left for the time after the lookups's lock.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::error::LookupError;
-use super::places::Standing;
+use super::places::IdHistory;
 use super::provider::Answer;
 use crate::caught::caught;
 use crate::clock::Monotonic;
@@ -18,9 +18,9 @@ pub(super) type Outcome = Result<Option<Arc<Ring>>, Arc<LookupError>>;
 pub(super) type Lookup = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// One look-up and its waiters.
-pub(super) struct Flight {
+pub(super) struct PendingLookup {
     pub(super) id: Arc<str>,
-    pub(super) standing: Standing,
+    pub(super) history: IdHistory,
     /// Absent while it is queued.
     pub(super) began: Option<Monotonic>,
     /// Absent while a waiter polls it, and at its end.
@@ -34,28 +34,28 @@ pub(super) struct Flight {
     pub(super) outcome: Option<Outcome>,
 }
 
-/// The work to do once the lock is free: it runs code from outside this crate, which may use the board again.
+/// The work to do once the lock is free: it runs code from outside this crate, which may use the lookups again.
 #[must_use]
 #[derive(Default)]
-pub(super) struct Afterwards {
+pub(super) struct Deferred {
     pub(super) wake: Vec<Waker>,
     /// Wakers that are dropped and not woken: a waiter that woke itself at each poll would never stop.
-    pub(super) spent: Vec<Waker>,
+    pub(super) unused_wakers: Vec<Waker>,
     pub(super) drop: Vec<Lookup>,
     /// Look-ups without waiters. Their outcome may be an error of the provider that has no other owner.
-    pub(super) over: Vec<Flight>,
+    pub(super) over: Vec<PendingLookup>,
     /// Ids whose look-ups had begun, and failed or timed out.
-    pub(super) unanswered: Vec<Arc<str>>,
+    pub(super) failed: Vec<Arc<str>>,
 }
 
-impl Afterwards {
+impl Deferred {
     pub(super) fn run(self) {
         let Self {
             wake,
-            spent,
+            unused_wakers,
             drop: lookups,
             over,
-            unanswered: _,
+            failed: _,
         } = self;
         // Each call by itself: a panic in one must not keep another waiter asleep.
         for waker in wake {
@@ -64,21 +64,21 @@ impl Afterwards {
         for lookup in lookups {
             let _ = caught(|| drop(lookup));
         }
-        for waker in spent {
+        for waker in unused_wakers {
             let _ = caught(|| drop(waker));
         }
-        for flight in over {
-            let _ = caught(|| drop(flight));
+        for pending in over {
+            let _ = caught(|| drop(pending));
         }
     }
 }
 
-impl Flight {
+impl PendingLookup {
     /// Makes a queued look-up that has no waiter yet.
-    pub(super) fn new(id: Arc<str>, standing: Standing, lookup: Lookup) -> Self {
+    pub(super) fn new(id: Arc<str>, history: IdHistory, lookup: Lookup) -> Self {
         Self {
             id,
-            standing,
+            history,
             began: None,
             lookup: Some(lookup),
             woken: false,
@@ -90,8 +90,8 @@ impl Flight {
     }
 
     /// Wakes all its waiters, once the lock is free.
-    pub(super) fn wake(&mut self, after: &mut Afterwards) {
-        after
+    pub(super) fn wake(&mut self, deferred: &mut Deferred) {
+        deferred
             .wake
             .extend(std::mem::take(&mut self.wakers).into_values());
     }

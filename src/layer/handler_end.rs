@@ -1,4 +1,4 @@
-//! Judges the end of a handler: for the layer, which then answers a sender, and for the workers of an inbox, which have no
+//! Classifies the end of a handler: for the layer, which then answers a sender, and for the workers of an inbox, which have no
 //! sender to answer.
 
 use std::error::Error;
@@ -16,7 +16,7 @@ use crate::event::EventError;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome};
 
-/// The end of a handler, as it was judged.
+/// The end of a handler, as it was classified.
 pub(crate) enum HandlerEnd {
     /// It is handled, or it failed, for this reason.
     Is(Outcome, Option<Reason>),
@@ -24,8 +24,8 @@ pub(crate) enum HandlerEnd {
     Dead(DeadLetter),
 }
 
-/// Judges a handler's end. The operator's details are taken out of the response.
-pub(crate) fn judge<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> HandlerEnd {
+/// Classifies a handler's end. The operator's details are taken out of the response.
+pub(crate) fn classify<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> HandlerEnd {
     let failure = match handled {
         Handled::Answered(Ok(response)) => return answered(response),
         Handled::Answered(Err(_)) => Failure::ServiceError,

@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, Guarded};
-use super::looking;
+use super::look_up;
 use super::read::{awaits_leave, discard, is_read_on, read};
 use super::response::Own;
 use super::run::{Attached, Work};
@@ -22,17 +22,17 @@ use super::run_state::{End, Ended};
 use super::settings::LEAST_TO_BEGIN;
 use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::walk::{Claims, Delivery, Opening, RequestHead};
+use crate::walk::{Claims, Delivery, HeadResult, RequestHead};
 
 pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
-pub(crate) struct Delivering<N> {
+pub(crate) struct Exchange<N> {
     guarded: Arc<Guarded<N>>,
     observation: Observation,
 }
 
-impl Delivering<Claims> {
+impl Exchange<Claims> {
     /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
     #[expect(
         clippy::disallowed_methods,
@@ -89,7 +89,7 @@ impl Delivering<Claims> {
     }
 }
 
-impl<N> Delivering<N> {
+impl<N> Exchange<N> {
     pub(crate) fn begin(guarded: Arc<Guarded<N>>, method: &http::Method) -> Self {
         Self {
             guarded,
@@ -149,15 +149,15 @@ impl<N> Delivering<N> {
         let budget_ends = self.budget_ends();
         let mut opened = self.observation.started;
         // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let mut intake = match self.guard().auth.opening(&head, |now| {
+        let mut intake = match self.guard().auth.check_head(&head, |now| {
             self.guard().tell(Step::AgeChecked(self.observed(), now));
         }) {
-            Ok(Opening::Open(intake)) => intake,
-            Ok(Opening::LooksUp(looking_up, waiting)) => {
+            Ok(HeadResult::Intake(intake)) => intake,
+            Ok(HeadResult::LookUp(looking_up, waiting)) => {
                 // The budget starts at `call`, so it may be nearly over when the future is first polled.
                 let left = budget_ends.saturating_duration_since(Instant::now());
-                let patience = looking::share_of(layer.budget).min(left);
-                let looked_up = looking::within(patience, &self.guard().auth, looking_up, waiting);
+                let patience = look_up::share_of(layer.budget).min(left);
+                let looked_up = look_up::within(patience, &self.guard().auth, looking_up, waiting);
                 let intake = Box::pin(looked_up).await?;
                 // The time of the receiver's own look-up does not count as slowness of the sender.
                 opened = Instant::now();
@@ -264,7 +264,7 @@ impl<N> Delivering<N> {
     }
 }
 
-impl<N> Drop for Delivering<N> {
+impl<N> Drop for Exchange<N> {
     fn drop(&mut self) {
         self.guard().settings.observers.end(self.observed());
     }

@@ -1,0 +1,246 @@
+//! `hookgate inbox erase`: deletes the data of one person, or of one row, from an inbox and from delivery logs.
+
+mod logs;
+mod subject;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use hookgate::inbox::{EntryId, EntryState, Listed, Page, Selection};
+use hookgate::{Clock, Inbox, SystemClock};
+use serde::Serialize;
+use serde_json::json;
+
+use self::logs::Log;
+use self::subject::Subject;
+use super::choice::{Shown, entries};
+use super::list;
+use super::place::Place;
+use crate::fault::{Fault, answer, note};
+use crate::harmless::harmless;
+use crate::interrupt;
+use crate::out::Out;
+
+/// Delete the data of one person, or of one row, from the inbox and from delivery logs. Without --yes, only list it.
+///
+/// Of an entry that is dead or done, the body, the row and the last error are deleted. Its event's id stays known for the
+/// retention, so that a copy is not handled again. Entries that wait or run are listed and kept, unless --including-waiting is
+/// given. Lines of a log are deleted as a whole. The effects of your handlers are not touched.
+///
+/// Exit code 1 where nothing was found, and where --yes has kept an entry.
+#[derive(clap::Args)]
+#[command(
+    group(clap::ArgGroup::new("whose").required(true).args(["person", "row"])),
+    group(clap::ArgGroup::new("where").required(true).multiple(true).args(["db", "database_url_env", "database_url_file", "log"])),
+    mut_group("inbox", |group| group.required(false)),
+)]
+pub(crate) struct EraseArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Everything in which this id stands as a word of its own: authors of changes, values of columns, texts. An e-mail address
+    /// can be given as well
+    #[arg(long, value_name = "ID", value_parser = subject::id)]
+    person: Option<String>,
+    /// Everything of this row
+    #[arg(long, value_name = "ID", value_parser = subject::id)]
+    row: Option<String>,
+    /// A delivery log, with its rotated files: LOG.1, LOG.2. May be given several times, also without an inbox
+    #[arg(long, value_name = "LOG")]
+    log: Vec<PathBuf>,
+    /// Erase entries that wait or run too. THEY ARE THEN NEVER HANDLED, and a handler that runs is not stopped
+    #[arg(long)]
+    including_waiting: bool,
+    /// Erase what is found
+    #[arg(long)]
+    yes: bool,
+}
+
+/// An entry that was found.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FoundEntry {
+    #[serde(flatten)]
+    shown: Shown,
+    /// It waits or runs, and is not to be erased.
+    kept: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    entries: usize,
+    kept: usize,
+    lines: u64,
+    logs: usize,
+}
+
+pub(crate) fn run(args: &EraseArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let subject = Subject::of(args.person.as_deref(), args.row.as_deref());
+    let logs = args.log.iter().map(|path| Log::open(path));
+    let logs = logs.collect::<Result<Vec<_>, _>>()?;
+    interrupt::block_on(async {
+        let mut counts = Counts::default();
+        if args.place.is_given() {
+            let inbox = args.place.open().await?;
+            counts = in_inbox(args, &inbox, &subject, out).await?;
+            inbox.close().await;
+        }
+        for log in &logs {
+            let mut lines = log.search(&subject, out)?;
+            if args.yes && lines > 0 {
+                // Lines may have come, or been rotated away, since they were found.
+                lines = log.erase(&subject)?;
+            }
+            counts.lines += lines;
+            counts.logs += usize::from(lines > 0);
+        }
+        conclude(args, counts, out)
+    })
+}
+
+async fn in_inbox(
+    args: &EraseArgs,
+    inbox: &Inbox,
+    subject: &Subject<'_>,
+    out: &mut Out,
+) -> Result<Counts, Fault> {
+    let found = find(args, inbox, subject).await?;
+    if !found.is_empty() && !out.is_json() {
+        out.line(&list::row(&list::HEAD))?;
+    }
+    let mut targets = Vec::new();
+    let now = SystemClock.now();
+    for listed in &found {
+        let waits = matches!(listed.state, EntryState::Queued | EntryState::Running);
+        let kept = waits && !args.including_waiting;
+        if !kept {
+            targets.push(listed.id);
+        }
+        let found = FoundEntry {
+            shown: Shown::of(listed, now),
+            kept,
+        };
+        out.say(&list::text(&found.shown), &found)?;
+    }
+    out.flush()?;
+    let mut counts = Counts {
+        entries: targets.len(),
+        kept: found.len() - targets.len(),
+        ..Counts::default()
+    };
+    if args.yes {
+        // Also without an entry: what was deleted before may have left its bytes in the file.
+        let erased = if args.including_waiting {
+            inbox.erase_including_waiting(&targets).await
+        } else {
+            inbox.erase(&targets).await
+        };
+        erased.map_err(|error| args.place.fault(&error))?;
+        // One may have been made due, or leased, since it was listed.
+        for id in targets {
+            let holds = match inbox.show(id).await {
+                Ok(shown) => shown.is_some_and(|shown| subject.is_in_entry(&shown)),
+                Err(error) => return Err(args.place.fault(&error)),
+            };
+            counts.entries -= usize::from(holds);
+            counts.kept += usize::from(holds);
+        }
+    }
+    Ok(counts)
+}
+
+/// The entries that hold data of the subject.
+async fn find(
+    args: &EraseArgs,
+    inbox: &Inbox,
+    subject: &Subject<'_>,
+) -> Result<Vec<Listed>, Fault> {
+    const PAGE: usize = 1_000;
+    let (mut found, mut page) = (Vec::new(), Page::first(PAGE));
+    loop {
+        let listed = inbox.list(Selection::all(), page).await;
+        let listed = listed.map_err(|error| args.place.fault(&error))?;
+        let end = listed.last().map(|last: &Listed| last.id);
+        let is_full = listed.len() == PAGE;
+        for listed in listed {
+            if is_of(args, inbox, subject, &listed).await? {
+                found.push(listed);
+            }
+        }
+        match end {
+            Some(end) if is_full => page = Page::after(end, PAGE),
+            _ => return Ok(found),
+        }
+    }
+}
+
+async fn is_of(
+    args: &EraseArgs,
+    inbox: &Inbox,
+    subject: &Subject<'_>,
+    listed: &Listed,
+) -> Result<bool, Fault> {
+    // An entry without a body has its last error at most.
+    if listed.body_bytes == 0 {
+        let error = listed.last_error.as_deref();
+        return Ok(error.is_some_and(|error| subject.is_in_text(error)));
+    }
+    let id: EntryId = listed.id;
+    let shown = inbox.show(id).await;
+    let shown = shown.map_err(|error| args.place.fault(&error))?;
+    Ok(shown.is_some_and(|shown| subject.is_in_entry(&shown)))
+}
+
+fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
+    let Counts {
+        entries: erased,
+        kept,
+        lines,
+        logs,
+    } = counts;
+    let value = json!({
+        "dryRun": !args.yes,
+        "entries": erased,
+        "kept": kept,
+        "lines": lines,
+        "logs": logs,
+    });
+    let of_logs = match (lines, logs) {
+        (0, _) => "no line of a log".to_owned(),
+        (1, _) => "1 line of a log".to_owned(),
+        (_, 1) => format!("{lines} lines of 1 log"),
+        _ => format!("{lines} lines of {logs} logs"),
+    };
+    let what = format!("{} and {of_logs}", entries(erased as u64));
+    let what = match (args.yes, kept) {
+        (true, 0) => format!("{what} erased"),
+        (true, _) => format!(
+            "{what} erased; {} that wait or run kept",
+            entries(kept as u64)
+        ),
+        (false, 0) => format!("nothing erased yet, --yes erases {what}"),
+        (false, _) => format!(
+            "nothing erased yet, --yes erases {what}; {} that wait or run are kept without --including-waiting",
+            entries(kept as u64)
+        ),
+    };
+    out.say(&what, &value)?;
+    out.flush()?;
+    if erased == 0 && kept == 0 && lines == 0 {
+        note(
+            "nothing was found with that id. An entry that is done has no body, and can't be searched",
+        );
+        return Ok(answer(false));
+    }
+    if args.yes && kept > 0 {
+        note(
+            "run it again when the entries are handled or dead, or with --including-waiting, which erases them unhandled",
+        );
+        return Ok(answer(false));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line of a log as it is shown: the file, the number of the line, the type and the id of the event.
+fn shown_line(log: &str, line: u64, event_type: &str, event_id: &str) -> String {
+    harmless(&format!("{log}:{line}  {event_type}  {event_id}")).into_owned()
+}

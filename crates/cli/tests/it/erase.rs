@@ -1,0 +1,283 @@
+//! `hookgate inbox erase` on delivery logs, as a receiver leaves them and while one writes them; on inboxes it is tested in
+//! `tests/servers/erase.rs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use hookgate::UnixSeconds;
+use hookgate::record::{LoggedAnswer, LoggedDelivery, Record as _, Recorder};
+use hookgate_testing::log::DeliveryLog;
+use serde_json::Value;
+
+use crate::cli::Ran;
+
+/// A folder with a log, gone with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("hookgate-it-erase-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("deliveries.jsonl")
+    }
+
+    /// Writes the log, or a rotated file of it.
+    fn write(&self, ending: &str, lines: &[String]) -> PathBuf {
+        let path = self.0.join(format!("deliveries.jsonl{ending}"));
+        fs::write(&path, lines.concat()).unwrap();
+        mode(&path, 0o600);
+        path
+    }
+
+    fn erase(&self, arguments: &[&str]) -> Ran {
+        let log = self.log();
+        let all = ["inbox", "erase", "--log", log.to_str().unwrap()];
+        Ran::of(&[&all, arguments].concat())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn mode(path: &Path, mode: u32) {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    #[cfg(not(unix))]
+    let _ = (path, mode);
+}
+
+fn logged(id: &str, data: &str) -> LoggedDelivery {
+    let body = format!(r#"{{"id":"{id}","type":"row.updated","data":{data}}}"#);
+    LoggedDelivery::new(UnixSeconds::new(1_763_690_000), [("x-a", "1")], body)
+}
+
+fn line(id: &str, data: &str) -> String {
+    logged(id, data).to_line() + "\n"
+}
+
+fn of(person: &str) -> String {
+    format!(r#"{{"rowId":"row_{person}","updatedBy":{{"id":"{person}","name":"Ada"}}}}"#)
+}
+
+/// The values that it prints, and its exit code.
+fn json(ran: &Ran) -> (Option<i32>, Vec<Value>) {
+    let values = ran.stdout.lines();
+    let values = values.map(|line| serde_json::from_str(line).unwrap());
+    (ran.code, values.collect())
+}
+
+#[test]
+fn the_lines_of_a_person_go_and_all_others_stay_byte_for_byte() {
+    let folder = Folder::new("lines");
+    let [theirs, other] = ["usr_1", "usr_12"].map(|person| line("evt_1", &of(person)));
+    let mut said = logged("evt_2", "{}");
+    let mut answer = LoggedAnswer::new(500, "handler_status");
+    answer.reason = Some("no account for usr_1".into());
+    said.answer = Some(answer);
+    let said = said.to_line() + "\n";
+    let torn = theirs[..theirs.len() - 9].to_owned() + "\n";
+    let marks = "{\"torn\":true}\n{\"dropped\":2}\n".to_owned();
+    let foreign = "not ours at all\n".to_owned();
+    let unended = other.trim_end().to_owned();
+    let oldest = folder.write(".2", &[other.clone(), theirs.clone()]);
+    let untouched = folder.write(".1", &[other.clone(), foreign.clone()]);
+    let log = folder.write(
+        "",
+        &[
+            other.clone(),
+            theirs,
+            torn,
+            marks.clone(),
+            said,
+            foreign.clone(),
+            unended.clone(),
+        ],
+    );
+    mode(&log, 0o640);
+    let before = |path: &Path| fs::read_to_string(path).unwrap();
+    let all = [&oldest, &untouched, &log].map(|path| before(path));
+
+    let ran = folder.erase(&["--person", "usr_1", "--json"]);
+    let (code, values) = json(&ran);
+    assert_eq!((code, &*ran.stderr), (Some(0), ""));
+    assert_eq!([&oldest, &untouched, &log].map(|path| before(path)), all);
+    let [first, .., said, counts] = &values[..] else {
+        panic!("{values:?}");
+    };
+    assert_eq!(values.len(), 5);
+    assert_eq!(
+        (&first["line"], &first["eventId"]),
+        (&2.into(), &"evt_1".into())
+    );
+    assert!(
+        first["log"]
+            .as_str()
+            .unwrap()
+            .ends_with("deliveries.jsonl.2")
+    );
+    assert_eq!(
+        (&said["line"], &said["eventId"]),
+        (&6.into(), &"evt_2".into())
+    );
+    assert_eq!(counts["dryRun"], true);
+    assert_eq!((&counts["lines"], &counts["logs"]), (&4.into(), &1.into()));
+
+    let ran = folder.erase(&["--person", "usr_1"]);
+    let last = ran.stdout.lines().last().unwrap();
+    let expected = "nothing erased yet, --yes erases 0 entries and 4 lines of 1 log";
+    assert_eq!((ran.code, last), (Some(0), expected));
+    assert!(
+        ran.stdout
+            .contains("deliveries.jsonl:2  row.updated  evt_1"),
+        "{ran:?}"
+    );
+
+    let inode = inode(&untouched);
+    let ran = folder.erase(&["--person", "usr_1", "--yes"]);
+    let last = ran.stdout.lines().last().unwrap();
+    assert_eq!(
+        (ran.code, last, &*ran.stderr),
+        (Some(0), "0 entries and 4 lines of 1 log erased", "")
+    );
+    assert_eq!(before(&oldest), other);
+    assert_eq!(before(&untouched), all[1]);
+    assert_eq!(
+        self::inode(&untouched),
+        inode,
+        "a file without such a line is not written"
+    );
+    let torn_mark = "\n{\"torn\":true}\n";
+    assert_eq!(
+        before(&log),
+        [&*other, &marks, &foreign, &unended, torn_mark].concat()
+    );
+    #[cfg(unix)]
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&log).unwrap().permissions()) & 0o777,
+        0o640
+    );
+    assert_eq!(
+        fs::read_dir(&folder.0).unwrap().count(),
+        3,
+        "no other file is left"
+    );
+
+    let ran = folder.erase(&["--person", "usr_1", "--yes"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("nothing was found"), "{ran:?}");
+}
+
+#[cfg(unix)]
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap())
+}
+
+#[cfg(not(unix))]
+fn inode(_: &Path) -> u64 {
+    0
+}
+
+#[test]
+fn the_lines_of_a_row_are_those_of_its_own_events() {
+    let folder = Folder::new("row");
+    let relation = line(
+        "evt_2",
+        r#"{"rowId":"row_2","changes":{"Customer":{"after":["row_1"]}}}"#,
+    );
+    folder.write(
+        "",
+        &[line("evt_1", r#"{"rowId":"row_1"}"#), relation.clone()],
+    );
+    let ran = folder.erase(&["--row", "row_1", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(folder.log()).unwrap(), relation);
+}
+
+#[test]
+fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
+    let folder = Folder::new("leftover");
+    let log = folder.write("", &[line("evt_1", &of("usr_1"))]);
+    let whole = fs::read_to_string(&log).unwrap();
+    let leftover = folder.write(".erase", &["half of a".into()]);
+    let ran = folder.erase(&["--person", "usr_1", "--yes"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(
+        ran.stderr.contains("deliveries.jsonl.erase exists"),
+        "{ran:?}"
+    );
+    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
+    fs::remove_file(leftover).unwrap();
+    assert_eq!(folder.erase(&["--person", "usr_1", "--yes"]).code, Some(0));
+    assert_eq!(fs::read_to_string(&log).unwrap(), "");
+    let nowhere = Ran::of(&[
+        "inbox",
+        "erase",
+        "--row",
+        "row_1",
+        "--log",
+        "/no/such.jsonl",
+    ]);
+    assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
+}
+
+/// The recorder of a receiver goes on, and rotates its files.
+#[cfg(unix)]
+#[test]
+fn no_line_is_lost_while_a_receiver_writes_the_log() {
+    let folder = Folder::new("live");
+    let recorder = Recorder::to(folder.log()).max_bytes(200_000).keep(999);
+    let recorder = Arc::new(recorder.open().unwrap());
+    let ends = Arc::new(AtomicBool::new(false));
+    let (writer, has_ended) = (Arc::clone(&recorder), Arc::clone(&ends));
+    let live = thread::spawn(move || {
+        let mut number = 0;
+        while !has_ended.load(Ordering::SeqCst) {
+            let person = if number % 3 == 0 { "usr_1" } else { "usr_2" };
+            writer.record(logged(&format!("evt_{number}"), &of(person)));
+            number += 1;
+            thread::sleep(Duration::from_micros(300));
+        }
+        number
+    });
+    let mut erased = 0;
+    for _ in 0..4 {
+        thread::sleep(Duration::from_millis(200));
+        let (code, values) = json(&folder.erase(&["--person", "usr_1", "--yes", "--json"]));
+        assert_eq!(code, Some(0));
+        erased += values.last().unwrap()["lines"].as_u64().unwrap();
+    }
+    ends.store(true, Ordering::SeqCst);
+    let all = live.join().unwrap();
+    assert!(recorder.flush(Duration::from_secs(60)));
+    assert_eq!((recorder.dropped(), recorder.failures()), (0, 0));
+    let last = folder.erase(&["--person", "usr_1", "--yes", "--json"]);
+    erased += json(&last).1.last().unwrap()["lines"].as_u64().unwrap();
+
+    let mut ids = Vec::new();
+    for logged in DeliveryLog::lines_of_rotated(folder.log()).unwrap() {
+        let body: Value = serde_json::from_slice(&logged.unwrap().body.unwrap()).unwrap();
+        assert_eq!(body["data"]["updatedBy"]["id"], "usr_2");
+        let number = body["id"]
+            .as_str()
+            .unwrap()
+            .trim_start_matches("evt_")
+            .to_owned();
+        ids.push(number.parse::<u64>().unwrap());
+    }
+    ids.sort_unstable();
+    let expected: Vec<_> = (0..all).filter(|number| number % 3 != 0).collect();
+    assert_eq!(ids, expected, "each line of another person is there once");
+    assert_eq!(erased, all.div_ceil(3));
+}

@@ -1,0 +1,290 @@
+//! `hookgate inbox erase` on both engines, with the inbox in use, and cut off in the middle of a log.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use hookgate::inbox::{Backoff, Workers};
+use hookgate::layer::IntoAnswer as _;
+use hookgate::record::LoggedDelivery;
+use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink, UnixSeconds};
+use hookgate_testing::delivery;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::command::{Place, database, ran, url};
+use crate::support::{Folder, migrated, program};
+
+const RETAIN: Duration = Duration::from_secs(48 * 3_600);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn body(id: &str, person: &str) -> String {
+    // So large that the text before its end is on pages of its own.
+    let long = format!("{person} ").repeat(2_000);
+    format!(
+        r#"{{"id":"{id}","type":"row.created","data":{{"datamodelId":"dm_1","rowId":"row_{id}","properties":{{"Note":"{long}"}},"createdBy":{{"id":"{person}"}}}}}}"#
+    )
+}
+
+async fn accept(inbox: &Inbox, id: &str, person: &str) -> Accepted {
+    let delivery = delivery(body(id, person)).unwrap();
+    inbox.accept(&delivery, RETAIN).await.unwrap()
+}
+
+fn states(values: &[Value]) -> Vec<(&str, &str, bool)> {
+    let of = |value: &'_ Value| value["kept"].as_bool();
+    let found = values.iter().filter_map(|value| Some((value, of(value)?)));
+    let mut states: Vec<_> = found
+        .map(|(value, kept)| {
+            let text = |key: &str| value[key].as_str().unwrap();
+            (text("eventId"), text("state"), kept)
+        })
+        .collect();
+    states.sort_unstable();
+    states
+}
+
+/// Of two persons, each has an entry in each state; one of them is erased while the workers run.
+async fn a_person_is_erased(inbox: Inbox, place: Place) {
+    let gate = Arc::new(Semaphore::new(0));
+    let hour = Duration::from_secs(3_600);
+    let workers = Workers::new(&inbox)
+        .concurrency(8)
+        .poll_interval(Duration::from_millis(200))
+        .backoff(Backoff::exponential(hour, hour));
+    let held = Arc::clone(&gate);
+    let workers = workers.start_handler(move |event: Delivery| {
+        let gate = Arc::clone(&held);
+        async move {
+            let id = event.event_id();
+            if id.starts_with("evt_dead") {
+                return DeadLetter::new("no account for usr_1").into_answer();
+            }
+            if id.starts_with("evt_late") {
+                return FailureReason::new("the shop is closed").into_answer();
+            }
+            if id.starts_with("evt_slow") {
+                let _ = gate.acquire().await;
+            }
+            StatusCode::NO_CONTENT.into_answer()
+        }
+    });
+    let workers = workers.unwrap();
+    for (number, person) in [(1, "usr_1"), (2, "usr_2")] {
+        for state in ["done", "dead", "late", "slow"] {
+            let id = format!("evt_{state}_{number}");
+            assert_eq!(accept(&inbox, &id, person).await, Accepted::New);
+        }
+    }
+    place
+        .until("each in its state", |stats| {
+            stats["done"] == 2
+                && stats["dead"] == 2
+                && stats["retrying"] == 2
+                && stats["running"] == 2
+        })
+        .await;
+
+    // Both dead letters name the person: one in its body, one in its last error.
+    let person = ["--person", "usr_1"];
+    let (code, values) = place.json("erase", &person);
+    let found = [
+        ("evt_dead_1", "dead", false),
+        ("evt_dead_2", "dead", false),
+        ("evt_late_1", "queued", true),
+        ("evt_slow_1", "running", true),
+    ];
+    assert_eq!((code, states(&values)), (Some(0), found.to_vec()));
+    let counts = values.last().unwrap();
+    assert_eq!(
+        (&counts["dryRun"], &counts["entries"], &counts["kept"]),
+        (&true.into(), &2.into(), &2.into())
+    );
+    assert_eq!(place.entry("evt_dead_1").unwrap()["state"], "dead");
+    let of_a_row = place.json("erase", &["--row", "row_evt_late_2"]).1;
+    assert_eq!(states(&of_a_row), [("evt_late_2", "queued", true)]);
+
+    let (code, values) = place.json("erase", &[&person[..], &["--yes"]].concat());
+    let counts = values.last().unwrap();
+    assert_eq!(
+        (code, &counts["entries"], &counts["kept"]),
+        (Some(1), &2.into(), &2.into())
+    );
+    let (code, values) = place.json(
+        "erase",
+        &[&person[..], &["--yes", "--including-waiting"]].concat(),
+    );
+    let counts = values.last().unwrap();
+    assert_eq!(
+        (code, &counts["entries"], &counts["kept"]),
+        (Some(0), &2.into(), &0.into())
+    );
+    for state in ["done", "dead", "late", "slow"] {
+        let id = format!("evt_{state}_1");
+        let entry = place.entry(&id).unwrap();
+        assert_eq!(
+            (&entry["state"], &entry["bodyBytes"]),
+            (&"done".into(), &0.into()),
+            "{id}"
+        );
+        assert!(entry["lastError"].is_null(), "{id}");
+        let copy = accept(&inbox, &id, "usr_1").await;
+        assert_eq!(copy, Accepted::Duplicate { same_body: true }, "{id}");
+    }
+    let (code, values) = place.json("erase", &person);
+    assert_eq!((code, values.len()), (Some(1), 1));
+
+    // The entries of the other person are worked off, and so are new ones.
+    gate.add_permits(2);
+    assert_eq!(accept(&inbox, "evt_done_3", "usr_2").await, Accepted::New);
+    place
+        .until("the rest is handled", |stats| {
+            stats["done"] == 8 && stats["retrying"] == 1 && stats["running"] == 0
+        })
+        .await;
+    workers.shutdown(PATIENCE).await;
+}
+
+/// Whether one of the inbox's files has the text.
+fn is_in_files(folder: &Path, text: &str) -> bool {
+    let files = fs::read_dir(folder).unwrap();
+    let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+    contents.any(|bytes| {
+        bytes
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_is_erased_on_sqlite_and_no_byte_is_left_in_its_files() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let place = Place {
+        options: vec!["--db".into(), file.to_str().unwrap().into()],
+        url: None,
+    };
+    a_person_is_erased(inbox.clone(), place).await;
+    assert!(!is_in_files(folder.path(), "usr_1"));
+    assert!(
+        is_in_files(folder.path(), "usr_2"),
+        "the other one is still there"
+    );
+    inbox.close().await;
+}
+
+/// Handled entries have no body that could be found, but their bytes may be on free pages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_deleted_earlier_is_overwritten_too() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let workers = Workers::new(&inbox).poll_interval(Duration::from_millis(100));
+    let workers =
+        workers.start_handler(|_: Delivery| async { StatusCode::NO_CONTENT.into_answer() });
+    let workers = workers.unwrap();
+    for number in 0..20 {
+        accept(&inbox, &format!("evt_{number}"), "usr_1").await;
+    }
+    while inbox.stats().await.unwrap().done < 20 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    workers.shutdown(PATIENCE).await;
+    assert!(
+        is_in_files(folder.path(), "usr_1"),
+        "the test shows nothing"
+    );
+    let path = file.to_str().unwrap();
+    let erase = ["inbox", "erase", "--db", path, "--person", "usr_1", "--yes"];
+    let (code, said, _) = ran(&mut crate::command::hookgate(&erase));
+    assert_eq!(
+        (code, &*said),
+        (Some(1), "0 entries and no line of a log erased\n")
+    );
+    assert!(!is_in_files(folder.path(), "usr_1"));
+    assert_eq!(inbox.stats().await.unwrap().done, 20);
+    let copy = accept(&inbox, "evt_7", "usr_1").await;
+    assert_eq!(copy, Accepted::Duplicate { same_body: true });
+    inbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_is_erased_on_postgres() {
+    let Some(server) = migrated(&[]).await else {
+        return;
+    };
+    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+    let place = Place {
+        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
+        url: Some(url(&server, "")),
+    };
+    a_person_is_erased(inbox, place).await;
+}
+
+/// The process dies when it is about to give the new file its name, and a rename that fails leaves nothing behind.
+#[test]
+fn an_erase_that_is_cut_off_leaves_the_old_log_whole() {
+    if program("strace", &[]).is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    let log = folder.path().join("deliveries.jsonl");
+    let line = |person: &str| {
+        let now = UnixSeconds::new(1_763_690_000);
+        LoggedDelivery::new(now, [("x-a", "1")], body("evt_1", person)).to_line() + "\n"
+    };
+    let (whole, left) = ([line("usr_1"), line("usr_2")].concat(), line("usr_2"));
+    fs::write(&log, &whole).unwrap();
+    let path = log.to_str().unwrap();
+    let erase = [
+        "inbox", "erase", "--log", path, "--person", "usr_1", "--yes",
+    ];
+    let with = |fault: &str| {
+        let inject = format!("inject=/^rename:{fault}");
+        let mut strace = Command::new("strace");
+        let strace = strace.args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=/^rename",
+            "-e",
+            &inject,
+        ]);
+        let ran = strace
+            .arg(env!("CARGO_BIN_EXE_hookgate"))
+            .args(erase)
+            .output();
+        let output = ran.unwrap();
+        (output.status, String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, said) = with("error=EIO");
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{said}");
+    let (status, said) = with("error=EIO:signal=KILL");
+    assert!(
+        !status.success() && !said.contains("hookgate:"),
+        "{status} {said}"
+    );
+    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
+
+    // The new file that it left is named by the next call, which works without it.
+    let erased = || ran(&mut crate::command::hookgate(&erase));
+    let leftover = folder.path().join("deliveries.jsonl.erase");
+    assert_eq!(fs::read_to_string(&leftover).unwrap(), left);
+    assert_eq!(erased_code(erased), Some(3));
+    fs::remove_file(leftover).unwrap();
+    assert_eq!(erased_code(erased), Some(0));
+    assert_eq!(fs::read_to_string(&log).unwrap(), left);
+}
+
+/// Runs the command outside of a runtime.
+fn erased_code(erased: impl FnOnce() -> (Option<i32>, String, String)) -> Option<i32> {
+    erased().0
+}

@@ -137,8 +137,8 @@ pub use inbox::{Inbox, InboxOptions};
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 pub use layer::{
-    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError,
-    OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
+    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HandlerError,
+    HookError, OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
     Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,

@@ -155,11 +155,12 @@ impl<'h> HeaderSlots<'h> {
 
     /// Returns `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
-        let once = |slot| match slot {
-            HeaderSlot::Once(value) => Some(value),
-            HeaderSlot::Absent | HeaderSlot::Duplicate => None,
-        };
-        (once(self.event_id), once(self.event_type))
+        (self.event_id.once(), self.event_type.once())
+    }
+
+    /// Returns `X-Service-Webhook-Id`, if it appears once.
+    pub(crate) fn webhook_hint(&self) -> Option<&'h [u8]> {
+        self.webhook_id.once()
     }
 
     #[inline]
@@ -181,6 +182,13 @@ impl<'h> HeaderSlot<'h> {
             Self::Absent => Self::Once(value),
             Self::Once(_) | Self::Duplicate => Self::Duplicate,
         };
+    }
+
+    fn once(self) -> Option<&'h [u8]> {
+        match self {
+            Self::Once(value) => Some(value),
+            Self::Absent | Self::Duplicate => None,
+        }
     }
 
     #[inline]

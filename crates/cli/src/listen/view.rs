@@ -317,6 +317,7 @@ mod tests {
         );
         refused.answer.as_mut().unwrap().reason =
             Some("the signature is not that of these bytes".into());
+        refused.answer.as_mut().unwrap().claimed_subscription = Some("wh_1".into());
         state.push(refused);
         state.push(delivery(
             r#"{"id":"evt_3","type":"row.created"}"#,

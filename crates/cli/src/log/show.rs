@@ -118,6 +118,12 @@ fn answer(delivery: &LoggedDelivery) -> String {
             if let Some(reason) = &answer.reason {
                 lines.push(format!("  reason: {}", harmless(reason)));
             }
+            if let Some(id) = &answer.claimed_subscription {
+                lines.push(format!(
+                    "  claimed subscription, unproven: {}",
+                    harmless(id)
+                ));
+            }
             for (name, text) in [("key", &answer.key), ("scope", &answer.scope)] {
                 if let Some(text) = text {
                     lines.push(format!("  {name}: {}", harmless(text)));

@@ -125,6 +125,7 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
             ("key", answer.key.clone()),
             ("scope", answer.scope.clone()),
             ("attempt", answer.attempt.map(|attempt| attempt.to_string())),
+            ("claimed_subscription", answer.claimed_subscription.clone()),
         ];
         for (name, text) in texts {
             if let Some(text) = text {

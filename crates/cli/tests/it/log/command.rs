@@ -36,6 +36,8 @@ fn log() -> DeliveryLog {
     answer(2, 200, "replayed", None);
     answer(3, 500, "panicked", Some("\u{1b}[31mred\u{7}"));
     answer(5, 401, "not_authentic", Some("stale"));
+    let refused = all[1].answer.as_mut().unwrap();
+    refused.claimed_subscription = Some("wh_\u{1b}1".to_owned());
     all[4].answer = None;
     all[4].hung_up_after = Some(Duration::from_secs(5));
     all[5].body = None;
@@ -88,7 +90,21 @@ fn list_has_a_line_for_each_delivery_and_filters() {
             "evt_2"
         ]
     );
-    assert!(rows[2].ends_with("the signature is not that of these bytes"));
+    assert!(rows[2].ends_with(
+        "the signature is not that of these bytes (claimed subscription, unproven: wh_\\u{1b}1)"
+    ));
+    let json = lines(&ran(&[
+        "list",
+        &path,
+        "--json",
+        "--outcome",
+        "not_authentic",
+    ]));
+    assert_eq!(json[0]["claimedSubscription"], "wh_\u{1b}1");
+    assert_eq!(json[1]["claimedSubscription"], Value::Null);
+    let shown = ran(&["show", &path, "2"]).stdout;
+    let note = "  claimed subscription, unproven: wh_\\u{1b}1\n";
+    assert!(shown.contains(note), "{shown}");
     // The text of a reason can't control a terminal.
     assert!(
         !all.stdout.contains('\u{1b}') && rows[4].contains("red"),

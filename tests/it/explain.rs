@@ -352,6 +352,87 @@ fn a_body_with_two_things_wrong_is_put_right() {
     }
 }
 
+/// The output of `json.dumps(json.loads(body))` and of `JSON.stringify(JSON.parse(body))`, written by hand.
+#[test]
+fn a_body_written_again_is_put_right_where_its_fractions_ended_in_zeros() {
+    let body = |numbers: &str| {
+        format!(
+            r#"{{"id":"evt_1","type":"row.created","data":{{"properties":{{"Größe":"5","Total":{numbers}}}}}}}"#
+        )
+    };
+    let python = |numbers: &str| {
+        let numbers = numbers.replace(':', ": ").replace(',', ", ");
+        format!(
+            r#"{{"id": "evt_1", "type": "row.created", "data": {{"properties": {{"Gr\u00f6\u00dfe": "5", "Total": {numbers}}}}}}}"#
+        )
+    };
+    for (signed, by_python, by_javascript) in [
+        ("12.50", "12.5", "12.5"),
+        ("0.10", "0.1", "0.1"),
+        ("100.00", "100.0", "100"),
+        ("1000.000", "1000.0", "1000"),
+        (
+            "12.50,\"Sum\":0.10,\"Max\":100.00,\"Count\":3",
+            "12.5,\"Sum\":0.1,\"Max\":100.0,\"Count\":3",
+            "12.5,\"Sum\":0.1,\"Max\":100,\"Count\":3",
+        ),
+        (
+            "[12.50,0.10,100.00,3.25]",
+            "[12.5,0.1,100.0,3.25]",
+            "[12.5,0.1,100,3.25]",
+        ),
+        (
+            "{\"before\":12.50,\"after\":9.90}",
+            "{\"before\":12.5,\"after\":9.9}",
+            "{\"before\":12.5,\"after\":9.9}",
+        ),
+        (
+            "12.50,\"Rate\":0.1250",
+            "12.5,\"Rate\":0.125",
+            "12.5,\"Rate\":0.125",
+        ),
+        (
+            "1.50,\"As it was\":2.5",
+            "1.5,\"As it was\":2.5",
+            "1.5,\"As it was\":2.5",
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, body(signed).as_bytes());
+        for (arrived, also) in [
+            (body(by_javascript), &[][..]),
+            (body(by_python), &[]),
+            (
+                python(by_python),
+                &[CauseKind::BodyCompact, CauseKind::BodyUnicodeEscaped],
+            ),
+        ] {
+            delivery.body = Some(arrived.clone().into());
+            let explanation = explainer().explain(&delivery);
+            let mut expected = BTreeSet::from([CauseKind::BodyNumbersRewritten]);
+            expected.extend(also);
+            assert_eq!(
+                kinds(&explanation),
+                expected,
+                "{signed}: {arrived}: {explanation}"
+            );
+        }
+    }
+    // Where none of them fits, the form is the sign.
+    let mut delivery = signed_at(NOW, body("1.2345670").as_bytes());
+    delivery.body = Some(python("1.234567").into());
+    let explanation = explainer().explain(&delivery);
+    assert!(
+        explanation.none_fits() && !explanation.tried().capped,
+        "{explanation}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("This body looks written again"),
+        "{explanation}"
+    );
+}
+
 #[test]
 fn milliseconds_that_no_header_holds_are_found() {
     let signer = mistakes::mac(SECRET.as_bytes(), format!("{NOW}317.{BODY}").as_bytes());

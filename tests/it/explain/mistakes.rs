@@ -321,6 +321,30 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &SECRET.replace('_', "%5F"),
         ),
         mistake("UTF-16", &["secret_charset"], &utf16, SECRET.as_bytes()),
+        mistake(
+            "held decoded",
+            &["secret_stored_decoded"],
+            b"\xfe\x01key-of-bytes",
+            format!("whsec_{}", STANDARD.encode(b"\xfe\x01key-of-bytes")).as_bytes(),
+        ),
+        mistake(
+            "held decoded from hex",
+            &["secret_stored_decoded"],
+            &hex::decode(random).unwrap(),
+            SECRET.as_bytes(),
+        ),
+        mistake(
+            "the last sign lost",
+            &["secret_padding_lost"],
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE",
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+        ),
+        mistake(
+            "both last signs lost",
+            &["secret_padding_lost"],
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ",
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ==",
+        ),
         signed(
             "prefix stripped",
             &["secret_prefix_stripped"],
@@ -579,6 +603,18 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
             "1.50 made 1.5",
             &["body_numbers_rewritten"],
             &replaced("1.50", "1.5"),
+        ),
+        mistake(
+            "12.50 made 12.5",
+            &["body_numbers_rewritten"],
+            &replaced("1.50", "12.50"),
+            &replaced("1.50", "12.5"),
+        ),
+        mistake(
+            "100.00 made 100",
+            &["body_numbers_rewritten"],
+            &replaced("1.50", "100.00"),
+            &replaced("1.50", "100"),
         ),
         mistake(
             "1e3 made 1000",

@@ -98,6 +98,10 @@ causes! {
             "Sign with the text itself as key: this service does not decode.";
         SecretStoredEncoded "secret_stored_encoded": "The secret was taken in an encoded form: base64, hex or percent signs.",
             "Decode it once before it is used; a Kubernetes Secret holds base64 under `data` and text under `stringData`.";
+        SecretStoredDecoded "secret_stored_decoded": "The secret was taken decoded from base64 or hex.",
+            "Give the receiver the text as it is shown, `whsec_` included: the text itself is the key.";
+        SecretPaddingLost "secret_padding_lost": "The secret was taken without the `=` at its end.",
+            "Paste the whole text again; what splits a line of settings at each `=` drops the last one.";
         SecretSignedEncoded "secret_signed_encoded": "It was signed with the secret encoded once more, in base64 or hex.",
             "Sign with the text itself as key.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",

@@ -10,6 +10,7 @@ mod hint;
 mod json;
 mod numbers;
 mod outer;
+mod padded;
 mod search;
 mod secret;
 mod signed;

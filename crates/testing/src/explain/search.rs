@@ -87,19 +87,20 @@ impl Search<'_> {
     ) -> ControlFlow<()> {
         let mut seen = HashSet::new();
         for of_body in 0..=repairs {
-            self.bodies.each(of_body, &mut |causes, body| {
-                tried.bytes = tried.bytes.saturating_add(body.len() as u64);
-                if !seen.insert(hash(body)) {
-                    return self.within_limit(tried);
-                }
-                tried.bodies = tried.bodies.max(seen.len());
-                let rest = repairs - of_body;
-                *fit = self.with_body(rest, causes, body, claimed, tried)?;
-                match fit {
-                    Some(_) => ControlFlow::Break(()),
-                    None => ControlFlow::Continue(()),
-                }
-            })?;
+            self.bodies
+                .each(of_body, repairs - of_body, &mut |causes, body| {
+                    tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+                    if !seen.insert(hash(body)) {
+                        return self.within_limit(tried);
+                    }
+                    tried.bodies = tried.bodies.max(seen.len());
+                    let rest = repairs - of_body;
+                    *fit = self.with_body(rest, causes, body, claimed, tried)?;
+                    match fit {
+                        Some(_) => ControlFlow::Break(()),
+                        None => ControlFlow::Continue(()),
+                    }
+                })?;
         }
         ControlFlow::Continue(())
     }

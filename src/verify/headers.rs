@@ -107,7 +107,7 @@ enum HeaderSlot<'h> {
     #[default]
     Absent,
     Once(&'h [u8]),
-    Duplicate,
+    Repeated,
 }
 
 impl<'h> HeaderSlots<'h> {
@@ -157,7 +157,7 @@ impl<'h> HeaderSlots<'h> {
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
         let once = |slot| match slot {
             HeaderSlot::Once(value) => Some(value),
-            HeaderSlot::Absent | HeaderSlot::Duplicate => None,
+            HeaderSlot::Absent | HeaderSlot::Repeated => None,
         };
         (once(self.event_id), once(self.event_type))
     }
@@ -179,7 +179,7 @@ impl<'h> HeaderSlot<'h> {
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {
             Self::Absent => Self::Once(value),
-            Self::Once(_) | Self::Duplicate => Self::Duplicate,
+            Self::Once(_) | Self::Repeated => Self::Repeated,
         };
     }
 
@@ -188,7 +188,7 @@ impl<'h> HeaderSlot<'h> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(value)),
-            Self::Duplicate => Err(VerifyError::new(Kind::HeaderDuplicate(name))),
+            Self::Repeated => Err(VerifyError::new(Kind::HeaderRepeated(name))),
         }
     }
 

@@ -302,7 +302,7 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
         configured("no prefix", &["secret_prefix_missing"], random),
         configured(
             "prefix twice",
-            &["secret_prefix_doubled"],
+            &["secret_prefix_repeated"],
             &format!("whsec_{SECRET}"),
         ),
         configured(
@@ -767,11 +767,11 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
         mistake("Stripe", &["header_joined", "header_other_prefix"], |mac| {
             signature(format!("t=1763690000,v1={}", hex::encode(mac)))
         }),
-        mistake("doubled", &["header_doubled"], |mac| {
+        mistake("doubled", &["header_repeated"], |mac| {
             let header = signature(format!("sha256={}", hex::encode(mac)));
             [header.clone(), header].concat()
         }),
-        mistake("doubled, second right", &["header_doubled"], |mac| {
+        mistake("doubled, second right", &["header_repeated"], |mac| {
             let wrong = signature(format!("sha256={}", "0".repeat(64)));
             [wrong, signature(format!("sha256={}", hex::encode(mac)))].concat()
         }),
@@ -781,12 +781,12 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
                 format!("sha256={}", hex::encode(mac)),
             )]
         }),
-        mistake("timestamp doubled", &["header_doubled"], |mac| {
+        mistake("timestamp doubled", &["header_repeated"], |mac| {
             stamped(mac, &["1763690000", "1763690000"])
         }),
         mistake(
             "timestamp doubled, second right",
-            &["header_doubled"],
+            &["header_repeated"],
             |mac| stamped(mac, &["1763690001", "1763690000"]),
         ),
         mistake(

@@ -192,7 +192,7 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         }
     }
     out.line(&format!(
-        "{} ok, {} to look at, {} to mend, {} not measured",
+        "{} ok, {} to look at, {} to fix, {} not measured",
         report.ok, report.warn, report.bad, report.not_measured
     ))?;
     Ok(answer(report.bad == 0))

@@ -8,6 +8,7 @@ use hookgate::verify::SIGNATURE;
 
 use super::cause::Cause;
 use super::json::{Document, Layout, Style};
+use super::request::RequestFault;
 use super::secret::KnownSecret;
 use super::strings::Strings;
 
@@ -52,6 +53,7 @@ hints! {
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
+    Request "request": "Whatever is wrong with the signature, a receiver refuses the request too.";
     Clock "clock": "Whatever is wrong with the signature, the time is wrong too.";
 }
 
@@ -91,6 +93,7 @@ pub(super) fn all(
     delivery: &LoggedDelivery,
     announced: Option<usize>,
     secrets: &[KnownSecret],
+    faults: &[RequestFault],
     clock: Option<&Cause>,
 ) -> Vec<Hint> {
     let mut hints = Vec::new();
@@ -116,6 +119,12 @@ pub(super) fn all(
                 Some(format!("{}: {why}", secret.name)),
             );
         }
+    }
+    // Without a known secret, it is not known whether the body was changed.
+    for fault in faults.iter().filter(|fault| fault.is_of_head()) {
+        let status = fault.refusal.kind().status();
+        let detail = format!("{status}: {}", fault.cause);
+        say(HintKind::Request, Some(detail));
     }
     if let Some(cause) = clock {
         say(HintKind::Clock, cause.detail().map(str::to_owned));

@@ -11,6 +11,7 @@ mod json;
 mod numbers;
 mod outer;
 mod padded;
+mod request;
 mod search;
 mod secret;
 mod signed;

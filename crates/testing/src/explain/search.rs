@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use hookgate::UnixSeconds;
 
 use super::body::Bodies;
@@ -39,6 +40,8 @@ pub(super) struct Fit {
     pub(super) name: String,
     /// The time at which it was signed, where the headers have one.
     pub(super) at: Option<UnixSeconds>,
+    /// The body that was signed.
+    pub(super) body: Bytes,
 }
 
 pub(super) struct Search<'s> {
@@ -138,6 +141,7 @@ impl Search<'_> {
                         causes: once_each(causes),
                         name: key.name.clone(),
                         at: signed.at,
+                        body: Bytes::copy_from_slice(body),
                     }));
                 }
                 self.within_limit(tried)?;

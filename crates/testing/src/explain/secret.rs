@@ -158,7 +158,7 @@ fn prefixed(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
             .any(|char| !is_invisible(char) && !quotes.contains(char))
     };
     if front == "whsec_" {
-        say(Kind::SecretPrefixDoubled, secret.as_bytes().to_vec());
+        say(Kind::SecretPrefixRepeated, secret.as_bytes().to_vec());
     } else if !front.contains("whsec_") && (says_more(front) || says_more(behind)) {
         say(Kind::SecretPastedWithMore, secret.as_bytes().to_vec());
     }

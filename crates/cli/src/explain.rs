@@ -60,12 +60,29 @@ struct Told<'e> {
     key: Option<&'e str>,
     error: Option<ErrorTold>,
     /// The answer that the log has.
-    answer: Option<&'e LoggedAnswer>,
+    answer: Option<AnswerTold<'e>>,
     conclusion: String,
     causes: Vec<CauseTold<'e>>,
     /// Not proven.
     hints: Vec<HintTold<'e>>,
     tried: TriedTold,
+}
+
+#[derive(Serialize)]
+struct AnswerTold<'e> {
+    status: u16,
+    outcome: &'e str,
+    reason: Option<&'e str>,
+}
+
+impl<'e> AnswerTold<'e> {
+    fn of(answer: &'e LoggedAnswer) -> Self {
+        Self {
+            status: answer.status,
+            outcome: &answer.outcome,
+            reason: answer.reason.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -114,7 +131,7 @@ impl<'e> Told<'e> {
             authentic: explanation.is_authentic(),
             key: explanation.key_name(),
             error: explanation.refusal().map(ErrorTold::of),
-            answer: explanation.logged_answer(),
+            answer: explanation.logged_answer().map(AnswerTold::of),
             conclusion: explanation.conclusion(),
             causes: causes.collect(),
             hints: hints.collect(),

@@ -81,6 +81,18 @@ impl Fault {
         self
     }
 
+    pub(crate) fn is_of_network(&self) -> bool {
+        matches!(self.class, Class::Network)
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
+    }
+
     /// The exit code of the command.
     pub(crate) fn code(&self) -> u8 {
         self.class as u8

@@ -9,6 +9,7 @@ use hookgate::{Failure, Refusal};
 use super::cause::Cause;
 use super::hint::Hint;
 use super::search::Tried;
+use crate::messages::chain;
 
 /// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
 ///
@@ -137,12 +138,7 @@ fn reason(refusal: &Refusal) -> String {
         Some(error) => error,
         None => refusal,
     };
-    let mut text = first.to_string();
-    let mut below = first.source();
-    while let Some(source) = below {
-        text = format!("{text}: {source}");
-        below = source.source();
-    }
+    let text = chain(first);
     text.strip_prefix("delivery refused: ")
         .unwrap_or(&text)
         .to_owned()

@@ -240,6 +240,25 @@ fn verify_says_the_verdict_and_the_exact_error() {
         &["--secret-file", &new, "--secret-file", &old],
     );
     assert!(code == 0 && out.contains(&format!("with {old}, ")), "{out}");
+    // A file with a byte order mark is named as that, in either encoding.
+    for (name, bytes) in [
+        ("utf8", format!("\u{feff}{SECRET}\n").into_bytes()),
+        (
+            "utf16",
+            format!("\u{feff}{SECRET}\n")
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect(),
+        ),
+    ] {
+        let file = folder.file(name, bytes);
+        let (code, _, err) = verify(&good, &at(0), &["--secret-file", &file]);
+        assert!(
+            code == 5 && err.contains("a byte order mark in front of the secret"),
+            "{err}"
+        );
+        assert!(err.contains("printf"), "{err}");
+    }
     // A secret that can't be right is refused before anything is read.
     let (code, _, err) = run(
         "\"quoted\"",
@@ -413,6 +432,20 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
         ];
         LoggedDelivery::new(UnixSeconds::new(received), headers, body)
     };
+    // Those that a receiver refused are named with their answers.
+    let mut answered = [line("evt_1", NOW), line("evt_2", NOW), line("evt_3", NOW)];
+    for (delivery, (status, outcome)) in answered.iter_mut().zip([
+        (204, "handled"),
+        (401, "not_authentic"),
+        (415, "type_not_supported"),
+    ]) {
+        delivery.answer = Some(LoggedAnswer::new(status, outcome));
+    }
+    let answered = answered.map(|delivery| delivery.to_line()).join("\n");
+    let answered = folder.file("answered.jsonl", answered);
+    let (code, _, err) = run(SECRET, &["explain", "--log", &answered]);
+    let refused = "refused: 2 (401 not_authentic), 3 (415 type_not_supported)\n";
+    assert!(code == 3 && err.contains(refused), "{err}");
     let mut redacted = line("evt_4", NOW);
     redacted.unverifiable = true;
     let mut unread = line("evt_5", NOW);

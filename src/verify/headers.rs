@@ -107,7 +107,7 @@ enum HeaderSlot<'h> {
     #[default]
     Absent,
     Once(&'h [u8]),
-    Duplicate,
+    Repeated,
 }
 
 impl<'h> HeaderSlots<'h> {
@@ -180,7 +180,7 @@ impl<'h> HeaderSlot<'h> {
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {
             Self::Absent => Self::Once(value),
-            Self::Once(_) | Self::Duplicate => Self::Duplicate,
+            Self::Once(_) | Self::Repeated => Self::Repeated,
         };
     }
 
@@ -196,7 +196,7 @@ impl<'h> HeaderSlot<'h> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(value)),
-            Self::Duplicate => Err(VerifyError::new(Kind::HeaderDuplicate(name))),
+            Self::Repeated => Err(VerifyError::new(Kind::HeaderRepeated(name))),
         }
     }
 

@@ -61,6 +61,14 @@ impl Verdict {
     }
 
     /// A short explanation for users who see the glyph for the first time.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Done,
+        Self::Again,
+        Self::RunsOn,
+        Self::Failed,
+        Self::Refused,
+    ];
+
     pub(crate) fn says(self) -> &'static str {
         match self {
             Self::Done => "authentic, done and remembered",

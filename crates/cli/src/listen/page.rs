@@ -169,7 +169,7 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
     match &*item.outcome {
         "not_authentic" => {
             let mut lines =
-                vec!["Press e: which mistake it is, and how to mend it. In a shell:".to_owned()];
+                vec!["Press e: which mistake it is, and how to fix it. In a shell:".to_owned()];
             match log {
                 Some(log) => lines.push(format!("  {}", explain(item, log))),
                 None => {

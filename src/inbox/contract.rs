@@ -331,10 +331,7 @@ fn by_hand() -> Change {
 }
 
 fn of(event: &str) -> Selection {
-    Selection {
-        event_id: Some(event.to_owned()),
-        ..Selection::default()
-    }
+    Selection::all().event_id(event)
 }
 
 fn by(id: EntryId) -> Selection {
@@ -342,10 +339,7 @@ fn by(id: EntryId) -> Selection {
 }
 
 fn in_state(state: EntryState) -> Selection {
-    Selection {
-        state: Some(state),
-        ..Selection::default()
-    }
+    Selection::all().state(state)
 }
 
 fn events(jobs: &[Job]) -> Vec<&str> {

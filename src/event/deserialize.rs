@@ -5,6 +5,7 @@ use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::error::{EventError, EventErrorKind as Kind, Position};
+use super::integral::WithIntegers;
 use super::scan;
 
 /// The maximum length of a path in characters, and of the text that a type says it expected.
@@ -20,7 +21,11 @@ pub(super) fn deserialize<'a, T: Deserialize<'a>>(
         return Err(Diagnosis::plain(Kind::ReservedKey, None).into_error(prefix()));
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
-    serde_json::from_str(text).or_else(|_| track(text, prefix).map_err(|(error, _)| error))
+    serde_json::from_str(text).or_else(|_| {
+        track(text, prefix)
+            .map(|WithIntegers(value)| value)
+            .map_err(|(error, _)| error)
+    })
 }
 
 /// Adds a name to a path, escaped, and cut off where the path gets too long.

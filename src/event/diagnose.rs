@@ -10,9 +10,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::deserialize::{Diagnosis, place, track};
+use super::deserialize::{Diagnosis, Tracked, place, track};
 use super::error::{EventError, EventErrorKind as Kind};
 use super::ids::{DataModelId, EventId, EventType};
+use super::integral::WithIntegers;
 use super::json::Name;
 use super::parse::Wire;
 use super::row::{RowCreated, RowDeleted, RowUpdated};
@@ -43,9 +44,9 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
     let Some(data) = outline.data.map(RawValue::get) else {
         return EventError::new(Kind::Missing).at_path("data");
     };
-    let at_data = || "data".into();
+    let at_data: fn() -> String = || "data".into();
     let outcome = if event_type == EventType::ROW_CREATED {
-        track::<Wire<RowCreated<R>>>(data, at_data).map(drop)
+        created::<R>(data, at_data)
     } else if event_type == EventType::ROW_UPDATED {
         track::<Wire<RowUpdated>>(data, at_data).map(drop)
     } else {
@@ -65,6 +66,20 @@ pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) ->
         model.id.map(|id| DataModelId::from(&*id)),
         model.name.map(Cow::into_owned),
     )
+}
+
+/// Reads the data as [`event_with_integers`](super::parse::event_with_integers) does. Where the first reading fails at the same
+/// place, it has the exact position: the second one has only a position behind a number that fits no integer.
+fn created<R: DeserializeOwned>(data: &str, at_data: fn() -> String) -> Tracked<()> {
+    let Err(first) = track::<Wire<RowCreated<R>>>(data, at_data) else {
+        return Ok(());
+    };
+    let second = track::<Wire<RowCreated<WithIntegers<R>>>>(data, at_data);
+    second.map(drop).map_err(|second| {
+        let place = |(error, _): &(EventError, _)| (error.kind(), error.path().map(str::to_owned));
+        let is_same = place(&first) == place(&second);
+        (second.0, if is_same { first.1 } else { second.1 })
+    })
 }
 
 #[derive(Deserialize)]

@@ -105,6 +105,7 @@ mod diagnose;
 mod error;
 mod head;
 mod ids;
+mod integral;
 mod json;
 #[cfg(feature = "tower")]
 mod model;
@@ -150,7 +151,9 @@ impl<R: DeserializeOwned> Event<R> {
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.proof().pinned_workspace();
         let text = scan::check(verified.body())?;
-        let event = parse::event::<R>(text).map_err(|_| diagnose::diagnose::<R>(text, pinned))?;
+        let event = parse::event::<R>(text)
+            .or_else(|_| parse::event_with_integers(text))
+            .map_err(|_| diagnose::diagnose::<R>(text, pinned))?;
         match pinned {
             Some(pinned) if event.workspace_id != *pinned => {
                 Err(EventError::new(EventErrorKind::WorkspaceMismatch))

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+use serde::de::{Deserialize, Deserializer, Error, Expected, Unexpected};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The maximum number of digits of an integer that fits 64 bits.
-const MAX_DIGITS: usize = 20;
+/// The maximum number of digits of an integer that fits 128 bits. An exponent that needs more zeros is not written out.
+const MAX_DIGITS: usize = 39;
 
 /// A JSON number in the text it was written in. No conversion rounds silently.
 ///
@@ -42,13 +42,13 @@ impl Number {
     /// Returns the number, where it is an integer in range. `1.0` and `1e3` are integers.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
-        i64::try_from(self.to_integer()?).ok()
+        i64::try_from(self.to_i128()?).ok()
     }
 
     /// Returns the number, where it is an integer in range that is not negative.
     #[must_use]
     pub fn to_u64(&self) -> Option<u64> {
-        u64::try_from(self.to_integer()?).ok()
+        u64::try_from(self.to_u128()?).ok()
     }
 
     /// Returns the 64-bit float that prints as exactly this number, where there is one: the conversion and its reverse lose
@@ -66,7 +66,22 @@ impl Number {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    fn to_integer(&self) -> Option<i128> {
+    pub(super) fn to_i128(&self) -> Option<i128> {
+        let (negative, magnitude) = self.to_integer()?;
+        if negative {
+            0_i128.checked_sub_unsigned(magnitude)
+        } else {
+            i128::try_from(magnitude).ok()
+        }
+    }
+
+    pub(super) fn to_u128(&self) -> Option<u128> {
+        let (negative, magnitude) = self.to_integer()?;
+        (!negative).then_some(magnitude)
+    }
+
+    /// Returns whether the integer is negative, and its magnitude. Zero is not negative.
+    fn to_integer(&self) -> Option<(bool, u128)> {
         let Decimal {
             negative,
             mut digits,
@@ -77,12 +92,30 @@ impl Number {
             return None;
         }
         digits.extend(std::iter::repeat_n('0', zeros));
-        let magnitude: i128 = if digits.is_empty() {
+        let magnitude = if digits.is_empty() {
             0
         } else {
             digits.parse().ok()?
         };
-        Some(if negative { -magnitude } else { magnitude })
+        Some((negative, magnitude))
+    }
+
+    /// Reads a number. The error for any other value names `expected`.
+    pub(super) fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        expected: &dyn Expected,
+    ) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        // The first byte shows the kind of a JSON value.
+        let found = match raw.get().as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') => return Ok(Self(raw.get().into())),
+            Some(b'"') => Unexpected::Str(""),
+            Some(b'{') => Unexpected::Map,
+            Some(b'[') => Unexpected::Seq,
+            Some(b'n') => Unexpected::Unit,
+            _ => Unexpected::Bool(true),
+        };
+        Err(D::Error::invalid_type(found, expected))
     }
 }
 
@@ -149,17 +182,7 @@ impl Serialize for Number {
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        // The first byte shows the kind of a JSON value.
-        let found = match raw.get().as_bytes().first() {
-            Some(b'-' | b'0'..=b'9') => return Ok(Self(raw.get().into())),
-            Some(b'"') => Unexpected::Str(""),
-            Some(b'{') => Unexpected::Map,
-            Some(b'[') => Unexpected::Seq,
-            Some(b'n') => Unexpected::Unit,
-            _ => Unexpected::Bool(true),
-        };
-        Err(D::Error::invalid_type(found, &"a number"))
+        Self::read(deserializer, &"a number")
     }
 }
 

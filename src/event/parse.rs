@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use super::content::{Event, EventData, Other};
 use super::ids::{ActorId, EventId, EventType};
+use super::integral::WithIntegers;
 use super::json::{Fields, Json, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
 
@@ -27,6 +28,33 @@ pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_j
     let event = json.deserialize_map(EnvelopeVisitor(PhantomData))?;
     json.end()?;
     Ok(event)
+}
+
+/// Reads an event that [`event`] did not read, with its row's integers in every form of a JSON number.
+pub(super) fn event_with_integers<R: DeserializeOwned>(
+    text: &str,
+) -> Result<Event<R>, serde_json::Error> {
+    let event = event::<WithIntegers<R>>(text)?;
+    Ok(Event {
+        id: event.id,
+        created_at: event.created_at,
+        workspace_id: event.workspace_id,
+        data: match event.data {
+            EventData::RowCreated(row) => EventData::RowCreated(RowCreated {
+                datamodel_id: row.datamodel_id,
+                datamodel_name: row.datamodel_name,
+                row_id: row.row_id,
+                properties: row.properties.0,
+                created_by: row.created_by,
+                extra: row.extra,
+                actor_is_null: row.actor_is_null,
+            }),
+            EventData::RowUpdated(row) => EventData::RowUpdated(row),
+            EventData::RowDeleted(row) => EventData::RowDeleted(row),
+            EventData::Other(other) => EventData::Other(other),
+        },
+        extra: event.extra,
+    })
 }
 
 /// Makes its content readable; the public types themselves can't be deserialized.

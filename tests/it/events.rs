@@ -358,6 +358,201 @@ fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
     );
 }
 
+fn created(properties: &str) -> String {
+    let (before, rest) = CREATED.split_once(r#"{"Name""#).unwrap();
+    let (_, after) = rest.split_once(r#""Note":null}"#).unwrap();
+    format!("{before}{properties}{after}")
+}
+
+fn row<R: DeserializeOwned>(properties: &str) -> Result<R, EventError> {
+    let read = |body: String| match event::<R>(body)?.data {
+        EventData::RowCreated(row) => Ok(row.properties),
+        other => panic!("unexpected {}", other.event_type()),
+    };
+    let body = created(properties);
+    let first = read(data_first(&body));
+    let second = read(body);
+    assert_eq!(first.is_ok(), second.is_ok());
+    second
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Newtype(u32);
+
+#[derive(Debug, PartialEq, Deserialize)]
+enum Kinds {
+    Unit,
+    One(i8),
+    Two(u8, i64),
+    Named { n: u64 },
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Nested {
+    n: i16,
+    more: Option<Box<Nested>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Integers {
+    i: i64,
+    u: u64,
+    some: Option<i32>,
+    none: Option<i64>,
+    newtype: Newtype,
+    list: Vec<usize>,
+    pair: (u16, i64),
+    wide: i128,
+    widest: u128,
+    nonzero: std::num::NonZeroU8,
+    nested: Nested,
+    kinds: Vec<Kinds>,
+    map: std::collections::BTreeMap<i64, i64>,
+    float: f64,
+    text: String,
+    number: hookgate::Number,
+    json: Json,
+    value: serde_json::Value,
+}
+
+#[test]
+fn an_integer_in_any_form_of_a_json_number_fits_an_integer_field() {
+    let read: Integers = row(
+        r#"{"i":-3.0,"u":18446744073709551615.0,"some":1e3,"none":null,"newtype":1.5e1,"list":[1.0,2,30e-1,-0],
+            "pair":[1E+2,-9223372036854775808.00],"wide":-1e38,"widest":340282366920938463463374607431768211455.0,
+            "nonzero":7.0,"nested":{"n":1.0,"more":{"n":2e0,"more":null}},
+            "kinds":["Unit",{"One":1.0},{"Two":[2.0,3.0]},{"Named":{"n":4.0}}],"map":{"5":6.0},
+            "float":1e2,"text":"3.0","number":12.00,"json":[1.0],"value":[1.0]}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        (read.i, read.u, read.some, read.none),
+        (-3, u64::MAX, Some(1000), None)
+    );
+    assert_eq!(
+        (read.newtype, &*read.list),
+        (Newtype(15), &[1, 2, 3, 0][..])
+    );
+    assert_eq!(read.pair, (100, i64::MIN));
+    assert_eq!((read.wide, read.widest), (-10_i128.pow(38), u128::MAX));
+    assert_eq!(read.nonzero.get(), 7);
+    assert_eq!((read.nested.n, read.nested.more.unwrap().n), (1, 2));
+    let kinds = [
+        Kinds::Unit,
+        Kinds::One(1),
+        Kinds::Two(2, 3),
+        Kinds::Named { n: 4 },
+    ];
+    assert_eq!(read.kinds, kinds);
+    assert_eq!(read.map[&5], 6);
+    // The other fields get the same as without a second reading.
+    assert_eq!((read.float, &*read.text), (100.0, "3.0"));
+    assert_eq!(
+        (read.number.as_str(), read.json.as_str()),
+        ("12.00", "[1.0]")
+    );
+    assert_eq!(read.value.to_string(), "[1.0]");
+
+    // Each way to a type of one's own.
+    let properties: Properties = serde_json::from_str(r#"{"n":3.0,"more":null}"#).unwrap();
+    assert_eq!(properties.to::<Nested>().unwrap().n, 3);
+    assert_eq!(properties.required().to::<u8>("n").unwrap(), 3);
+    assert_eq!(
+        properties.value("n").to::<i128>().unwrap(),
+        Field::Present(3)
+    );
+    assert_eq!(
+        properties
+            .value("n")
+            .json()
+            .unwrap()
+            .to::<Newtype>()
+            .unwrap(),
+        Newtype(3)
+    );
+    let changes: hookgate::Changes =
+        serde_json::from_str(r#"{"n":{"before":1e1,"after":2}}"#).unwrap();
+    let read: std::collections::HashMap<String, Change<i64>> = changes.to().unwrap();
+    assert_eq!(
+        read["n"],
+        Change {
+            before: 10,
+            after: 2
+        }
+    );
+}
+
+#[test]
+fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
+    for (json, reason) in [
+        ("3.5", "found a decimal number, expected"),
+        ("1e-1", "found a decimal number, expected"),
+        ("3.0000000000000000001", "found a decimal number, expected"),
+        ("1e40", "found a decimal number, expected"),
+        ("1e307", "found a decimal number, expected"),
+        ("1e-999999999", "found a decimal number, expected"),
+        (
+            "1e-99999999999999999999999",
+            "found a decimal number, expected",
+        ),
+        (r#""3.0""#, "found a string, expected"),
+        (r#""3""#, "found a string, expected"),
+        ("true", "found a boolean, expected"),
+        ("null", "found null, expected"),
+        ("[3.0]", "found an array, expected"),
+        (r#"{"n":3}"#, "found an object, expected"),
+    ] {
+        #[derive(Debug, Deserialize)]
+        #[allow(dead_code)]
+        struct Row<T> {
+            other: i64,
+            n: Vec<T>,
+        }
+        let properties = format!(r#"{{"other":1.0,"n":[1.0,{json}]}}"#);
+        let errors = [
+            row::<Row<i64>>(&properties).unwrap_err(),
+            row::<Row<u8>>(&properties).unwrap_err(),
+            row::<Row<i128>>(&properties).unwrap_err(),
+            row::<Row<u128>>(&properties).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), Kind::TypeMismatch, "{json}: {error}");
+            assert_eq!(error.path(), Some("data.properties.n[1]"), "{json}");
+            assert!(error.to_string().contains(reason), "{json}: {error}");
+            // The position is that of the value, or of the character behind it.
+            let end = created(&properties).find(json).unwrap() + json.len();
+            let column = error.column().unwrap();
+            assert!(
+                column <= end + 1 && column + json.len() >= end,
+                "{json}: {error}"
+            );
+        }
+    }
+    // The position is exact where no other number had to be converted.
+    let properties = "{\"n\":3.5\n,\"more\":null}";
+    let error = row::<Nested>(properties).unwrap_err();
+    let end = created(properties).find("3.5").unwrap() + 3;
+    assert_eq!((error.line(), error.column()), (Some(1), Some(end)));
+    let error = row::<Nested>(r#"{"n":4e4,"more":null}"#).unwrap_err();
+    assert_eq!(error.path(), Some("data.properties.n"));
+    assert!(
+        error
+            .to_string()
+            .contains("found an integer that does not fit, expected i16"),
+        "{error}"
+    );
+    assert!(row::<Nested>(r#"{"n":1e999999999,"more":null}"#).is_err());
+    let properties: Json = serde_json::from_str("1e999999999").unwrap();
+    assert_eq!(
+        properties.to::<u128>().unwrap_err().kind(),
+        Kind::TypeMismatch
+    );
+    assert_eq!(
+        properties.to::<i64>().unwrap_err().kind(),
+        Kind::TypeMismatch
+    );
+}
+
 #[test]
 fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
     let spread = CREATED.replace(r#""data":{"#, "\n \"data\":{\n  ");
@@ -796,6 +991,28 @@ proptest! {
         prop_assert_eq!(&EventHead::of(&verified).unwrap().id, &event.id);
         let again = serde_json::to_string(&event).unwrap();
         prop_assert_eq!(canonical(&again), canonical(&body));
+    }
+
+    #[test]
+    fn an_integer_is_read_from_every_text_of_it(value: i128, zeros in 0_usize..8, shift in 0_usize..40, large: bool) {
+        // The point is moved to the left past `shift` digits, and the exponent moves it back.
+        let digits = value.unsigned_abs().to_string();
+        let digits = format!("{digits:0>width$}", width = shift + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - shift);
+        let whole = match whole.trim_start_matches('0') { "" => "0", whole => whole };
+        let (sign, e) = (if value < 0 { "-" } else { "" }, if large { "E+" } else { "e" });
+        let text = format!("{sign}{whole}.{fraction}{}{e}{shift}", "0".repeat(zeros + 1));
+        let json: Json = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(json.to::<i128>().unwrap(), value);
+        prop_assert_eq!(json.to::<u128>().ok(), u128::try_from(value).ok());
+        prop_assert_eq!(json.to::<i64>().ok(), i64::try_from(value).ok());
+        prop_assert_eq!(json.to::<u64>().ok(), u64::try_from(value).ok());
+        let narrow = value as i8;
+        prop_assert_eq!(row::<(i8, i64)>(&format!("[{narrow}.0,{}e0]", value as i64)).unwrap(), (narrow, value as i64));
+        // One more digit behind the point makes it no integer.
+        let text = format!("{sign}{whole}.{fraction}1{e}{shift}");
+        let json: Json = serde_json::from_str(&text).unwrap();
+        prop_assert!(json.to::<i128>().is_err() && json.to::<u64>().is_err());
     }
 
     #[test]

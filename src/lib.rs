@@ -123,6 +123,8 @@ pub use dedupe::{
     Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
     RetrySchedule, ScopesInUse, StoreError, StoreErrorKind, StoreFuture, StoreStats, WhenFull,
 };
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+pub use event::DateAs;
 pub use event::{
     Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventError,
     EventErrorKind, EventHead, EventId, EventType, Field, File, Json, Number, Other, Properties,

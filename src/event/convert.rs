@@ -3,8 +3,55 @@
 //! A date converts to a date, and a date-time to a timestamp. The other two pairs would need a time zone, and the text has
 //! none.
 
+use serde::de::{Deserialize, Deserializer, Error};
+
 use super::Date;
 use super::error::{EventError, EventErrorKind};
+
+/// A DATE value, read as a type of `chrono`, `jiff` or `time`. An error has the property's path and the reason.
+///
+/// `TryFrom<&Date>` knows no path. The types' own `Deserialize` has rules and messages of its own; a message that may hold the
+/// value is left out of an [`EventError`]. Use `DateAs` in a row type of your own, also inside an `Option`, or with
+/// [`Value::to`](super::Value::to) and [`Required::to`](super::Required::to).
+///
+#[cfg_attr(feature = "chrono", doc = "```")]
+#[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
+/// use chrono::NaiveDate;
+/// use hookgate::{DateAs, Properties};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Order {
+///     #[serde(rename = "Due")]
+///     due: DateAs<NaiveDate>,
+/// }
+///
+/// let properties: Properties = serde_json::from_str(r#"{"Due":"2026-11-21","At":"2026-11-21T09:30:00Z"}"#)?;
+/// assert_eq!(properties.to::<Order>()?.due.0.to_string(), "2026-11-21");
+///
+/// let error = properties.required().to::<DateAs<NaiveDate>>("At").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "data.properties.At does not fit: found a date-time, expected a date without a time",
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DateAs<T>(pub T);
+
+impl<'de, T> Deserialize<'de> for DateAs<T>
+where
+    T: for<'a> TryFrom<&'a Date, Error = EventError>,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let date = Date::deserialize(deserializer)?;
+        // In the form of serde's own messages, of which an `EventError` keeps the parts that hold no value.
+        T::try_from(&date).map(Self).map_err(|error| {
+            let reason = error.reason().unwrap_or_default();
+            let found = reason.strip_prefix("found ").unwrap_or(reason);
+            D::Error::custom(format_args!("invalid type: {found}"))
+        })
+    }
+}
 
 /// Returns the date, or an error for a date-time.
 fn only_date(date: &Date) -> Result<&Date, EventError> {
@@ -28,7 +75,7 @@ fn mismatch(reason: &str) -> EventError {
 }
 
 fn out_of_range() -> EventError {
-    mismatch("found a date-time beyond the range of the target type")
+    mismatch("found a date out of range, expected one in the range of the target type")
 }
 
 #[cfg(feature = "chrono")]
@@ -219,5 +266,102 @@ mod tests {
         check::<jiff::civil::Date, jiff::Timestamp>();
         #[cfg(feature = "time")]
         check::<time::Date, time::OffsetDateTime>();
+    }
+
+    #[cfg(all(feature = "chrono", feature = "jiff", feature = "time"))]
+    #[test]
+    fn a_date_that_does_not_convert_is_named_with_its_path_and_the_reason() {
+        use crate::{Change, Changes, Properties};
+
+        fn message<T>(properties: &Properties, name: &str) -> String
+        where
+            DateAs<T>: serde::de::DeserializeOwned + std::fmt::Debug,
+        {
+            let error = properties.required().to::<DateAs<T>>(name).unwrap_err();
+            assert_eq!(error.kind(), EventErrorKind::TypeMismatch);
+            assert_eq!(error.path(), Some(&*format!("data.properties.{name}")));
+            let message = error.to_string();
+            message.split_once(": ").unwrap().1.to_owned()
+        }
+
+        #[derive(Debug, serde::Deserialize)]
+        struct Order {
+            #[serde(rename = "Day")]
+            _day: Option<DateAs<jiff::civil::Date>>,
+            #[serde(rename = "Days")]
+            days: Vec<DateAs<time::Date>>,
+        }
+
+        let row = r#"{"Day":"2026-11-21","At":"2026-11-21T09:30:00Z","Month":"2026-13-01","Zone":"2026-11-21T09:30:00",
+            "Last":"9999-12-31T23:59:59Z","Word":"SECRET","Days":["2026-11-21"],"None":null}"#;
+        let properties: Properties = serde_json::from_str(row).unwrap();
+        let required = properties.required();
+        let day = required.to::<DateAs<chrono::NaiveDate>>("Day").unwrap();
+        assert_eq!(day.0.to_string(), "2026-11-21");
+        assert!(required.to::<DateAs<jiff::Timestamp>>("At").is_ok());
+        assert_eq!(properties.to::<Order>().unwrap().days.len(), 1);
+
+        for (found, reason) in [
+            (
+                message::<chrono::NaiveDate>(&properties, "At"),
+                "found a date-time, expected a date without a time",
+            ),
+            (
+                message::<time::OffsetDateTime>(&properties, "Day"),
+                "found a date without a time, expected a date-time",
+            ),
+            (
+                message::<jiff::Timestamp>(&properties, "Last"),
+                "found a date out of range, expected one in the range of the target type",
+            ),
+            (
+                message::<jiff::civil::Date>(&properties, "Month"),
+                "found a string that does not fit, expected a day that the calendar has",
+            ),
+            (
+                message::<jiff::Timestamp>(&properties, "Zone"),
+                "found a string that does not fit, expected after the day a time with seconds and a zone",
+            ),
+            (
+                message::<time::Date>(&properties, "Word"),
+                "found a string that does not fit, expected a date (YYYY-MM-DD) or a date-time with its zone",
+            ),
+        ] {
+            assert!(found.starts_with(reason), "{found}");
+            assert!(
+                !found.contains("13") && !found.contains("SECRET"),
+                "{found}"
+            );
+        }
+
+        let row = row.replace(
+            r#""Days":["2026-11-21"]"#,
+            r#""Days":["2026-11-21","2026-11-21T09:30:00Z"]"#,
+        );
+        let properties: Properties = serde_json::from_str(&row).unwrap();
+        let error = properties.to::<Order>().unwrap_err();
+        assert_eq!(error.path(), Some("data.properties.Days[1]"));
+
+        let changes: Changes =
+            serde_json::from_str(r#"{"Due":{"before":"2026-11-21","after":"2026-02-30"}}"#)
+                .unwrap();
+        let error = changes
+            .after("Due")
+            .to::<DateAs<chrono::NaiveDate>>()
+            .unwrap_err();
+        assert_eq!(error.path(), Some("data.changes.Due.after"));
+        #[derive(Debug, serde::Deserialize)]
+        struct Due {
+            #[serde(rename = "Due")]
+            _due: Change<DateAs<chrono::NaiveDate>>,
+        }
+        let error = changes.to::<Due>().unwrap_err();
+        assert_eq!(error.path(), Some("data.changes.Due.after"));
+        assert!(
+            error
+                .to_string()
+                .contains("expected a day that the calendar has"),
+            "{error}"
+        );
     }
 }

@@ -33,8 +33,8 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// assert!(Date::parse("2026-02-29").is_err());
 /// ```
 ///
-/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` converts to the types of those crates: a date to their
-/// date, a date-time to their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does
+/// With the features `chrono`, `jiff` and `time`, `DateAs` reads a value as a type of those crates, and `TryFrom<&Date>`
+/// converts to it: a date to their date, a date-time to their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does
 /// the beginning of a day.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Date {
@@ -261,10 +261,24 @@ impl Serialize for Date {
 impl<'de> Deserialize<'de> for Date {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(|Malformed| {
-            let expected = &"a date (YYYY-MM-DD) or a date-time with its zone";
-            D::Error::invalid_value(Unexpected::Str(""), expected)
-        })
+        Self::parse(&text)
+            .map_err(|Malformed| D::Error::invalid_value(Unexpected::Str(""), &expected(&text)))
+    }
+}
+
+/// Returns the part that a malformed text should have had. It holds nothing of the text.
+fn expected(text: &str) -> &'static str {
+    let is_digit_or_dash = |(at, byte): (usize, &u8)| match at {
+        4 | 7 => *byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    let mut day = text.as_bytes().iter().take(10).enumerate();
+    if text.len() < 10 || !day.all(is_digit_or_dash) {
+        "a date (YYYY-MM-DD) or a date-time with its zone"
+    } else if Rest(text.as_bytes()).day().is_none() {
+        "a day that the calendar has"
+    } else {
+        "after the day a time with seconds and a zone"
     }
 }
 

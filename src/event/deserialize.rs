@@ -159,6 +159,16 @@ impl Diagnosis {
     }
 }
 
+/// The messages of chrono's types about a text. They are constants.
+const CHRONO: [&str; 6] = [
+    "input is out of range",
+    "no possible date and time matching input",
+    "input is not enough for unique date and time",
+    "input contains invalid characters",
+    "premature end of input",
+    "trailing input",
+];
+
 /// Returns the kind found and the kind expected, in words that come from the type.
 fn mismatch(message: &str) -> Option<String> {
     const NO_VARIANT: &str = "data did not match any variant of untagged enum ";
@@ -167,6 +177,9 @@ fn mismatch(message: &str) -> Option<String> {
             .chars()
             .all(|char| char.is_alphanumeric() || char == '_');
         return is_ident.then(|| format!("found no match for any variant of {name}"));
+    }
+    if CHRONO.contains(&message) {
+        return Some(message.into());
     }
     // The input may hold the separator too. The expected kind comes last.
     let (found, expected) = message.rsplit_once(", expected ")?;
@@ -200,6 +213,10 @@ fn describe(value: &str) -> Option<&'static str> {
         "null" | "unit value" => Some("null"),
         "map" => Some("an object"),
         "sequence" => Some("an array"),
+        // Of `DateAs`.
+        "a date-time" => Some("a date-time"),
+        "a date without a time" => Some("a date without a time"),
+        "a date out of range" => Some("a date out of range"),
         _ if quoted("string \"", '"') => Some("a string"),
         _ if quoted("boolean `", '`') => Some("a boolean"),
         _ if quoted("integer `", '`') => Some("an integer"),
@@ -251,6 +268,15 @@ mod tests {
                 "data did not match any variant of untagged enum Size: SECRET",
                 None,
             ),
+            (
+                "invalid type: a date-time, expected a date without a time",
+                Some("found a date-time, expected a date without a time"),
+            ),
+            (
+                "no possible date and time matching input",
+                Some("no possible date and time matching input"),
+            ),
+            ("no possible date and time matching input: SECRET", None),
             ("invalid value: SECRET, expected SECRET", None),
             ("SECRET", None),
             ("SECRET, expected SECRET", None),

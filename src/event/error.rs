@@ -104,6 +104,11 @@ impl EventError {
         self
     }
 
+    #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.0.reason.as_deref()
+    }
+
     pub(crate) fn of_model(mut self, id: Option<DataModelId>, name: Option<String>) -> Self {
         self.0.model = id;
         self.0.model_name = name;

@@ -121,6 +121,8 @@ mod value;
 
 pub use changes::{Change, Changes};
 pub use content::{Event, EventData, Other};
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+pub use convert::DateAs;
 pub use date::{Date, DateText};
 pub use error::{EventError, EventErrorKind};
 pub use head::EventHead;

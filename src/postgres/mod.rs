@@ -157,7 +157,6 @@
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
 //! - The connector provides TLS: see [`Postgres`].
 
-mod claimed;
 mod claims;
 mod connect;
 mod effects;
@@ -165,27 +164,18 @@ mod failure;
 mod forget;
 mod lent;
 mod migration;
-mod namespace;
 mod pool;
 mod query;
 mod spare;
 mod tables;
 mod task;
 
-use std::time::Duration;
-
-pub use claimed::{ClaimedIn, NotFresh};
+pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
-pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
+pub use effects::{CLAIM_IN, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;
-
-/// Returns microseconds for an interval of the server, limited to a hundred years.
-fn micros(time: Duration) -> i64 {
-    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
-}

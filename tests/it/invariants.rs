@@ -318,7 +318,7 @@ mod packages {
         LazyLock::new(|| rust_versions(&[]));
 
     /// README's rows and the matching arguments for cargo.
-    const ROWS: [(&str, &[&str]); 15] = [
+    const ROWS: [(&str, &[&str]); 16] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -337,6 +337,7 @@ mod packages {
             "`postgres`",
             &["--no-default-features", "--features=postgres"],
         ),
+        ("`sqlite`", &["--no-default-features", "--features=sqlite"]),
         ("`inbox`", &["--no-default-features", "--features=inbox"]),
         ("`chrono`", &["--no-default-features", "--features=chrono"]),
         ("`jiff`", &["--no-default-features", "--features=jiff"]),

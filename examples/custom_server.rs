@@ -4,7 +4,8 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
 //! ```
 //!
-//! docs/try-it.md shows how to deliver to it. The HTTP here is as small as an example allows: one request for each connection,
+//! docs/try-it.md shows how to deliver to it. A handler that fails or panics releases its claim, so that the next attempt runs
+//! again, and the lease is renewed while it runs. `WORK_MS=20000` makes the handler take that long. The HTTP here is as small as an example allows: one request for each connection,
 //! and a body with a length.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
@@ -13,9 +14,17 @@ use std::env;
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use hookgate::{Admission, MemoryStore, Receiver, Refusal, RequestHead, Secret, block_on};
+use hookgate::{
+    Admission, Claim, Delivery, Event, MemoryStore, Ownership, Receiver, Refusal, RequestHead,
+    Secret, block_on,
+};
+
+/// The time for which an event stays claimed if this process is killed while it handles the event.
+const LEASE: Duration = Duration::from_secs(3);
 
 /// The greatest length of a request's line and headers, in bytes.
 const MAX_HEAD: u64 = 16 * 1024;
@@ -26,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::builder()
         .secret(Secret::from_env("WEBHOOK_SECRET")?)
         .store(MemoryStore::default())
+        .lease(LEASE)
         .build()?;
     let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
     let listener = TcpListener::bind(&address)
@@ -49,7 +59,10 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
         Ok(answer) => answer.to_owned(),
         Err(refusal) => {
             // The reason is for the operator; the sender gets only a status.
-            println!("{refusal}");
+            println!("{}", chain(&refusal));
+            if let Some(id) = refusal.claimed_subscription() {
+                println!("  it claims to come from the subscription {id}, which is unproven");
+            }
             format!("{} Refused", refusal.kind().status())
         }
     };
@@ -87,17 +100,72 @@ fn receive(
     }
     Ok(receiver.recognise(intake, &head).and_then(|delivery| {
         match block_on(receiver.admit(&delivery))? {
-            Admission::Fresh(claim) => {
-                println!("{} {}", delivery.event_id(), delivery.event_type());
-                // The event is handled: a commit that fails costs a second run at worst; any answer but 2xx costs one for
-                // certain.
-                let _ = block_on(claim.commit());
-                Ok("204 No Content")
-            }
+            Admission::Fresh(claim) => Ok(run(claim, &delivery)),
             Admission::Replayed { .. } => Ok("200 OK"),
             Admission::Running { .. } => Ok("503 Service Unavailable"),
         }
     }))
+}
+
+/// Handles an event that is claimed, and ends the claim: commit after a success, release after a failure.
+fn run(claim: Claim, delivery: &Delivery) -> &'static str {
+    // A panic is a failure like any other. Without the release, the event would stay claimed until the lease ends.
+    let handled = renewing(&claim, || {
+        catch_unwind(AssertUnwindSafe(|| handle(delivery)))
+            .unwrap_or_else(|_| Err("the handler panicked".into()))
+    });
+    let (ended, answer) = match handled {
+        // A commit that fails costs a second run at worst; any answer but 2xx costs one for certain.
+        Ok(()) => (block_on(claim.commit()), "204 No Content"),
+        Err(error) => {
+            println!("{} failed: {}", delivery.event_id(), chain(&*error));
+            (block_on(claim.release()), "500 Internal Server Error")
+        }
+    };
+    match ended {
+        Ok(Ownership::Held) => {}
+        Ok(Ownership::Lost) => println!("{}: the lease was lost", delivery.event_id()),
+        Err(error) => println!("{}: {}", delivery.event_id(), chain(&error)),
+    }
+    answer
+}
+
+fn handle(delivery: &Delivery) -> Result<(), Box<dyn Error>> {
+    let event: Event = delivery.event()?;
+    println!("{} {}", event.id, event.event_type());
+    if let Ok(millis) = env::var("WORK_MS") {
+        std::thread::sleep(Duration::from_millis(millis.parse()?));
+    }
+    Ok(())
+}
+
+/// Renews the lease after each third of it, in another thread, for as long as `work` runs.
+fn renewing<T>(claim: &Claim, work: impl FnOnce() -> T) -> T {
+    let (done, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while ended.recv_timeout(LEASE / 3) == Err(RecvTimeoutError::Timeout) {
+                // A renewal that fails decides nothing: the next one may succeed.
+                if let Ok(Ownership::Lost) = block_on(claim.renew()) {
+                    return; // another run may have begun, and the effects of this one can't be stopped
+                }
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// An error with the chain of its sources, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        line.push_str(&format!(": {error}"));
+        below = error.source();
+    }
+    line
 }
 
 struct Request {

@@ -2,9 +2,11 @@
 //! neither.
 //!
 //! ```sh
-//! export DATABASE_URL='host=localhost user=app dbname=app' WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_made_up_for_local_tries
 //! cargo run --example exactly_once --features postgres
 //! ```
+//!
+//! With `--features postgres-tls` and `?sslmode=verify-full` at the end of the URL, the connections are encrypted.
 //!
 //! The layer's own store prevents concurrent runs of one event as long as the process lives, and spares the database most
 //! duplicates. The guarantee across processes, crashes and restarts is the claim in the transaction.
@@ -22,10 +24,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use deadpool_postgres::{Manager, Pool, PoolError, Runtime};
 use hookgate::extract::EventRejection;
-use hookgate::postgres::{NotFresh, claim_in, forget, migrate};
+use hookgate::postgres::{NotFresh, Tls, claim_in, forget, migrate};
 use hookgate::{Delivery, EventData, FailureReason, MemoryStore, Receiver, Secret, StoreError};
 use serde::Deserialize;
-use tokio_postgres::NoTls;
 
 /// The default retention of the receiver. With an inbox, give its workers the same: `Workers::claim_retention(RETAIN)`.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
@@ -123,13 +124,12 @@ async fn forget_now_and_then(database: Pool) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut database: tokio_postgres::Config = env::var("DATABASE_URL")
-        .map_err(|error| format!("DATABASE_URL: {error}"))?
-        .parse()?;
+    let url = env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?;
+    let (mut database, tls) = Tls::for_url(&url)?;
     database
         .options("-c statement_timeout=4s -c idle_in_transaction_session_timeout=30s")
         .keepalives_idle(Duration::from_secs(10));
-    let database = Pool::builder(Manager::new(database, NoTls))
+    let database = Pool::builder(Manager::new(database, tls))
         .max_size(8)
         // Less than the layer's budget, so that the answer is 503 when the database is down.
         .wait_timeout(Some(Duration::from_secs(2)))

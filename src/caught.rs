@@ -1,11 +1,26 @@
 //! Catches panics of code from outside this crate.
 
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The call panicked. The panic hook has already had the message.
-#[derive(Debug)]
-pub(crate) struct Panicked;
+use crate::readable::cut_to;
+
+/// The most bytes that are kept of a panic's message.
+const LONGEST_MESSAGE: usize = 512;
+
+/// The call panicked. The panic hook has already had the message and the place; the message is kept for the operator.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Panicked(Option<Box<str>>);
+
+/// The message.
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_deref().unwrap_or("a panic without a text"))
+    }
+}
+
+impl std::error::Error for Panicked {}
 
 /// Runs `call` and catches its panic.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
@@ -13,13 +28,19 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(discard)
 }
 
-/// Drops a panic payload. Its destructor can panic with a payload whose destructor panics too. That second payload is leaked:
+/// Takes the message out of a panic's payload, and drops the payload. Its destructor can panic with a payload whose destructor panics too. That second payload is leaked:
 /// dropping it could go on without end.
 fn discard(payload: Box<dyn Any + Send>) -> Panicked {
+    // `panic!` makes one of these two. Other payloads come from `panic_any`.
+    let text = match payload.downcast_ref::<&'static str>() {
+        Some(text) => Some(*text),
+        None => payload.downcast_ref::<String>().map(String::as_str),
+    };
+    let message = text.map(|text| cut_to(LONGEST_MESSAGE, text).into());
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
     }
-    Panicked
+    Panicked(message)
 }
 
 #[cfg(test)]
@@ -37,5 +58,15 @@ mod tests {
             }
         }
         assert!(caught(|| std::panic::panic_any(Again(3))).is_err());
+    }
+
+    #[test]
+    fn the_message_is_kept_and_bounded() {
+        let said = |call: fn()| caught(call).unwrap_err().to_string();
+        assert_eq!(said(|| panic!("plain")), "plain");
+        assert_eq!(said(|| panic!("{} of {}", 1, 2)), "1 of 2");
+        assert_eq!(said(|| std::panic::panic_any(7)), "a panic without a text");
+        let long = said(|| panic!("{}", "x".repeat(10_000)));
+        assert_eq!(long, "x".repeat(LONGEST_MESSAGE) + "…");
     }
 }

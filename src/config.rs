@@ -46,6 +46,9 @@ pub enum ConfigErrorKind {
         "white space, a line break or a control character inside the secret: one secret, on one line"
     )]
     SecretContainsWhiteSpace,
+    /// The text begins with a byte order mark, as some editors and PowerShell write it in front of a file.
+    #[error("a byte order mark in front of the secret: save its file as UTF-8 without one")]
+    SecretByteOrderMark,
     /// Quotes stand around the secret, often from a settings file.
     #[error("quotes around the secret: paste it without them")]
     SecretQuoted,

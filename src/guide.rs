@@ -42,6 +42,7 @@ pages! {
     handlers "handlers.md";
     properties "properties.md";
     proxy "proxy.md";
+    #[cfg(any(not(doctest), all(feature = "tower", feature = "tracing")))]
     tracing "tracing.md";
     #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";

@@ -67,6 +67,7 @@
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
+//! | `redis-tls`, `postgres-tls` | TLS to these servers, by rustls |
 //! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
@@ -113,6 +114,8 @@ pub mod route;
 pub mod sqlite;
 mod sync;
 mod text_id;
+#[cfg(any(feature = "postgres-tls", feature = "redis-tls"))]
+mod tls;
 pub mod verify;
 mod walk;
 
@@ -139,8 +142,8 @@ pub use inbox::{Inbox, InboxOptions};
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 pub use layer::{
-    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HookError,
-    OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
+    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HandlerError,
+    HookError, OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
     Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,

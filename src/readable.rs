@@ -1,7 +1,7 @@
 //! Errors with their sources in one line, for a log and for the end of a program.
 
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Writes `Debug` with the message and its causes. A `main` that returns such an error prints it with `Debug`, so the advice must
 /// be part of it.
@@ -14,24 +14,78 @@ pub(crate) fn write_readably(
     write!(f, "{name}({kind:?}): {}", Chain(error))
 }
 
-/// An error and its chain of sources, in one line.
+/// The most bytes that are written of an error and its sources.
+const LONGEST_CHAIN: usize = 2_048;
+
+/// An error and its chain of sources, in one line, cut off after [`LONGEST_CHAIN`] bytes: the text may be a handler's own.
 pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut below = self.0.source();
+        let mut line = Bounded {
+            to: f,
+            left: LONGEST_CHAIN,
+            is_cut: false,
+        };
+        let written = line.write_chain(self.0);
+        // After the cut, writing fails, so that even a chain without an end ends.
+        if line.is_cut { Ok(()) } else { written }
+    }
+}
+
+/// Passes on a limited number of bytes, and then `…`.
+struct Bounded<W> {
+    to: W,
+    left: usize,
+    is_cut: bool,
+}
+
+impl<W: fmt::Write> Bounded<W> {
+    fn write_chain(&mut self, error: &dyn Error) -> fmt::Result {
+        write!(self, "{error}")?;
+        let mut below = error.source();
         while let Some(error) = below {
-            write!(f, ": {error}")?;
+            write!(self, ": {error}")?;
             below = error.source();
         }
         Ok(())
     }
 }
 
+impl<W: fmt::Write> fmt::Write for Bounded<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.is_cut {
+            return Err(fmt::Error);
+        }
+        if let Some(left) = self.left.checked_sub(text.len()) {
+            self.left = left;
+            return self.to.write_str(text);
+        }
+        self.is_cut = true;
+        let ends = (0..=self.left)
+            .rev()
+            .find(|&end| text.is_char_boundary(end));
+        self.to.write_str(&text[..ends.unwrap_or_default()])?;
+        self.to.write_str("…")?;
+        Err(fmt::Error)
+    }
+}
+
+/// Returns at most this many bytes of the text, and `…` after them if it was longer.
+pub(crate) fn cut_to(most: usize, text: &str) -> String {
+    let mut bounded = Bounded {
+        to: String::new(),
+        left: most,
+        is_cut: false,
+    };
+    // An error only means that the text was cut.
+    let _ = bounded.write_str(text);
+    bounded.to
+}
+
 #[cfg(test)]
 mod tests {
-
+    use super::*;
     use crate::config::{ConfigError, ConfigErrorKind};
 
     #[test]
@@ -54,5 +108,51 @@ mod tests {
         );
         let error = ConfigError::new(ConfigErrorKind::NoStore);
         assert!(format!("{error:?}").contains(".without_deduplication()"));
+    }
+
+    /// Its own source, without an end.
+    #[derive(Debug)]
+    struct Endless(&'static str);
+
+    impl fmt::Display for Endless {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Endless {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn a_chain_has_a_bounded_length_and_an_end() {
+        for text in ["x", "ä", "€", "🦀", ""] {
+            let line = Chain(&Endless(text)).to_string();
+            let bytes = line.len() - '…'.len_utf8();
+            assert!(line.ends_with('…') && bytes <= LONGEST_CHAIN && bytes > LONGEST_CHAIN - 4);
+        }
+        let whole = "x".repeat(LONGEST_CHAIN);
+        for (text, shown) in [
+            (whole.clone(), whole.clone()),
+            (format!("{whole}x"), format!("{whole}…")),
+        ] {
+            let error: Box<dyn Error> = text.into();
+            assert_eq!(Chain(&*error).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_two_characters() {
+        for (text, cut) in [
+            ("", ""),
+            ("abc", "abc"),
+            ("abcd", "abc…"),
+            ("abäd", "ab…"),
+            ("🦀", "…"),
+        ] {
+            assert_eq!(cut_to(3, text), cut);
+        }
     }
 }

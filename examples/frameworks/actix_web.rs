@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::TryStreamExt;
-use hookgate::{Answer, Event, EventData, FailureReason, MemoryStore, Receiver, Secret};
+use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
 use http::StatusCode; // of http 1, like hookgate; actix-web re-exports that of http 0.2
 use http_body::Frame;
@@ -32,7 +32,7 @@ struct Order {
     customer: String,
 }
 
-async fn on_event(event: Event<Order>, ledger: Ledger) -> Result<StatusCode, FailureReason> {
+async fn on_event(event: Event<Order>, ledger: Ledger) -> Result<StatusCode, HandlerError> {
     if let EventData::RowCreated(row) = event.data {
         let order = format!("{} {}", event.id, row.properties.customer);
         ledger.book(order).await?;

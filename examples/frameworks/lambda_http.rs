@@ -22,7 +22,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use hookgate::{Answer, Event, EventData, FailureReason, MemoryStore, Receiver, Secret};
+use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
 use hookgate_frameworks::Ledger;
 use http::StatusCode;
 use http_body_util::Full;
@@ -35,7 +35,7 @@ struct Order {
     customer: String,
 }
 
-async fn on_event(event: Event<Order>, ledger: Ledger) -> Result<StatusCode, FailureReason> {
+async fn on_event(event: Event<Order>, ledger: Ledger) -> Result<StatusCode, HandlerError> {
     if let EventData::RowCreated(row) = event.data {
         let order = format!("{} {}", event.id, row.properties.customer);
         ledger.book(order).await?;

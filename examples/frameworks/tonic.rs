@@ -19,7 +19,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Answer, Event, EventData, FailureReason, MemoryStore, Receiver, Secret};
+use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
 use tokio::net::TcpListener;
 use tonic::service::Routes;
@@ -35,7 +35,7 @@ struct Order {
 async fn on_event(
     event: Event<Order>,
     State(ledger): State<Ledger>,
-) -> Result<StatusCode, FailureReason> {
+) -> Result<StatusCode, HandlerError> {
     if let EventData::RowCreated(row) = event.data {
         let order = format!("{} {}", event.id, row.properties.customer);
         ledger.book(order).await?;

@@ -26,14 +26,16 @@ use crate::clock::{Clock, SystemClock};
 /// kept for the store as a whole, so the capacity is exact.
 ///
 /// - **Capacity.** With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record that was committed first;
-///   where the retentions of a store differ, in steps of a 4,000th of them. Duplicates change nothing in this order. With
+///   where the retentions of a store differ, to a 4,000th of the capacity and of the retention, as the ages in
+///   [`stats`](Self::stats). Duplicates change nothing in this order. With
 ///   [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space. While another
 ///   thread is about to free an ended record, a claim can still be refused for want of its space. A store holds at most two
 ///   billion records.
-/// - **Retention.** No record is forgotten before its end, and none later than a 240th of its retention after it.
+/// - **Retention.** Except by eviction, no record is forgotten before its end, and each at most a 240th of its retention later.
+///   Each length of retention has a queue of its own, of some kilobytes: use few, as receivers do.
 /// - **Memory.** A remembered event takes about 22 bytes where a million or more are remembered (growth of the resident set of a full
 ///   store, x86-64 Linux, the allocator of glibc); each commit of the last lease takes 24 more, for its token. The store grows
-///   with its records and copies none of them, except 4,096 at a time into a larger part of its index. Size it by
+///   with its records. They never move; when a part of the index grows, its 4,096 places or fewer are written anew. Size it by
 ///   `rate × retention`: see [`Capacity`].
 /// - **Identity.** A record holds 101 bits of its key: 88 in the record, 6 by its shard and 7 in the index. A false duplicate at
 ///   10,000 events a second, kept for 48 h, comes once in five billion years: a year brings 3.2 × 10¹¹ claims, each beside

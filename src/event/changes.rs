@@ -122,7 +122,7 @@ impl Changes {
     /// changed.
     ///
     /// # Errors
-    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
         super::deserialize::deserialize(&last_of_each(self.0.iter()), || PATH.into())
     }

@@ -127,7 +127,7 @@ impl Diagnosis {
         if let Some(name) = field("duplicate field `") {
             return Self {
                 field: Some(name),
-                ..Self::plain(Kind::Duplicate, None)
+                ..Self::plain(Kind::RepeatedKey, None)
             };
         }
         Self::plain(Kind::TypeMismatch, mismatch(message))
@@ -265,7 +265,7 @@ mod tests {
         let finding = Diagnosis::of_message("duplicate field `id`");
         assert_eq!(
             (finding.kind, finding.field.as_deref()),
-            (Kind::Duplicate, Some("id"))
+            (Kind::RepeatedKey, Some("id"))
         );
     }
 

@@ -64,7 +64,7 @@ pub enum EventErrorKind {
     /// A required field is missing.
     Missing,
     /// A field appears more than once, so two readers could see two values.
-    Duplicate,
+    RepeatedKey,
     /// An id or type is empty, blank, longer than 256 bytes or has control characters.
     Unusable,
     /// A value is present, but not of the requested kind.
@@ -205,7 +205,7 @@ impl EventErrorKind {
             Self::ReservedKey => "has a key that begins with `$serde_json::private::`",
             Self::NotAnObject => "is no JSON object",
             Self::Missing => "is missing",
-            Self::Duplicate => "appears more than once",
+            Self::RepeatedKey => "appears more than once",
             Self::Unusable => {
                 "can't be used: 1 to 256 bytes are expected, not blank, without control characters"
             }

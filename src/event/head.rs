@@ -53,7 +53,7 @@ impl EventHead {
     ///
     /// # Errors
     /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
-    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `Duplicate`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
+    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
     /// `workspaceId`, repeated).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.proof().pinned_workspace())
@@ -136,7 +136,7 @@ fn fill<T>(
     *field = Some(match (&field, value) {
         (None, Some(text)) => parse(text).map_err(|Malformed| Kind::Unusable),
         (None, None) => Err(Kind::TypeMismatch),
-        (Some(_), _) => Err(Kind::Duplicate),
+        (Some(_), _) => Err(Kind::RepeatedKey),
     });
 }
 
@@ -274,11 +274,11 @@ mod tests {
             (r#"{"id":"evt_1"}"#, (Kind::Missing, at("type"))),
             (
                 r#"{"id":"a","id":"b","type":"c"}"#,
-                (Kind::Duplicate, at("id")),
+                (Kind::RepeatedKey, at("id")),
             ),
             (
                 r#"{"type":"a","type":"a","id":"c"}"#,
-                (Kind::Duplicate, at("type")),
+                (Kind::RepeatedKey, at("type")),
             ),
             (r#"{"id":"","type":"c"}"#, (Kind::Unusable, at("id"))),
             (r#"{"id":"a\u0000","type":"c"}"#, (Kind::Unusable, at("id"))),
@@ -327,7 +327,7 @@ mod tests {
             (r#"{"id":"a","type":"b","#, Kind::Syntax),
             (
                 r#"{"workspaceId":"ws_1","workspaceId":"ws_2","id":"a","type":"b"}"#,
-                Kind::Duplicate,
+                Kind::RepeatedKey,
             ),
         ] {
             assert_eq!(

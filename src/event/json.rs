@@ -52,7 +52,7 @@ impl Json {
     /// Reads the value as a type of your own, which may borrow from it.
     ///
     /// # Errors
-    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path inside this value.
+    /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path inside this value.
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EventError> {
         deserialize(self.as_str(), String::new)
     }

@@ -82,7 +82,7 @@ impl Properties {
     /// read.
     ///
     /// # Errors
-    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
         deserialize(&last_of_each(self.0.iter()), || PATH.into())
     }

@@ -171,7 +171,7 @@ impl<'a> Value<'a> {
     /// Reads the value as a type of your own, which may borrow from the event.
     ///
     /// # Errors
-    /// `TypeMismatch`, `Missing` or `Duplicate`, with the path of the value that does not fit.
+    /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<T: Deserialize<'a>>(&self) -> Result<Field<T>, EventError> {
         read(self.json, self.place)
     }

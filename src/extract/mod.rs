@@ -55,7 +55,9 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::event::Event;
-use crate::layer::{AlreadyHandled, DeadLetter, FailureReason, IntoAnswer as _, Unhandled};
+use crate::layer::{
+    AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer as _, Unhandled,
+};
 use crate::verify::Verified;
 use crate::walk::Delivery;
 
@@ -135,6 +137,13 @@ impl IntoResponse for DeadLetter {
 
 /// Answers 500. For another status, [`mark`](FailureReason::mark) a response that has it.
 impl IntoResponse for FailureReason {
+    fn into_response(self) -> Response {
+        self.into_answer().map(Body::from)
+    }
+}
+
+/// Answers 500, or 422 if the event does not fit, with an empty body.
+impl IntoResponse for HandlerError {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)
     }

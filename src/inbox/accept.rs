@@ -143,17 +143,19 @@ async fn request(
     delivery: &Delivery,
 ) -> Option<Result<Accepted, StoreError>> {
     let longest = guard.settings.run_limit.min(LATE_STORE_CALL);
-    let call = pin!(Some(CatchUnwind::new(async {
+    let call = pin!(CatchUnwind::new(async {
         storing.sink.accept(delivery, storing.retention).await
-    })));
+    }));
     // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
     let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
     let aborted = pin!(guard.settings.shutdown.aborted());
     match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
         Handled::Answered(answered) => Some(answered),
-        Handled::Panicked => {
-            let panicked = StoreError::new(StoreErrorKind::Unavailable);
-            Some(Err(panicked.caused_by("the sink panicked")))
+        Handled::Panicked(panicked) => {
+            let below = format!("the sink panicked: {panicked}");
+            Some(Err(
+                StoreError::new(StoreErrorKind::Unavailable).caused_by(below)
+            ))
         }
         Handled::Aborted(Failure::RunLimit) => Some(Err(gave_up_after(longest))),
         Handled::Aborted(_) => None,

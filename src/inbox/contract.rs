@@ -5,8 +5,7 @@
 //!     let clock = ManualClock::at(UnixSeconds::new(1_700_000_000));
 //!     let engine = /* a new and empty engine, on this clock */;
 //!     Subject::new(engine, Time::Manual(clock))
-//! })
-//! .await;
+//! }).await;
 //! ```
 //!
 //! In addition to the docs of the trait, these tests fix:
@@ -18,8 +17,7 @@
 //! - An entry in `except` counts as running, and its row too, whatever state and lease the engine stores for it.
 //! - `Selection` without a state means all the states that the call applies to; with a state that the call does not apply to, it
 //!   selects no entry.
-//! - An unlimited time does not overflow.
-//! - An entry's age counts from its first lease on, however that lease ended; without a lease it has no age.
+//! - An unlimited time does not overflow. An entry's age counts from its first lease on, however that lease ended.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Tests may panic on unexpected results.
 
@@ -87,6 +85,7 @@ fn all() -> Vec<(&'static str, Test)> {
         accept::a_handled_entry_is_known_for_its_retention,
         accept::the_retention_ends,
         accept::entries_come_back_as_they_were,
+        accept::a_trace_is_forgotten_with_its_body,
         accept::the_key_alone_names_an_event,
         accept::whoever_waits_for_work_hears_of_it,
         lease::the_longest_due_comes_first,
@@ -275,6 +274,7 @@ fn entry(name: &str) -> Entry {
         key_name: "key-1".to_owned(),
         subscription: None,
         workspace: None,
+        traceparent: None,
         body,
     }
 }
@@ -331,10 +331,7 @@ fn by_hand() -> Change {
 }
 
 fn of(event: &str) -> Selection {
-    Selection {
-        event_id: Some(event.to_owned()),
-        ..Selection::default()
-    }
+    Selection::all().event_id(event)
 }
 
 fn by(id: EntryId) -> Selection {
@@ -342,10 +339,7 @@ fn by(id: EntryId) -> Selection {
 }
 
 fn in_state(state: EntryState) -> Selection {
-    Selection {
-        state: Some(state),
-        ..Selection::default()
-    }
+    Selection::all().state(state)
 }
 
 fn events(jobs: &[Job]) -> Vec<&str> {

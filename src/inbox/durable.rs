@@ -38,9 +38,10 @@ use crate::walk::Delivery;
 /// disk. It survives a `kill -9`, and it survives a power cut if the disk keeps the data that it reports as flushed. One thread
 /// writes. Calls that wait while the disk is flushed share the next flush; no thread of the runtime waits.
 ///
-/// - **One machine.** Any number of processes on one machine may open the file: receivers, workers, `hookgate inbox`. A network
-///   file system is refused where it can be detected. It is never safe: SQLite's locks and shared memory do not work there. For
-///   several machines, use PostgreSQL.
+/// - **One machine.** Any number of processes on one machine may open the file: receivers, workers, `hookgate inbox`. A file
+///   system of a network, or of the host of a virtual machine, is refused where it can be detected. It is never safe: SQLite's
+///   locks and shared memory do not work there. For several machines, use PostgreSQL. A file system in memory (`tmpfs`, such as
+///   `/dev/shm`) is refused too, except below the folder for temporary files, for tests.
 /// - **The file is full, locked, broken or moved away**: the delivery is answered 503, and the sender delivers it again. Later
 ///   deliveries are accepted again, without a restart, as soon as this is possible. On a full disk, workers still handle the
 ///   accepted entries: 16 MiB beside the file are reserved for this, which is enough for bodies of up to 8 MiB.

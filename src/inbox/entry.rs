@@ -30,6 +30,8 @@ pub(crate) struct Entry {
     pub(crate) subscription: Option<String>,
     pub(crate) workspace: Option<String>,
     pub(crate) body: Bytes,
+    /// The trace of the request. Kept as long as the body.
+    pub(crate) traceparent: Option<String>,
 }
 
 impl Entry {
@@ -52,6 +54,7 @@ impl Entry {
             subscription: proof.subscription_id().map(str::to_owned),
             workspace: proof.pinned_workspace().map(str::to_owned),
             body: delivery.body().clone(),
+            traceparent: delivery.traceparent().map(str::to_owned),
         }
     }
 
@@ -72,7 +75,13 @@ impl Entry {
         };
         let timestamp = Timestamp::parse(self.timestamp.as_bytes())?;
         let verified = Verified::given_back(timestamp, noted, self.body);
-        Ok(Delivery::given_back(verified, head, self.received_at))
+        let traceparent = self.traceparent.as_deref();
+        Ok(Delivery::given_back(
+            verified,
+            head,
+            self.received_at,
+            traceparent,
+        ))
     }
 }
 

@@ -38,7 +38,8 @@ impl Inbox {
     /// this reason.
     ///
     /// # Errors
-    /// After an error, some entries may be due as well: it is safe to call again.
+    /// After an error, some entries may be due as well, and the message tells their number: it is safe to call again. While other
+    /// processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
         let change = Change::Retry { forgets_age: false };
         self.engine.operate(which, change).await

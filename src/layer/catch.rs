@@ -4,19 +4,36 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-pub(super) use crate::caught::{Panicked, caught};
+pub(crate) use crate::caught::{Panicked, caught};
 
 pin_project_lite::pin_project! {
     /// Polls a future and catches its panic.
-    pub(crate) struct CatchUnwind<F> {
-        #[pin]
-        future: F,
+    #[project = Projected]
+    pub(crate) enum CatchUnwind<F> {
+        Running { #[pin] future: F },
+        /// The call that should return the future panicked, or the future has ended.
+        Ended { panicked: Option<Panicked> },
     }
 }
 
 impl<F> CatchUnwind<F> {
     pub(crate) fn new(future: F) -> Self {
-        Self { future }
+        Self::Running { future }
+    }
+
+    /// Takes the future that a call has returned, unless the call itself panicked.
+    pub(crate) fn of(called: Result<F, Panicked>) -> Self {
+        match called {
+            Ok(future) => Self::new(future),
+            Err(panicked) => Self::Ended {
+                panicked: Some(panicked),
+            },
+        }
+    }
+
+    /// In place of a future that is dropped.
+    pub(crate) fn ended() -> Self {
+        Self::Ended { panicked: None }
     }
 }
 
@@ -24,8 +41,11 @@ impl<F: Future> Future for CatchUnwind<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.project().future;
-        match caught(|| future.poll(context)) {
+        let polled = match self.project() {
+            Projected::Running { future } => caught(|| future.poll(context)),
+            Projected::Ended { panicked } => Err(panicked.take().unwrap_or_default()),
+        };
+        match polled {
             Ok(poll) => poll.map(Ok),
             Err(panicked) => Poll::Ready(Err(panicked)),
         }

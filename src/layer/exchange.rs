@@ -180,7 +180,7 @@ impl<N> Exchange<N> {
             if is_read_on(&refusal) {
                 discard(body, deadline).await;
             }
-            return Err(stale.unwrap_or(refusal));
+            return Err(head.named_in(stale.unwrap_or(refusal)));
         }
         let body = RefCell::new(&mut intake);
         let bytes = || body.borrow_mut().bytes();

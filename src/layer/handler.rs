@@ -74,6 +74,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
 /// | [`FailureReason`] | 500 | the reason |
+/// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; 422 for an `EventError` | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
 /// | [`AlreadyHandled`] | 200, empty, `Idempotent-Replayed: true` | that it is a replay |
 /// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |

@@ -1,7 +1,11 @@
 //! Classifies the end of a handler: for the layer, which then answers a sender, and for the workers of an inbox, which have no
 //! sender to answer.
 
-use http::Response;
+use std::error::Error;
+use std::iter::successors;
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
 
 use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
@@ -25,7 +29,10 @@ pub(crate) fn classify<R, E>(handled: &mut Handled<Result<Response<R>, E>>) -> H
     let failure = match handled {
         Handled::Answered(Ok(response)) => return answered(response),
         Handled::Answered(Err(_)) => Failure::ServiceError,
-        Handled::Panicked => Failure::Panicked,
+        Handled::Panicked(panicked) => {
+            let message: Reason = Arc::new(panicked.clone());
+            return HandlerEnd::Is(Outcome::Failed(Failure::Panicked), Some(message));
+        }
         Handled::Aborted(failure) => *failure,
     };
     HandlerEnd::Is(Outcome::Failed(failure), None)
@@ -51,9 +58,24 @@ fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
     let outcome = match &reason {
         Some(reason) if status.is_success() && reason.0.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(reason) if reason.0.is::<EventError>() => Outcome::Failed(Failure::TypeMismatch),
+        Some(FailureReason(reason))
+            if reason.is::<EventError>()
+                || status == StatusCode::UNPROCESSABLE_ENTITY && is_mismatch(&**reason) =>
+        {
+            Outcome::Failed(Failure::TypeMismatch)
+        }
         Some(reason) if reason.0.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
     HandlerEnd::Is(outcome, reason.map(|reason| reason.0))
+}
+
+/// The most sources of a reason that are looked at.
+const MOST_SOURCES: usize = 16;
+
+/// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
+pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
+    successors(Some(reason), |&error| error.source())
+        .take(MOST_SOURCES)
+        .any(|error| error.is::<EventError>())
 }

@@ -44,6 +44,7 @@
 //!
 //! # Logs
 //!
+//! [The page about tracing](crate::guide::tracing) lists all names.
 //! With the feature `tracing` a delivery is one span, and its answer one line in it. Refusals and failures are logged at WARN.
 //! Any client can cause refusals of deliveries that are not authentic, so for those one line a second is at WARN, and one line
 //! for each reason that had none within the last minute. The others are at DEBUG, and the next line at WARN gives their number
@@ -127,6 +128,7 @@ mod guard;
 mod handle;
 mod handler;
 mod handler_end;
+mod handler_error;
 mod look_up;
 mod read;
 mod response;
@@ -145,6 +147,7 @@ pub use dead_letter::{DeadLetter, DeadLettered, HookError};
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handler::{FromDelivery, IntoAnswer};
+pub use handler_error::HandlerError;
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 pub use unhandled::Unhandled;

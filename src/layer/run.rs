@@ -155,8 +155,7 @@ where
         let watch = Watch::new(guarded, &claim, &state);
         let mut inner = work.inner;
         let handled = {
-            let called = caught(|| inner.call(work.request));
-            let mut future = pin!(called.ok().map(CatchUnwind::new));
+            let mut future = pin!(CatchUnwind::of(caught(|| inner.call(work.request))));
             supervise(future.as_mut(), &watch).await
         };
         let _ = caught(|| drop(inner));

@@ -59,7 +59,7 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
     let response = match handled {
         Handled::Answered(Ok(response)) => response,
         Handled::Answered(Err(error)) => return End::Error(error),
-        Handled::Panicked => return End::Own(Own::Failed),
+        Handled::Panicked(_) => return End::Own(Own::Failed),
         Handled::Aborted(_) => return End::Own(Own::Aborted),
     };
     // The 422 of an extractor or of the router is an answer of this crate, with the shape of its other answers. A handler's own
@@ -100,7 +100,7 @@ async fn dead_letter<R, E>(
         delivery: delivery.clone(),
         reason: reason.clone(),
     };
-    let mut hooked = pin!(Some(CatchUnwind::new(async { hook(letter).await })));
+    let mut hooked = pin!(CatchUnwind::new(async { hook(letter).await }));
     match supervise(hooked.as_mut(), watch).await {
         Handled::Answered(Ok(())) => Ended {
             end: End::Own(Own::DeadLettered),
@@ -108,9 +108,9 @@ async fn dead_letter<R, E>(
             reason: Some(error(reason)),
         },
         Handled::Answered(Err(below)) => failed(Failure::DeadLetterFailed, Arc::from(below)),
-        Handled::Panicked => failed(
+        Handled::Panicked(panicked) => failed(
             Failure::DeadLetterFailed,
-            error("the dead-letter hook panicked".into()),
+            error(format!("the dead-letter hook panicked: {panicked}")),
         ),
         Handled::Aborted(failure) => Ended::own(Own::Aborted, Outcome::Failed(failure)),
     }

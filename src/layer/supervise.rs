@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::catch::{CatchUnwind, caught};
+use super::catch::{CatchUnwind, Panicked, caught};
 use super::guard::Guarded;
 use super::run_state::RunState;
 use super::settings::LayerSettings;
@@ -19,7 +19,7 @@ use crate::walk::{Claim, Claims};
 /// The end of a handler.
 pub(crate) enum Handled<T> {
     Answered(T),
-    Panicked,
+    Panicked(Panicked),
     /// It was aborted: it ran longer than the run limit, or the receiver was drained.
     Aborted(Failure),
 }
@@ -102,12 +102,10 @@ impl<'a, R, E> Watch<'a, R, E> {
     }
 }
 
-/// Polls a handler, or a dead-letter hook, to its end. `None` means that it panicked before it returned a future.
-///
-/// The future is borrowed: if it were passed by value, it would be in two frames, and a run with a large frame costs more to
+/// Polls a handler, or a dead-letter hook, to its end. The future is borrowed: if it were passed by value, it would be in two frames, and a run with a large frame costs more to
 /// allocate than to execute.
 pub(super) async fn supervise<F: Future, R, E>(
-    future: Pin<&mut Option<CatchUnwind<F>>>,
+    future: Pin<&mut CatchUnwind<F>>,
     watch: &Watch<'_, R, E>,
 ) -> Handled<F::Output> {
     let aborted = pin!(watch.guarded.guard.settings.shutdown.aborted());
@@ -126,27 +124,23 @@ pub(super) async fn supervise<F: Future, R, E>(
 /// Polls a future from outside this crate to its end, to the order to abort, or to its limit, whichever comes first. It is
 /// dropped before this is ready: everything that a handler holds must be free before its event is.
 pub(crate) fn bounded<F: Future>(
-    mut future: Pin<&mut Option<CatchUnwind<F>>>,
+    mut future: Pin<&mut CatchUnwind<F>>,
     mut aborted: Pin<&mut impl Future>,
     mut limit: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> impl Future<Output = Handled<F::Output>> {
     // Not an async function, which keeps each argument twice.
     poll_fn(move |context| {
-        let handled = if let Some(running) = future.as_mut().as_pin_mut() {
-            if let Poll::Ready(answer) = running.poll(context) {
-                answer.map_or(Handled::Panicked, Handled::Answered)
-            } else if aborted.as_mut().poll(context).is_ready() {
-                Handled::Aborted(Failure::Drained)
-            } else if limit(context).is_ready() {
-                Handled::Aborted(Failure::RunLimit)
-            } else {
-                return Poll::Pending;
-            }
+        let handled = if let Poll::Ready(answer) = future.as_mut().poll(context) {
+            answer.map_or_else(Handled::Panicked, Handled::Answered)
+        } else if aborted.as_mut().poll(context).is_ready() {
+            Handled::Aborted(Failure::Drained)
+        } else if limit(context).is_ready() {
+            Handled::Aborted(Failure::RunLimit)
         } else {
-            Handled::Panicked
+            return Poll::Pending;
         };
         // A future can panic in its destructor too.
-        let _ = caught(|| future.set(None));
+        let _ = caught(|| future.set(CatchUnwind::ended()));
         Poll::Ready(handled)
     })
 }

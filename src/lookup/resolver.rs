@@ -185,7 +185,8 @@ fn outcome(
             _ => LookupError::new(Kind::TimedOut),
         },
         Ok(Err(error)) => error,
-        Err(Panicked) => LookupError::new(Kind::Panicked),
+        // The message may hold a secret, so only the panic hook gets it.
+        Err(_) => LookupError::new(Kind::Panicked),
     };
     Err(Arc::new(error))
 }

@@ -42,6 +42,11 @@ impl Observers {
         self.recorder.observe(step);
     }
 
+    #[cfg(feature = "tracing")]
+    pub(crate) fn log_handled_at_info(&mut self) {
+        self.tracing.handled_at_info = true;
+    }
+
     #[cfg(feature = "record")]
     pub(crate) fn set_recorder(&mut self, recorder: impl Record) {
         self.recorder.0 = Some(Arc::new(recorder));

@@ -83,5 +83,7 @@ fn logged(request: Observed<'_>, answer: &Answer) -> LoggedAnswer {
     logged.key = verified.map(|verified| verified.key_name().to_owned());
     logged.scope = verified.map(|verified| verified.scope().to_owned());
     logged.attempt = attempt.map(|attempt| attempt.number);
+    let claimed = answer.claimed_subscription();
+    logged.claimed_subscription = claimed.map(|id| id.as_str().to_owned());
     logged
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dedupe::Attempt;
+use crate::lookup::SubscriptionId;
 use crate::outcome::{Outcome, Refusal};
 use crate::readable::Chain;
 use crate::verify::{Verified, VerifyError, VerifyErrorKind};
@@ -72,6 +73,15 @@ impl Answer {
         self.refusal()?.verify_error()
     }
 
+    /// Returns the subscription that a refused request claims to come from; see [`Refusal::claimed_subscription`].
+    ///
+    /// # Security
+    /// **Unproven**: any client can send any id of this form.
+    #[must_use]
+    pub fn claimed_subscription(&self) -> Option<&SubscriptionId> {
+        self.refusal()?.claimed_subscription()
+    }
+
     pub(super) fn refusal(&self) -> Option<&Refusal> {
         self.reason.as_ref()?.downcast_ref()
     }
@@ -93,20 +103,32 @@ impl Answer {
     }
 }
 
-/// One line: the status, the outcome, and the reason.
+/// One line: the status, the outcome, and the reason; of a refused request also the subscription that it claims to come from.
 ///
 /// ```text
-/// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key
+/// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key (claimed subscription, unproven: wh_1)
 /// ```
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.status, self.outcome.name())?;
-        write_reason(f, self.reason.as_ref())
+        write_reason(f, self.reason.as_ref())?;
+        match self.claimed_subscription() {
+            Some(id) => write!(f, " (claimed subscription, unproven: {id})"),
+            None => Ok(()),
+        }
     }
 }
 
 /// One line: the outcome, and the reason.
 impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome.name())?;
+        write_reason(f, self.reason.as_ref())
+    }
+}
+
+/// One line: the outcome, and the reason.
+impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.outcome.name())?;
         write_reason(f, self.reason.as_ref())

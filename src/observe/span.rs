@@ -42,6 +42,9 @@ impl Span {
                 hookgate.scope = Empty,
                 hookgate.key.name = Empty,
                 hookgate.outcome = Empty,
+                hookgate.reason = Empty,
+                hookgate.claimed_subscription = Empty,
+                traceparent = Empty,
             ),
         )
     }
@@ -64,6 +67,8 @@ impl Span {
                 hookgate.key.name = delivery.verified().key_name(),
                 hookgate.tries = tries,
                 hookgate.outcome = Empty,
+                hookgate.reason = Empty,
+                traceparent = delivery.traceparent(),
             ),
         )
     }

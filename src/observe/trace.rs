@@ -3,10 +3,15 @@
 //! Text from a client without the secret is always cut to a short length, and such a client cannot fill the log: see
 //! `warnings`.
 
+use std::time::Duration;
+
+use tracing::field::display;
+
 use super::reports::{Answer, Reason, Settled};
 use super::step::{Observed, Observer, Step};
 use super::warnings::{LogLevel, Warnings};
 use crate::caught::caught;
+use crate::lookup::SubscriptionId;
 use crate::outcome::Outcome;
 use crate::readable::Chain;
 use crate::walk::Delivery;
@@ -17,6 +22,8 @@ const TARGET: &str = "hookgate";
 #[derive(Default)]
 pub(super) struct Tracing {
     warnings: Warnings,
+    /// Whether the lines of handled deliveries are at INFO and not at DEBUG.
+    pub(super) handled_at_info: bool,
 }
 
 impl Observer<Step<'_>> for Tracing {
@@ -26,7 +33,7 @@ impl Observer<Step<'_>> for Tracing {
             Step::Recognised(request, delivery) => recognised(request, delivery),
             // An error's text may panic while it is written.
             Step::Answered(request, answer) => drop(caught(|| self.answered(request, answer))),
-            Step::Settled(run) if run.late => drop(caught(|| ended_late(run))),
+            Step::Settled(run) if run.late => drop(caught(|| self.ended_late(run))),
             _ => {}
         }
     }
@@ -39,6 +46,14 @@ fn recognised(request: Observed<'_>, delivery: &Delivery) {
         .record("hookgate.event.type", delivery.event_type())
         .record("hookgate.scope", delivery.verified().scope())
         .record("hookgate.key.name", delivery.verified().key_name());
+    if let Some(traceparent) = delivery.traceparent() {
+        span.record("traceparent", traceparent);
+    }
+}
+
+/// Returns whether a handler or a sink did its work for this delivery.
+fn is_handled(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Accepted | Outcome::Handled)
 }
 
 /// Returns whether the sender gets a success that needs no attention.
@@ -56,8 +71,20 @@ impl Tracing {
         span.record("http.response.status_code", answer.status)
             .record("hookgate.outcome", name);
         let done = is_done(answer.outcome);
-        if !done {
+        // Not for a success that needs attention, such as a 204 for an event without a handler: the request is no error.
+        let is_error =
+            !(200..300).contains(&answer.status) || answer.outcome == Outcome::DeadLettered;
+        if is_error {
             span.record("error.type", name);
+        }
+        if let Some(reason) = &answer.reason
+            && is_error
+            && answer.authentic().is_some()
+        {
+            span.record("hookgate.reason", display(Chain(reason)));
+        }
+        if let Some(claimed) = answer.claimed_subscription() {
+            span.record("hookgate.claimed_subscription", claimed.as_str());
         }
         let _entered = span.enter();
         match &answer.reason {
@@ -67,7 +94,14 @@ impl Tracing {
                 tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
             }
             Some(reason) => self.not_handled(request, answer, reason),
-            None if done => tracing::debug!(target: TARGET, outcome = name, "delivery answered"),
+            None if done => {
+                let elapsed_us = micros(answer.elapsed);
+                if self.handled_at_info && is_handled(answer.outcome) {
+                    tracing::info!(target: TARGET, outcome = name, elapsed_us, "delivery answered");
+                } else {
+                    tracing::debug!(target: TARGET, outcome = name, elapsed_us, "delivery answered");
+                }
+            }
             None => tracing::warn!(target: TARGET, outcome = name, "delivery answered"),
         }
     }
@@ -84,33 +118,49 @@ impl Tracing {
             }
             _ => LogLevel::Warning { suppressed: 0 },
         };
+        let claimed = answer.claimed_subscription().map(SubscriptionId::as_str);
         match level {
             LogLevel::Warning { suppressed } => tracing::warn!(target: TARGET,
                 outcome = name,
                 reason = %Chain(reason),
+                claimed_subscription = claimed,
                 suppressed = (suppressed > 0).then_some(suppressed),
                 "delivery not handled"
             ),
             LogLevel::Suppressed => {
-                tracing::debug!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
+                tracing::debug!(target: TARGET,
+                    outcome = name,
+                    reason = %Chain(reason),
+                    claimed_subscription = claimed,
+                    "delivery not handled"
+                );
+            }
+        }
+    }
+
+    /// Logs the end of a run that outlived its request, because no answer does. Told inside its span.
+    fn ended_late(&self, run: &Settled) {
+        let name = run.outcome.name();
+        let elapsed_us = micros(run.elapsed);
+        match &run.reason {
+            None if self.handled_at_info && is_handled(run.outcome) => {
+                tracing::info!(target: TARGET, outcome = name, elapsed_us, "run ended late");
+            }
+            None if is_done(run.outcome) => {
+                tracing::debug!(target: TARGET, outcome = name, elapsed_us, "run ended late");
+            }
+            None => tracing::warn!(target: TARGET, outcome = name, "run ended late"),
+            Some(reason) if run.outcome == Outcome::Unhandled => {
+                tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
+            }
+            Some(reason) => {
+                tracing::Span::current().record("hookgate.reason", display(Chain(reason)));
+                tracing::warn!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
             }
         }
     }
 }
 
-/// Logs the end of a run that outlived its request, because no answer does. Told inside its span.
-fn ended_late(run: &Settled) {
-    let name = run.outcome.name();
-    match &run.reason {
-        None if is_done(run.outcome) => {
-            tracing::debug!(target: TARGET, outcome = name, "run ended late")
-        }
-        None => tracing::warn!(target: TARGET, outcome = name, "run ended late"),
-        Some(reason) if run.outcome == Outcome::Unhandled => {
-            tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
-        }
-        Some(reason) => {
-            tracing::warn!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
-        }
-    }
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

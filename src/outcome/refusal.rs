@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::event::{EventError, EventErrorKind};
-use crate::lookup::{LookupError, LookupErrorKind};
+use crate::lookup::{LookupError, LookupErrorKind, SubscriptionId};
 use crate::verify::{BodyTooLarge, Verified};
 use crate::verify::{VerifyError, VerifyErrorKind};
 
@@ -22,6 +22,7 @@ pub struct Refusal {
     retry_after: Option<Duration>,
     source: Option<Arc<dyn Error + Send + Sync>>,
     authentic: Option<Box<Verified>>,
+    claimed: Option<SubscriptionId>,
 }
 
 /// The kinds of refusal, in the order of the outcomes table.
@@ -159,12 +160,20 @@ impl Refusal {
             retry_after: (kind.status() == 503).then_some(RETRY_AFTER),
             source: None,
             authentic: None,
+            claimed: None,
         }
     }
 
     /// Keeps the bytes of an authentic delivery for the operator.
     pub(crate) fn of_authentic(mut self, verified: Verified) -> Self {
         self.authentic = Some(Box::new(verified));
+        self
+    }
+
+    /// Notes the value of `X-Service-Webhook-Id`, if it has the form of an id.
+    pub(crate) fn claiming(mut self, subscription: Option<&[u8]>) -> Self {
+        let text = subscription.and_then(|id| std::str::from_utf8(id).ok());
+        self.claimed = text.and_then(|id| SubscriptionId::parse(id).ok());
         self
     }
 
@@ -210,6 +219,17 @@ impl Refusal {
     #[must_use]
     pub fn authentic(&self) -> Option<&Verified> {
         self.authentic.as_deref()
+    }
+
+    /// Returns the subscription that the request claims to come from: its `X-Service-Webhook-Id`, if the request has that header
+    /// once, and with the form of a [`SubscriptionId`]. `None` for refusals after the delivery was recognised.
+    ///
+    /// # Security
+    /// **Unproven.** The header is not signed, and a refused request was not authenticated: any client can send any id of this
+    /// form. Show it to an operator, marked as unproven. Do not select or count by it: a client can send any number of ids.
+    #[must_use]
+    pub fn claimed_subscription(&self) -> Option<&SubscriptionId> {
+        self.claimed.as_ref()
     }
 
     /// Returns the reason why the delivery was not authentic, or `NotLookedUp`; `None` for other refusals.

@@ -66,19 +66,18 @@ const CHUNKS: u32 = 8;
 /// Claims in a table of PostgreSQL, which any number of processes share.
 ///
 /// ```no_run
-/// use hookgate::postgres::{Postgres, migrate};
+/// use hookgate::postgres::{Postgres, Tls, migrate};
 /// use hookgate::{PostgresStore, Receiver, Secret};
-/// use tokio_postgres::{Config, NoTls};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-/// let (client, connection) = config.connect(NoTls).await?;
+/// let (config, tls) = Tls::for_url(&std::env::var("DATABASE_URL")?)?;
+/// let (client, connection) = config.connect(tls.clone()).await?;
 /// tokio::spawn(connection);
 /// migrate(&client).await?; // or by your own tool, from `MIGRATIONS`
 ///
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::from_env("WEBHOOK_SECRET")?)
-///     .store(PostgresStore::new(&Postgres::new(config, NoTls), "orders"))
+///     .store(PostgresStore::new(&Postgres::new(config, tls), "orders"))
 ///     .build()?;
 /// # Ok(())
 /// # }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ const SETTINGS: [(&str, &str); 3] = [
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
+/// Each statement here is correct at this level. At a stricter one, statements at the same time are refused and repeated.
+const ISOLATION: (&str, &str) = ("default_transaction_isolation", "read committed");
 /// The greatest number of notifications kept. More are dropped: each says only that there is new data.
 const NOTIFICATIONS: usize = 64;
 
@@ -50,7 +53,12 @@ pub(super) fn notice_silence(config: &mut Config) {
 /// Makes connections: the configuration with its connector, whose type is hidden from other code.
 pub(super) struct Connector {
     dial: Box<Dial>,
+    /// Those of every session.
     settings: String,
+    /// Those of a transaction, in their place.
+    local_settings: String,
+    /// Whether other clients use the sessions too, so that no setting may stay there.
+    is_shared: AtomicBool,
 }
 
 impl Connector {
@@ -61,7 +69,9 @@ impl Connector {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let settings = settings(config.get_options());
+        let options = config.get_options().unwrap_or_default();
+        let settings = settings("SET", options, SETTINGS.iter().chain([&ISOLATION]));
+        let local_settings = self::settings("SET LOCAL", options, &SETTINGS);
         let dial = move || -> Boxed<'static, _> {
             let (config, tls) = (config.clone(), tls.clone());
             Box::pin(async move {
@@ -73,7 +83,15 @@ impl Connector {
         Self {
             dial: Box::new(dial),
             settings,
+            local_settings,
+            is_shared: AtomicBool::new(false),
         }
+    }
+
+    /// From now on no setting is made on a connection. Returns the statements that make them for one transaction.
+    pub(super) fn share(&self) -> &str {
+        self.is_shared.store(true, Ordering::Relaxed);
+        &self.local_settings
     }
 
     /// Opens a connection whose messages a separate task passes to `heard`.
@@ -87,7 +105,7 @@ impl Connector {
                 heard(message);
             }
         })));
-        if !self.settings.is_empty() {
+        if !self.settings.is_empty() && !self.is_shared.load(Ordering::Relaxed) {
             client.batch_execute(&self.settings).await?;
         }
         Ok((client, driven))
@@ -111,12 +129,15 @@ impl Connect for PoolConnector {
     }
 }
 
-fn settings(options: Option<&str>) -> String {
-    let options = options.unwrap_or_default();
-    SETTINGS
-        .iter()
+fn settings<'a>(
+    set: &str,
+    options: &str,
+    settings: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+) -> String {
+    let settings = settings.into_iter();
+    settings
         .filter(|(name, _)| !is_set(options, name))
-        .map(|(name, value)| format!("SET {name} = '{value}';"))
+        .map(|(name, value)| format!("{set} {name} = '{value}';"))
         .collect()
 }
 
@@ -204,13 +225,14 @@ mod tests {
             "-c STATEMENT_TIMEOUT=2s -c deadlock_timeout=2s",
         ] {
             assert_eq!(
-                settings(Some(options)),
+                settings("SET", options, &SETTINGS),
                 "SET lock_timeout = '800ms';SET idle_in_transaction_session_timeout = '10s';",
                 "{options}"
             );
         }
-        for options in [None, Some("-c deadlock_timeout=2s")] {
-            assert_eq!(settings(options).matches("SET ").count(), SETTINGS.len());
+        for options in ["", "-c deadlock_timeout=2s"] {
+            let local = settings("SET LOCAL", options, &SETTINGS);
+            assert_eq!(local.matches("SET LOCAL ").count(), SETTINGS.len());
         }
     }
 

@@ -34,6 +34,11 @@ pub(super) fn is_beaten(error: &Error) -> bool {
     )
 }
 
+/// Returns whether the level is stricter than `READ COMMITTED`, at which this never fails.
+pub(super) fn is_refused_for_level(error: &Error) -> bool {
+    error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
+}
+
 /// Returns whether the server is a standby. Another server may have become the primary.
 pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
@@ -43,6 +48,10 @@ pub(super) fn is_read_only(error: &Error) -> bool {
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         use StoreErrorKind as Kind;
+        #[cfg(feature = "postgres-tls")]
+        if let Some(reason) = crate::tls::refused_certificate(&error) {
+            return Self::saying(Kind::Unavailable, reason).caused_by(error);
+        }
         let told = match error.code() {
             _ if is_beaten(&error) => Self::new(Kind::Conflict),
             Some(&SqlState::DISK_FULL | &SqlState::OUT_OF_MEMORY) => Self::new(Kind::Full),
@@ -64,12 +73,34 @@ impl From<Error> for StoreError {
             Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER) => {
                 Self::saying(Kind::Refused, ENCODING)
             }
+            Some(&SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
+                Self::saying(
+                    Kind::Unavailable,
+                    "a prepared statement is missing or known already: behind a pooler of transactions, call Postgres::behind_pooler",
+                )
+            }
+            Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) if lacks_tls(&error) => {
+                Self::saying(
+                    Kind::Unavailable,
+                    "the server may refuse connections without TLS: say sslmode=verify-full in its URL, with the feature postgres-tls",
+                )
+            }
             Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => Self::new(Kind::Aborted),
             Some(code) if is_for_good(code) => Self::new(Kind::Refused),
             _ => Self::saying(Kind::Unavailable, "PostgreSQL failed"),
         };
         told.caused_by(error)
     }
+}
+
+/// Returns whether the server says that this connection was not encrypted, as it does where that may be the reason.
+fn lacks_tls(error: &Error) -> bool {
+    let says = |error: &DbError| {
+        ["no encryption", "SSL off"]
+            .iter()
+            .any(|words| error.message().ends_with(words))
+    };
+    error.as_db_error().is_some_and(says)
 }
 
 pub(super) const ENCODING: &str = "a text can't be stored: it holds U+0000, or the database is not in UTF8; create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0";

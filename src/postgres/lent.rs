@@ -3,8 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use ::tokio_postgres::types::{ToSql, Type};
+use ::tokio_postgres::{Error, Row, Statement};
 use deadpool_postgres::{ClientWrapper, Object};
 
+use super::session::{Session, at_once};
 use super::spare::{ReservedConnections, Spare};
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
@@ -12,6 +15,14 @@ use super::spare::{ReservedConnections, Spare};
 pub(crate) struct PooledConnection {
     held: Option<Held>,
     spares: Arc<ReservedConnections>,
+    session: Arc<Session>,
+}
+
+/// A statement that can be run on the connection that it was made for.
+pub(crate) enum Ready<'a> {
+    Prepared(Statement),
+    /// Without a name, since the next transaction may have another session.
+    Plain(&'a str, &'a [Type]),
 }
 
 pub(super) enum Held {
@@ -20,11 +31,66 @@ pub(super) enum Held {
 }
 
 impl PooledConnection {
-    pub(super) fn new(held: Held, spares: Arc<ReservedConnections>) -> Self {
+    pub(super) fn new(held: Held, spares: Arc<ReservedConnections>, session: Arc<Session>) -> Self {
         Self {
             held: Some(held),
             spares,
+            session,
         }
+    }
+
+    /// Prepares the statement, once for each connection, where its session stays.
+    pub(crate) async fn ready<'a>(
+        &self,
+        statement: &'a str,
+        types: &'a [Type],
+    ) -> Result<Ready<'a>, Error> {
+        if self.session.is_shared {
+            return Ok(Ready::Plain(statement, types));
+        }
+        let statement = self.prepare_typed_cached(statement, types).await?;
+        Ok(Ready::Prepared(statement))
+    }
+
+    /// Runs the statement, in the transaction that is open or in one of its own.
+    pub(crate) async fn run(
+        &self,
+        statement: &Ready<'_>,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        match statement {
+            Ready::Prepared(statement) => self.query(statement, values).await,
+            Ready::Plain(statement, types) => {
+                let values: Vec<_> = values.iter().copied().zip(types.iter().cloned()).collect();
+                self.query_typed(statement, &values).await
+            }
+        }
+    }
+
+    /// Runs the statement alone, in one round trip.
+    pub(super) async fn run_alone(
+        &self,
+        statement: &str,
+        types: &[Type],
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        let statement = self.ready(statement, types).await?;
+        if !self.session.needs_transaction() {
+            return self.run(&statement, values).await;
+        }
+        let begun = self.begin();
+        let rest = at_once(self.run(&statement, values), self.batch_execute("COMMIT"));
+        let (begun, (rows, committed)) = at_once(begun, rest).await;
+        // After a failed statement the commit is a rollback. Rows count only once they are committed.
+        let rows = rows?;
+        begun?;
+        committed?;
+        Ok(rows)
+    }
+
+    /// Begins a transaction at the level `READ COMMITTED`, whatever the default is.
+    pub(crate) async fn begin(&self) -> Result<(), Error> {
+        self.batch_execute(self.session.begin()).await
     }
 
     /// Returns the connection for the next call: nothing is under way on it.

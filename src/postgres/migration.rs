@@ -26,7 +26,8 @@ const LOCK: i64 = 0x686f_6f6b_6761_7465;
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let (client, connection) = tokio_postgres::connect("host=localhost user=owner", tokio_postgres::NoTls).await?;
+/// let (config, tls) = hookgate::postgres::Tls::for_url("postgres://owner@localhost/orders")?;
+/// let (client, connection) = config.connect(tls).await?;
 /// tokio::spawn(connection);
 /// hookgate::postgres::migrate(&client).await?;
 /// # Ok(())

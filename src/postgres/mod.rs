@@ -71,8 +71,9 @@
 //! answered 503: the retry finds the outcome of the other transaction. A claim in a savepoint that is rolled back is rolled back
 //! with it.
 //!
-//! The store's own statements run at the default level of its connections, and are repeated where they conflict at a stricter
-//! level than `READ COMMITTED`.
+//! The statements of the store and of the inbox need no more than `READ COMMITTED`, and run at that level whatever the default of
+//! the server, the database or the role is: [`Postgres::new`] sets it on its connections. On your own pool, a transaction sets it
+//! for each statement, once one was refused at a stricter level; until then nothing is sent in addition.
 //!
 //! # Time-outs to set
 //!
@@ -118,6 +119,22 @@
 //! pool may hold one without a limit, and no lease ends because a connection is missing. Claims, leases and accepted deliveries
 //! do wait, and are answered 503 where the wait is too long. Clones of a [`Postgres`] share all of its connections.
 //!
+//! # TLS
+//!
+//! With feature `postgres-tls` the URL decides, as for other clients: `?sslmode=verify-full` at its end is TLS by rustls, and
+//! `&sslrootcert=provider-ca.pem` names the authorities to trust, if the system does not trust your provider's. The certificate is
+//! verified with its host name in every case, for `sslmode=require` too: [`Tls::for_url`] has the table.
+//!
+//! ```no_run
+//! use hookgate::postgres::Postgres;
+//!
+//! let postgres = Postgres::open("postgres://app:made-up-password@db.example/orders?sslmode=verify-full")?;
+//! # Ok::<(), hookgate::StoreError>(())
+//! ```
+//!
+//! [`Tls`] is for `tokio_postgres::Config::connect` and for your own pool as well; [`Postgres::new`] takes any other connector. A
+//! login that is bound to the certificate (`channel_binding=require`) works. Unix sockets work, and need no TLS.
+//!
 //! # Encoding
 //!
 //! The database must be in `UTF8`: each call of [`migrate`] and the first of the [`MIGRATIONS`] refuse any other encoding,
@@ -144,9 +161,26 @@
 //! and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and `hookgate_effects`. The store deletes ended records
 //! from both tables; without rights on the second, the server sometimes logs a refusal.
 //!
-//! Prepared statements are used by the store alone, and prepared again after they were deallocated. A PgBouncer that pools
-//! transactions must be version 1.21 or newer, with `max_prepared_statements`; then set the connection settings on the role,
-//! since settings made on connecting would stay for the next client of the connection.
+//! Prepared statements are used by the store and the inbox, and prepared again after they were deallocated.
+//!
+//! # Poolers
+//!
+//! Through a pooler that keeps a connection of the server for each client (`pool_mode = session`) everything works as without. One
+//! that pools **transactions** gives a session to another client after each transaction, with the settings and statements that were
+//! left there. Call [`behind_pooler`](Postgres::behind_pooler) then, also for your own pool: nothing is left, and any version works.
+//! It is tested with PgBouncer 1.18.
+//!
+//! ```no_run
+//! # fn example() -> Result<(), hookgate::StoreError> {
+//! let url = "postgres://app:made-up-password@pooler.example:6432/orders?sslmode=verify-full";
+//! let postgres = hookgate::postgres::Postgres::open(url)?.behind_pooler();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without that call, such a pooler would have to be PgBouncer 1.21 or newer with `max_prepared_statements`, and the time-outs of
+//! [`Postgres::new`] would be those of all its clients. Workers poll behind it: for an inbox with few events, connect past the
+//! pooler instead, where that is possible.
 //!
 //! # Security
 //!
@@ -155,7 +189,8 @@
 //! - A role that can write these tables decides which events run: a row for an id prevents its run. Grant the rights to the
 //!   receiver's role alone.
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
-//! - The connector provides TLS: see [`Postgres`].
+//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a device between
+//!   can pretend that the server has no TLS, and read and change everything.
 
 mod claims;
 mod connect;
@@ -166,9 +201,12 @@ mod lent;
 mod migration;
 mod pool;
 mod query;
+mod session;
 mod spare;
 mod tables;
 mod task;
+mod tls;
+mod url;
 
 pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
@@ -176,6 +214,9 @@ pub use effects::{CLAIM_IN, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
+#[cfg(feature = "inbox")]
+pub(crate) use session::at_once;
 pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;
+pub use tls::Tls;

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, PoolConnector};
 use super::lent::{Held, PooledConnection};
+use super::session::Session;
 use super::spare::{ReservedConnections, STARVED, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -32,17 +33,15 @@ const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or 
 ///
 /// ```no_run
 /// use hookgate::postgres::Postgres;
-/// use tokio_postgres::{Config, NoTls};
 ///
-/// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-/// let postgres = Postgres::new(config, NoTls).with_connections(16);
+/// let postgres = Postgres::open(&std::env::var("DATABASE_URL")?)?.with_connections(16);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Security
-/// `NoTls` is for a database on this machine or on a network that is fully trusted. Elsewhere use a connector, such as that of
-/// the crate `tokio-postgres-rustls` or `postgres-native-tls`, and `sslmode=require` in the configuration: without it, a server
-/// that speaks no TLS is accepted.
+/// The URL of a database that is not on this machine needs `sslmode=verify-full`, and the feature `postgres-tls`. With
+/// [`new`](Self::new) and a connector of your own, the configuration needs `sslmode=require`: without it, a server that speaks no
+/// TLS is accepted.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
@@ -50,6 +49,7 @@ pub struct Postgres {
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     connector: Option<Arc<Connector>>,
     spares: Arc<ReservedConnections>,
+    session: Arc<Session>,
     patience: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: ScopesByName,
@@ -66,11 +66,23 @@ fn scopes_of(scopes: &ScopesByName, name: &str) -> ScopesInUse {
 }
 
 impl Postgres {
+    /// Returns a database that connects by this URL at the first call, with TLS where the URL asks for it:
+    /// `postgres://user:password@host/database?sslmode=verify-full`. The rest is as with [`new`](Self::new).
+    ///
+    /// # Errors
+    /// Those of [`Tls::for_url`](super::Tls::for_url).
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let (config, tls) = super::Tls::for_url(url)?;
+        Ok(Self::new(config, tls))
+    }
+
     /// Returns a database that connects by this configuration at the first call.
     ///
     /// Every connection is made with a `lock_timeout` of 800 ms, a `statement_timeout` of 5 s and an
-    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too ends work whose caller no longer waits. Settings of
-    /// these in the configuration's `options` stay unchanged. Where the configuration has no TCP settings, a connection
+    /// `idle_in_transaction_session_timeout` of 10 s, so that the server too ends work whose caller no longer waits, and at the
+    /// isolation level `READ COMMITTED`, which is enough for each statement here. Settings of these in the configuration's `options`
+    /// stay unchanged. **Through a pooler of transactions they would be left to other clients**: call
+    /// [`behind_pooler`](Self::behind_pooler) there. Where the configuration has no TCP settings, a connection
     /// is probed after 10 s of silence, and is lost when sent data stays unacknowledged for 10 s.
     pub fn new<T>(mut config: Config, tls: T) -> Self
     where
@@ -116,6 +128,7 @@ impl Postgres {
         Self {
             pool,
             spares: Arc::new(ReservedConnections::new(connector.clone())),
+            session: Arc::new(Session::new(false, "")),
             connector,
             patience: PATIENCE,
             scopes: Arc::default(),
@@ -131,6 +144,24 @@ impl Postgres {
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {
         self.pool.resize(most.max(1));
+        self
+    }
+
+    /// For connections through a pooler that gives each **transaction** another connection of the server, such as PgBouncer with
+    /// `pool_mode = transaction`, a provider's "transaction pooler" or "pooled" URL: nothing is left in a session that another client
+    /// gets next. Call it before the first use.
+    ///
+    /// - The settings of [`new`](Self::new) are made for each transaction, with `SET LOCAL`, and not for the connection.
+    /// - Statements have no name, so that the pooler need not know of prepared statements: any version works. The server plans each
+    ///   call anew, which costs it a fraction of a millisecond.
+    /// - Nothing listens: workers of an inbox find new entries at their poll interval.
+    ///
+    /// A call is still one round trip. [`migrate`](super::migrate), [`claim_in`](super::claim_in) and
+    /// [`forget`](super::forget) work through such a pooler in any case.
+    #[must_use]
+    pub fn behind_pooler(mut self) -> Self {
+        let local_settings = self.connector.as_ref().map(|connector| connector.share());
+        self.session = Arc::new(Session::new(true, local_settings.unwrap_or_default()));
         self
     }
 
@@ -218,13 +249,18 @@ impl Postgres {
     }
 
     fn lent(&self, held: Held) -> PooledConnection {
-        PooledConnection::new(held, Arc::clone(&self.spares))
+        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.session))
+    }
+
+    /// Notes that a statement was refused at a stricter level than `READ COMMITTED`.
+    pub(super) fn note_strict(&self) {
+        self.session.note_strict();
     }
 
     /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
     /// connections can be made.
     ///
-    /// `None` on a pool of the user: then only polling shows new data.
+    /// `None` on a pool of the user and behind a pooler: then only polling shows new data.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     pub(crate) async fn listen(
         &self,
@@ -234,6 +270,9 @@ impl Postgres {
         let Some(connector) = &self.connector else {
             return Ok(None);
         };
+        if self.session.is_shared {
+            return Ok(None);
+        }
         match timeout(self.patience, Listener::open(connector, channel, lock)).await {
             Ok(Ok(listener)) => Ok(Some(listener)),
             Ok(Err(error)) => Err(error.into()),

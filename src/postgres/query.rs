@@ -80,11 +80,7 @@ impl Postgres {
                     From::ReservedConnections => self.spare_within(patience).await?,
                 };
                 let lain_idle = client.lain_idle();
-                let asked = async {
-                    let statement = client.prepare_typed_cached(statement, types).await?;
-                    client.query(&statement, values).await
-                };
-                let error = match asked.await {
+                let error = match client.run_alone(statement, types, values).await {
                     Ok(rows) => {
                         client.keep();
                         return Ok(rows);
@@ -102,8 +98,11 @@ impl Postgres {
                     // The server has answered, so the connection works. On one that is stale every later call would fail.
                     client.keep();
                 }
+                if failure::is_refused_for_level(&error) {
+                    self.note_strict();
+                }
                 // Every statement here may be repeated. Beaten: the isolation level is that of the role or the pool, which may be
-                // stricter than the statements need.
+                // stricter than the statements need. From then on they choose it.
                 let may_pass = (lain_idle && is_broken) || is_stale || failure::is_beaten(&error);
                 if !may_pass || left == 0 {
                     return Err(error.into());

@@ -205,7 +205,7 @@ mod tests {
         config.host("127.0.0.1").port(address.port()).user("test");
         // No statement is sent after the connection was made.
         config.options(
-            "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s",
+            "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s -c default_transaction_isolation=serializable",
         );
         ReservedConnections::new(Some(Arc::new(Connector::new(config, NoTls))))
     }

@@ -129,6 +129,13 @@ CREATE INDEX IF NOT EXISTS hookgate_inbox_running_by_name ON hookgate_inbox (nam
 DROP INDEX IF EXISTS hookgate_inbox_running",
 };
 
+/// Adds the trace of the request that brought an entry, for as long as its body is kept.
+#[cfg(feature = "inbox")]
+const INBOX_TRACE: Migration = Migration {
+    name: "inbox-trace-1",
+    sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS traceparent text",
+};
+
 /// All steps, in their order. With feature `inbox` also those of its table.
 ///
 /// Before the step `inbox-names-1` runs on a table of an older version, stop all processes of that version: after it, each
@@ -148,4 +155,6 @@ pub const MIGRATIONS: &[Migration] = &[
     INBOX_FIRST_LEASE,
     #[cfg(feature = "inbox")]
     INBOX_BACKLOG,
+    #[cfg(feature = "inbox")]
+    INBOX_TRACE,
 ];

@@ -91,6 +91,10 @@ pub struct LoggedAnswer {
     /// the event was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
+    /// The subscription that the request claims to come from, where it was refused: its `X-Service-Webhook-Id`, if that has the
+    /// form of an id. **Unproven**: any client can send any id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed_subscription: Option<String>,
 }
 
 impl LoggedDelivery {
@@ -142,8 +146,8 @@ impl LoggedDelivery {
     ///
     /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds. Bytes that are no UTF-8
     /// are `{"base64":"…"}`, in the value of a header as in the body. Absent fields are left out: `body`, `cut_off_at`,
-    /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`. Readers ignore unknown
-    /// fields.
+    /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`,
+    /// `claimed_subscription`. Readers ignore unknown fields.
     #[must_use]
     pub fn to_line(&self) -> String {
         // This holds texts and numbers only, so serialization can't fail.
@@ -163,6 +167,7 @@ impl LoggedAnswer {
             key: None,
             scope: None,
             attempt: None,
+            claimed_subscription: None,
         }
     }
 }

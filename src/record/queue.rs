@@ -191,7 +191,13 @@ fn weight(delivery: &LoggedDelivery) -> usize {
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
     // The sender controls the length of the method; the error controls the length of the answer's reason.
     let answer = delivery.answer.as_ref().map_or(0, |answer| {
-        let more = [&answer.reason, &answer.key, &answer.scope].into_iter();
+        let more = [
+            &answer.reason,
+            &answer.key,
+            &answer.scope,
+            &answer.claimed_subscription,
+        ]
+        .into_iter();
         let more = more.flatten().map(String::len);
         answer.outcome.len() + more.sum::<usize>()
     });
@@ -244,6 +250,10 @@ mod tests {
             },
             LoggedDelivery {
                 answer: answered(|it, long| it.key = Some(long)),
+                ..delivery.clone()
+            },
+            LoggedDelivery {
+                answer: answered(|it, long| it.claimed_subscription = Some(long)),
                 ..delivery.clone()
             },
             LoggedDelivery {

@@ -6,6 +6,8 @@ use ::redis::aio::ConnectionLike;
 use ::redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
+#[cfg(feature = "redis-tls")]
+use super::failure::store_error;
 use super::finding::{Finding, Findings, Risk};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -102,6 +104,8 @@ async fn ask<C: ConnectionLike>(
     match command.query_async(connection).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if refused.contains(&error.kind()) => Ok(None),
+        #[cfg(feature = "redis-tls")]
+        Err(error) if crate::tls::refused_certificate(&error).is_some() => Err(store_error(error)),
         Err(error) => Err(unreachable(error)),
     }
 }
@@ -193,18 +197,23 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Logs a warning for each finding, with the feature `tracing`.
-pub(super) fn log(findings: &Findings) {
+/// Logs each finding. Where no subscriber of `tracing` would see them, those that may forget ids are written to stderr: an error
+/// would stop programs that run today, and silence would let events run twice.
+pub(super) fn report(findings: &Findings) {
     #[cfg(feature = "tracing")]
-    for finding in findings.iter() {
-        if finding.risk().forgets() {
-            tracing::warn!("claims on Redis: {finding}");
-        } else {
-            tracing::info!("claims on Redis: {finding}");
+    if tracing::dispatcher::has_been_set() {
+        for finding in findings.iter() {
+            if finding.risk().forgets() {
+                tracing::warn!("claims on Redis: {finding}");
+            } else {
+                tracing::info!("claims on Redis: {finding}");
+            }
         }
+        return;
     }
-    #[cfg(not(feature = "tracing"))]
-    let _ = findings;
+    for finding in findings.iter().filter(|finding| finding.risk().forgets()) {
+        eprintln!("hookgate: claims on Redis: {finding}");
+    }
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ struct ConnectionState {
     connect: Duration,
     response: Duration,
     current: Mutex<Current>,
+    #[cfg(feature = "redis-tls")]
+    handshake: super::handshake::Handshake,
 }
 
 #[derive(Default)]
@@ -90,6 +92,19 @@ impl Connection {
         Self::with(self.shared.client.clone(), self.shared.connect, limit)
     }
 
+    /// Trusts these authorities alone, whose certificates are in PEM. The URL must ask for TLS.
+    #[cfg(feature = "redis-tls")]
+    pub(super) fn with_ca(&self, pem: &[u8]) -> RedisResult<Self> {
+        let shared = &self.shared;
+        let info = shared.client.get_connection_info().clone();
+        let certificates = ::redis::TlsCertificates {
+            client_tls: None,
+            root_cert: Some(pem.to_vec()),
+        };
+        let client = Client::build_with_tls(info, certificates)?;
+        Ok(Self::with(client, shared.connect, shared.response))
+    }
+
     fn with(client: Client, connect: Duration, response: Duration) -> Self {
         Self {
             shared: Arc::new(ConnectionState {
@@ -97,6 +112,8 @@ impl Connection {
                 connect,
                 response,
                 current: Mutex::default(),
+                #[cfg(feature = "redis-tls")]
+                handshake: super::handshake::Handshake::default(),
             }),
         }
     }
@@ -155,6 +172,22 @@ struct UnderWay<'a> {
 }
 
 impl UnderWay<'_> {
+    /// Waits for the answer, or for the reason why TLS can't be established.
+    #[cfg(feature = "redis-tls")]
+    async fn answer<T>(&self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        let shared = &self.connection.shared;
+        let limit = shared.connect;
+        shared
+            .handshake
+            .watch(&shared.client, limit, self.generation, asked)
+            .await
+    }
+
+    #[cfg(not(feature = "redis-tls"))]
+    async fn answer<T>(&self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        asked.await
+    }
+
     fn ended(mut self, answered: &RedisResult<Value>) {
         self.ended = true;
         let mut current = self.connection.lock();
@@ -191,6 +224,8 @@ impl Drop for UnderWay<'_> {
 impl ConnectionState {
     fn manager(&self) -> RedisResult<ConnectionManager> {
         let settings = self.client.get_connection_info();
+        #[cfg(feature = "redis-tls")]
+        super::handshake::choose_provider(settings);
         // Many small commands share one connection. If they were held back to be sent together, each would wait for the previous
         // answer.
         let tcp: TcpSettings = settings.tcp_settings().clone().set_nodelay(true);
@@ -208,7 +243,7 @@ impl ConnectionLike for Connection {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         Box::pin(async move {
             let (under_way, mut manager) = self.begin()?;
-            let answered = manager.send_packed_command(cmd).await;
+            let answered = under_way.answer(manager.send_packed_command(cmd)).await;
             under_way.ended(&answered);
             answered
         })
@@ -222,7 +257,8 @@ impl ConnectionLike for Connection {
     ) -> RedisFuture<'a, Vec<Value>> {
         Box::pin(async move {
             let (under_way, mut manager) = self.begin()?;
-            let answered = manager.send_packed_commands(pipeline, offset, count).await;
+            let asked = manager.send_packed_commands(pipeline, offset, count);
+            let answered = under_way.answer(asked).await;
             under_way.ended(&match &answered {
                 Ok(_) => Ok(Value::Nil),
                 Err(error) => Err(error.clone()),

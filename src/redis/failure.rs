@@ -5,6 +5,10 @@ use ::redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 pub(super) fn store_error(error: RedisError) -> StoreError {
+    #[cfg(feature = "redis-tls")]
+    if let Some(reason) = crate::tls::refused_certificate(&error) {
+        return StoreError::saying(StoreErrorKind::Unavailable, reason).caused_by(error);
+    }
     let kind = if error.code() == Some("OOM") {
         StoreErrorKind::Full
     } else if error.is_timeout() {

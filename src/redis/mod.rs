@@ -35,7 +35,7 @@
 //! | Redis down, slow, out of reach, loading, just demoted | 503 within the delivery's budget; no handler runs, and the sender tries again. Redis is used again without a restart | watch the 503s |
 //! | memory full, `noeviction` | fresh events: 503. Duplicates are known, runs under way are recorded | `maxmemory` by the [sizes](#sizes) below |
 //! | Redis refuses writes: its snapshots fail, too few replicas follow, a script of another client does not end | 503, for duplicates too; no id is forgotten | `stop-writes-on-bgsave-error`, `min-replicas-to-write` |
-//! | memory full, any other policy | **ids are forgotten without an error**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an expiry | [`check`](RedisStore::check) reports it, [`strict`](Findings::strict) refuses it |
+//! | memory full, any other policy | **ids are forgotten without an error**, running ones too: events run twice, or twice at once. `volatile-…` is no better: every key here has an expiry | [`check`](RedisStore::check) reports it, [`strict`](Findings::strict) refuses it; [`connect`](RedisStore::connect) writes it to the log or to stderr |
 //! | Redis' process ends, no append-only file | **everything is forgotten** | the same |
 //! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` the last writes while its disk was busy, up to two seconds | reported by [`check`](RedisStore::check) |
 //! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | the same |
@@ -66,29 +66,37 @@
 //! repeated once automatically, so that a restart of Redis costs no delivery one of its few attempts.
 //!
 //! # TLS
-//! A URL of `rediss://` is TLS, by the features of the crate `redis`, which you name beside this one:
+//! With feature `redis-tls`, a URL of `rediss://` is TLS by rustls. The server's certificate is verified, with its host name:
+//! against the authorities that the system trusts (`SSL_CERT_FILE` names others), or against your provider's alone.
 //! ```toml
-//! hookgate = { version = "0.1", features = ["redis"] }
-//! redis = { version = "1.8", default-features = false, features = ["tokio-rustls-comp"] }
+//! hookgate = { version = "0.1", features = ["axum", "redis-tls"] }
 //! ```
-//! With your own certificate authority, or a certificate for the client:
-//! ```no_run
-//! use hookgate::RedisStore;
-//! use hookgate::redis::Connection;
+#![cfg_attr(
+    feature = "redis-tls",
+    doc = r#"
+```no_run
+# async fn start() -> Result<(), Box<dyn std::error::Error>> {
+use hookgate::RedisStore;
+
+let store = RedisStore::connect("rediss://redis.example:6380").await?; // a certificate that the system trusts
+let store = RedisStore::open("rediss://redis.example:6380")?.with_ca(&std::fs::read("provider-ca.pem")?)?;
+# let _ = store;
+# Ok(())
+# }
+```
+"#
+)]
+//! A certificate that is refused is a [`StoreErrorKind::Unavailable`](crate::StoreErrorKind::Unavailable) whose text says
+//! why; each delivery is answered 503. For a certificate of the client, pass a `redis::Client` of your own, made by
+//! `redis::Client::build_with_tls`, to [`Connection::new`]. The crypto is the process' provider of rustls where the program has
+//! chosen one before the first connection, and ring otherwise.
 //!
-//! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = redis::Client::build_with_tls(
-//!     "rediss://redis.internal:6380",
-//!     redis::TlsCertificates {
-//!         client_tls: None,
-//!         root_cert: Some(std::fs::read("authority.pem")?),
-//!     },
-//! )?;
-//! let store = RedisStore::on(Connection::new(client));
-//! store.check().await?.strict()?;
-//! # Ok(())
-//! # }
-//! ```
+//! # Other addresses
+//! `unix:///run/redis.sock` is a socket on this machine.
+//!
+//! **Sentinel is not supported**: no URL names one, and a connection that the crate `redis` makes by it stays with the primary of
+//! that moment. Use an address that leads to the primary after a failover: the provider's endpoint, or a proxy such as HAProxy
+//! that asks for the role. A connection whose server became a replica is given up, and the name is looked up again.
 //!
 //! # Cluster
 //! Feature `cluster-async` of the crate `redis`. Each call is about one key, so it goes to one node. When a node is down, its
@@ -136,6 +144,9 @@ mod check;
 mod connection;
 mod failure;
 mod finding;
+#[cfg(feature = "redis-tls")]
+mod handshake;
+mod open;
 mod record;
 mod script;
 mod store;

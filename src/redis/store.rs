@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use ::redis::{Client, cmd};
+use ::redis::cmd;
 use tokio::time::timeout;
 
 use super::check;
@@ -65,45 +65,13 @@ const LOOKS: usize = 8;
 ///   its own prefix or server.
 #[derive(Clone)]
 pub struct RedisStore<C = Connection> {
-    connection: C,
+    pub(super) connection: C,
     prefix: Arc<str>,
     limit: Duration,
     /// The list of this prefix.
     scopes: ScopesInUse,
     /// For each prefix, the receivers that claim under it, in all clones of this store.
     all_scopes: Arc<Mutex<BTreeMap<Arc<str>, ScopesInUse>>>,
-}
-
-impl RedisStore {
-    /// Connects, and [checks](Self::check) the server's settings. The findings are logged, with the feature `tracing`;
-    /// to see them yourself, or to refuse to start, call [`check`](Self::check).
-    ///
-    /// `rediss://…` is TLS: [setup](super#tls).
-    ///
-    /// # Errors
-    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
-    ///   enabled.
-    /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
-    /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let store = Self::open(url)?;
-        check::log(&store.check().await?);
-        Ok(store)
-    }
-
-    /// Connects with the first call, and checks no settings: for programs that start whether Redis is up or not. Until it is up,
-    /// deliveries are answered 503.
-    ///
-    /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
-    pub fn open(url: &str) -> Result<Self, StoreError> {
-        // The error of redis may repeat a part of the URL.
-        let client = Client::open(url).map_err(|_| {
-            let message = "this can't be used as a Redis URL: write redis://host:port, or rediss:// for TLS, which needs a TLS feature of the crate redis";
-            StoreError::saying(StoreErrorKind::Setting, message)
-        })?;
-        Ok(Self::on(Connection::new(client)))
-    }
 }
 
 impl<C> RedisStore<C>

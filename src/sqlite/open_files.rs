@@ -18,6 +18,10 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     }
     let failed = |error: io::Error| {
         let (kind, advice) = match error.kind() {
+            io::ErrorKind::NotFound if leads_nowhere(path) => (
+                Kind::Missing,
+                "a part of the path is a symbolic link, and its target does not exist: mount or create the target, or name another path",
+            ),
             io::ErrorKind::NotFound if create => (
                 Kind::Missing,
                 "there is no such folder: make it first, writable for this program alone",
@@ -55,7 +59,7 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
                 "this is no file: name a file in it",
             ));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && create && !leads_nowhere(path) => {
             let folder = path
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty());
@@ -69,6 +73,12 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let file = fs::canonicalize(path).map_err(failed)?;
     keeps(&file)?;
     Ok(file)
+}
+
+/// Returns whether the path, or a folder on it, is a symbolic link to a place that does not exist.
+fn leads_nowhere(path: &Path) -> bool {
+    path.ancestors()
+        .any(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false)))
 }
 
 /// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the same mode.
@@ -87,57 +97,94 @@ fn make(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks the file system. SQLite shares its log through memory, and its locks must hold: neither works on network file systems.
+/// Checks the file system. SQLite shares its log through memory, and its locks must hold: neither works on file systems of a
+/// network. What is in memory is lost with the machine.
 fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    match file_system(&mounts, file) {
-        Some(kind) if is_of_a_network(&kind) => Err(StoreError::saying(
-            Kind::NotDurable,
-            "this is a network's file system, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
-        )
-        .caused_by(format!("the file system is {kind}"))),
-        _ => Ok(()),
+    let Some((kind, source)) = file_system(&mounts, file) else {
+        return Ok(());
+    };
+    let refused = |advice| {
+        let error = StoreError::saying(Kind::NotDurable, advice);
+        Err(error.caused_by(format!("the file system is {kind}")))
+    };
+    if is_of_a_network(kind, source) {
+        return refused(
+            "this is a file system of a network or of another machine, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
+        );
     }
+    if matches!(kind, "tmpfs" | "ramfs") && !is_temporary(file) {
+        return refused(
+            "this is memory, and no disk: what was accepted would be lost when the machine ends. Use a disk of this machine",
+        );
+    }
+    Ok(())
 }
 
-/// Returns the kind of the file system of a path, from the list of mounts in Linux.
-fn file_system(mounts: &str, file: &Path) -> Option<String> {
-    let mut nearest: Option<(usize, &str)> = None;
+/// Returns whether the file is in the folder for temporary files, of which nobody expects that they are kept. It is often in memory,
+/// and the files of tests are there.
+fn is_temporary(file: &Path) -> bool {
+    let folder = std::env::temp_dir();
+    file.starts_with(fs::canonicalize(&folder).unwrap_or(folder))
+}
+
+/// Returns the kind and the source of the file system of a path, from the list of mounts in Linux.
+fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(&'a str, &'a str)> {
+    let mut nearest: Option<(usize, (&str, &str))> = None;
     for line in mounts.lines() {
         // "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
         let Some((before, after)) = line.split_once(" - ") else {
             continue;
         };
-        let (Some(point), Some(kind)) = (before.split(' ').nth(4), after.split(' ').next()) else {
+        let mut after = after.split(' ');
+        let (Some(point), Some(kind)) = (before.split(' ').nth(4), after.next()) else {
             continue;
         };
+        let source = after.next().unwrap_or_default();
         let point = point.replace("\\040", " ").replace("\\134", "\\");
         let depth = Path::new(&point).components().count();
         // A later mount hides an earlier one at the same path.
         if file.starts_with(&point) && nearest.is_none_or(|(most, _)| depth >= most) {
-            nearest = Some((depth, kind));
+            nearest = Some((depth, (kind, source)));
         }
     }
-    nearest.map(|(_, kind)| kind.to_owned())
+    nearest.map(|(_, found)| found)
 }
 
-fn is_of_a_network(kind: &str) -> bool {
-    const KINDS: [&str; 13] = [
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "fuse.ceph",
-        "fuse.glusterfs",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.sshfs",
-        "gfs2",
-        "lustre",
-        "smb3",
-        "smbfs",
+fn is_of_a_network(kind: &str, source: &str) -> bool {
+    // Of networks, and of the host of a virtual machine.
+    const KINDS: [&str; 14] = [
+        "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "lustre", "prl_fs", "smb3",
+        "smbfs", "vboxsf", "virtiofs", "vmhgfs",
     ];
-    kind.starts_with("nfs") || KINDS.contains(&kind)
+    // Programs that show a network as a folder. Some are the kind, as in `fuse.sshfs`, others the source of the kind `fuse`.
+    const PROGRAMS: [&str; 16] = [
+        "blobfuse",
+        "blobfuse2",
+        "ceph",
+        "davfs",
+        "davfs2",
+        "gcsfuse",
+        "geesefs",
+        "glusterfs",
+        "goofys",
+        "grpcfuse",
+        "juicefs",
+        "mountpoint-s3",
+        "rclone",
+        "s3fs",
+        "sshfs",
+        "vmhgfs-fuse",
+    ];
+    let by = |program: &str| {
+        PROGRAMS
+            .iter()
+            .any(|known| program.eq_ignore_ascii_case(known))
+    };
+    kind.starts_with("nfs")
+        || KINDS.contains(&kind)
+        || kind.strip_prefix("fuse.").is_some_and(by)
+        || (kind == "fuse" && (by(source) || source.contains("://")))
 }
 
 /// The files that were opened: the database and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
@@ -197,18 +244,50 @@ mod tests {
             ("/database/inbox.db", "ext4"),
         ] {
             let found = file_system(MOUNTS, Path::new(file));
-            assert_eq!(found.as_deref(), Some(kind), "{file}");
+            assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{file}");
         }
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
     }
 
     #[test]
     fn networks_are_known_by_their_kind() {
-        for kind in ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "ceph"] {
-            assert!(is_of_a_network(kind), "{kind}");
+        for kind in [
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "fuse.sshfs",
+            "ceph",
+            "9p",
+            "virtiofs",
+            "vboxsf",
+            "davfs",
+            "fuse.gcsfuse",
+            "fuse.blobfuse2",
+        ] {
+            assert!(is_of_a_network(kind, "made_up"), "{kind}");
         }
-        for kind in ["ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "apfs"] {
-            assert!(!is_of_a_network(kind), "{kind}");
+        for source in [
+            "blobfuse2",
+            "gcsfuse",
+            "mountpoint-s3",
+            "https://files.example/dav",
+        ] {
+            assert!(is_of_a_network("fuse", source), "{source}");
+        }
+        for kind in [
+            "ext4",
+            "xfs",
+            "btrfs",
+            "zfs",
+            "tmpfs",
+            "overlay",
+            "apfs",
+            "fuseblk",
+            "fuse.mergerfs",
+            "fuse",
+        ] {
+            assert!(!is_of_a_network(kind, "/dev/vda"), "{kind}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum VerifyErrorKind {
     /// The header of this name, in lower case, is missing.
     HeaderMissing(&'static str),
     /// The header of this name appears more than once.
-    HeaderDuplicate(&'static str),
+    HeaderRepeated(&'static str),
     /// The header of this name is not in the form that the service writes.
     HeaderMalformed(&'static str),
     /// The timestamp is older than the window allows.
@@ -96,9 +96,7 @@ impl VerifyErrorKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::HeaderMissing(_) | Self::HeaderDuplicate(_) | Self::HeaderMalformed(_) => {
-                "header"
-            }
+            Self::HeaderMissing(_) | Self::HeaderRepeated(_) | Self::HeaderMalformed(_) => "header",
             Self::Stale(_) => "stale",
             Self::StaleButAuthentic(_) => "stale_but_authentic",
             Self::Ahead(_) => "ahead",
@@ -126,7 +124,7 @@ impl fmt::Display for Message<'_> {
         use VerifyErrorKind as Kind;
         match self.0 {
             Kind::HeaderMissing(name) => write!(f, "header {name} is missing"),
-            Kind::HeaderDuplicate(name) => write!(f, "header {name} appears more than once"),
+            Kind::HeaderRepeated(name) => write!(f, "header {name} appears more than once"),
             Kind::HeaderMalformed(name) => {
                 write!(f, "header {name} is not written as the service writes it")
             }
@@ -215,7 +213,7 @@ mod tests {
         for (kind, message) in [
             (VerifyErrorKind::HeaderMissing("a"), "header a is missing"),
             (
-                VerifyErrorKind::HeaderDuplicate("a"),
+                VerifyErrorKind::HeaderRepeated("a"),
                 "header a appears more than once",
             ),
             (

@@ -107,7 +107,7 @@ enum HeaderSlot<'h> {
     #[default]
     Absent,
     Once(&'h [u8]),
-    Duplicate,
+    Repeated,
 }
 
 impl<'h> HeaderSlots<'h> {
@@ -155,11 +155,12 @@ impl<'h> HeaderSlots<'h> {
 
     /// Returns `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
-        let once = |slot| match slot {
-            HeaderSlot::Once(value) => Some(value),
-            HeaderSlot::Absent | HeaderSlot::Duplicate => None,
-        };
-        (once(self.event_id), once(self.event_type))
+        (self.event_id.once(), self.event_type.once())
+    }
+
+    /// Returns `X-Service-Webhook-Id`, if it appears once.
+    pub(crate) fn webhook_hint(&self) -> Option<&'h [u8]> {
+        self.webhook_id.once()
     }
 
     #[inline]
@@ -179,8 +180,15 @@ impl<'h> HeaderSlot<'h> {
     fn fill(&mut self, value: &'h [u8]) {
         *self = match self {
             Self::Absent => Self::Once(value),
-            Self::Once(_) | Self::Duplicate => Self::Duplicate,
+            Self::Once(_) | Self::Repeated => Self::Repeated,
         };
+    }
+
+    fn once(self) -> Option<&'h [u8]> {
+        match self {
+            Self::Once(value) => Some(value),
+            Self::Absent | Self::Duplicate => None,
+        }
     }
 
     #[inline]
@@ -188,7 +196,7 @@ impl<'h> HeaderSlot<'h> {
         match self {
             Self::Absent => Ok(None),
             Self::Once(value) => Ok(Some(value)),
-            Self::Duplicate => Err(VerifyError::new(Kind::HeaderDuplicate(name))),
+            Self::Repeated => Err(VerifyError::new(Kind::HeaderRepeated(name))),
         }
     }
 

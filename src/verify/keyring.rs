@@ -54,6 +54,37 @@ impl KeyRing {
         Ok(Self::of(usable_name(name)?, secret))
     }
 
+    /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
+    /// settings file.
+    ///
+    /// ```
+    /// use hookgate::{ConfigErrorKind, KeyRing, Secret};
+    ///
+    /// let texts = [("2026-11", "whsec_made_up_new_secret"), ("2026-05", "whsec_made_up_old_secret")];
+    /// let keys: Result<Vec<_>, _> = texts.into_iter().map(|(name, text)| Ok((name, Secret::new(text)?))).collect();
+    /// let ring = KeyRing::from_keys(keys?)?;
+    /// assert_eq!(ring.key_names().collect::<Vec<_>>(), ["2026-11", "2026-05"]);
+    ///
+    /// let none: [(&str, Secret); 0] = [];
+    /// assert_eq!(KeyRing::from_keys(none).unwrap_err().kind(), ConfigErrorKind::NoSecret);
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NoSecret` for an empty list, and those of [`with_key`](Self::with_key).
+    pub fn from_keys<N: AsRef<str>>(
+        keys: impl IntoIterator<Item = (N, Secret)>,
+    ) -> Result<Self, ConfigError> {
+        let mut ring: Option<Self> = None;
+        for (name, secret) in keys {
+            ring = Some(match ring {
+                None => Self::named(name.as_ref(), secret)?,
+                Some(ring) => ring.with_key(name.as_ref(), secret)?,
+            });
+        }
+        ring.ok_or_else(|| ConfigError::new(Kind::NoSecret))
+    }
+
     /// Adds a live key.
     ///
     /// # Errors
@@ -318,5 +349,12 @@ mod tests {
             ring.with_key(name, secret(name)).unwrap()
         });
         assert_eq!(kind(full.with_key("e", secret("e"))), Kind::TooManyKeys);
+        let of =
+            |names: &[&str]| KeyRing::from_keys(names.iter().map(|name| (*name, secret(name))));
+        let names = ["a", "b", "c", "d"];
+        assert!(of(&names).unwrap().key_names().eq(names));
+        assert_eq!(kind(of(&[])), Kind::NoSecret);
+        assert_eq!(kind(of(&["a", "b", "a"])), Kind::NameTaken);
+        assert_eq!(kind(of(&["a", "b", "c", "d", "e"])), Kind::TooManyKeys);
     }
 }

@@ -153,6 +153,7 @@ fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
     // In this order, since the earlier errors say more about such a text.
     let mistakes = [
         (text.is_empty(), Kind::SecretEmpty),
+        (text.starts_with('\u{feff}'), Kind::SecretByteOrderMark),
         (text.trim().is_empty(), Kind::SecretBlank),
         (text.trim() != text, Kind::SecretSurroundedByWhiteSpace),
         (
@@ -183,7 +184,13 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
             "longer than {MAX_FILE_BYTES} bytes"
         ))));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| ConfigError::new(Kind::SecretNotText))?;
+    let of_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    let kind = if of_utf16 {
+        Kind::SecretByteOrderMark
+    } else {
+        Kind::SecretNotText
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|_| ConfigError::new(kind))?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(
         line.strip_suffix('\r').unwrap_or(line).to_owned(),
@@ -198,6 +205,7 @@ mod tests {
     fn refuses_what_cannot_be_right_and_says_why() {
         for (text, kind) in [
             ("", Kind::SecretEmpty),
+            ("\u{feff}whsec_0123456789abcdef", Kind::SecretByteOrderMark),
             (" \t", Kind::SecretBlank),
             (
                 "whsec_0123456789abcdef\n",

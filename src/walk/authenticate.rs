@@ -66,7 +66,7 @@ impl Authenticator {
         let (headers, stale) = self.read_head(head, |_| ())?;
         match self.verifier.start(&headers, stale) {
             Ok(check) => Ok(self.intake(check)),
-            Err(error) => Err(stale.map_or(error, VerifyError::new).into()),
+            Err(error) => Err(head.named_in(stale.map_or(error, VerifyError::new).into())),
         }
     }
 
@@ -80,7 +80,8 @@ impl Authenticator {
         // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
         // outage, when they are most useful as a sign, no ring is in the cache.
         let found = self.keys().find(headers.webhook_id());
-        let found = found.map_err(|error| stale.map_or(error, VerifyError::new))?;
+        let found =
+            found.map_err(|error| head.named_in(stale.map_or(error, VerifyError::new).into()))?;
         Ok(match found {
             RingSearch::Found(selected) => {
                 HeadResult::Intake(self.intake(Check::with(selected, &headers, stale)))
@@ -98,15 +99,16 @@ impl Authenticator {
         found: Result<Option<Arc<Ring>>, Arc<LookupError>>,
     ) -> Result<Intake, Refusal> {
         let LookingUp { headers, stale } = looking_up;
-        match (found, stale) {
+        let refusal: Refusal = match (found, stale) {
             (Ok(ring), _) => {
                 let selected = self.keys().of_lookup(ring);
-                Ok(self.intake(Check::with(selected, &headers, stale)))
+                return Ok(self.intake(Check::with(selected, &headers, stale)));
             }
             // The answer is the same as for a stale delivery that is not checked.
-            (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
-            (Err(error), None) => Err(error.into()),
-        }
+            (Err(_), Some(stale)) => VerifyError::new(stale).into(),
+            (Err(error), None) => error.into(),
+        };
+        Err(refusal.claiming(headers.webhook_id()))
     }
 
     /// Compares the signature, and reads id and type from the signed body.
@@ -115,19 +117,22 @@ impl Authenticator {
         intake: Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake.finish()?;
+        let verified = intake
+            .finish()
+            .map_err(|error| head.named_in(error.into()))?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
-            Err(error) => return Err(Refusal::of_event_head(error, verified)),
+            Err(error) => return Err(head.named_in(Refusal::of_event_head(error, verified))),
         };
         if self.header_mismatch == HeaderMismatch::Refuse
             && let Some(kind) = head.differs_from(&event)
         {
-            return Err(Refusal::new(kind).of_authentic(verified));
+            return Err(head.named_in(Refusal::new(kind).of_authentic(verified)));
         }
         let now = self.clock.now();
         self.gate.vitals.authentic(now);
-        Ok(Delivery::new(verified, event, now, self.id()))
+        let traceparent = head.traceparent().map(Box::from);
+        Ok(Delivery::new(verified, event, now, self.id(), traceparent))
     }
 
     /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
@@ -156,23 +161,28 @@ impl Authenticator {
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
     ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
-        head.refuse_unreadable(self.max_body)?;
-        let headers = head.delivery_headers()?;
+        let named = |refusal| head.named_in(refusal);
+        head.refuse_unreadable(self.max_body).map_err(named)?;
+        let headers = head.delivery_headers();
+        let headers = headers.map_err(|error| named(error.into()))?;
         let (window, now) = (self.verifier.window(), self.clock.now());
         seen(now);
         let stale = match window.check(headers.timestamp().seconds(), now) {
             Ok(()) => None,
-            Err(error) => Some(self.check_stale(error)?),
+            Err(error) => {
+                let stale = self.check_stale(error);
+                Some(stale.map_err(|error| named(error.into()))?)
+            }
         };
         Ok((headers, stale))
     }
 
     /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if
     /// it is authentic, this is the only sign that retries carry their first timestamp.
-    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, Refusal> {
+    fn check_stale(&self, error: VerifyError) -> Result<VerifyErrorKind, VerifyError> {
         let kind = error.kind();
         let VerifyErrorKind::Stale(times) = kind else {
-            return Err(error.into());
+            return Err(error);
         };
         let (total_wait, past) = (self.schedule.total_wait(), self.verifier.window().past());
         let age = times.now.since(times.timestamp);
@@ -181,7 +191,7 @@ impl Authenticator {
         if could_be_a_retry && self.stale.chooses(self.clock.monotonic()) {
             Ok(kind)
         } else {
-            Err(error.into())
+            Err(error)
         }
     }
 

@@ -27,6 +27,8 @@ struct Recognised {
     received_at: UnixSeconds,
     #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
     by: RecognisedBy,
+    /// Well-formed.
+    traceparent: Option<Box<str>>,
 }
 
 /// Identifies a receiver or acceptor among all of this process, also among those that were dropped.
@@ -47,6 +49,7 @@ impl Delivery {
         head: EventHead,
         received_at: UnixSeconds,
         by: RecognisedBy,
+        traceparent: Option<Box<str>>,
     ) -> Self {
         let key = EventKey::new(verified.scope(), head.id.as_str());
         Self(Arc::new(Recognised {
@@ -55,6 +58,7 @@ impl Delivery {
             key,
             received_at,
             by,
+            traceparent,
         }))
     }
 
@@ -64,8 +68,13 @@ impl Delivery {
         verified: Verified,
         head: EventHead,
         received_at: UnixSeconds,
+        traceparent: Option<&str>,
     ) -> Self {
-        Self::new(verified, head, received_at, RecognisedBy(0))
+        // Another program can have changed the stored text.
+        let traceparent =
+            traceparent.and_then(|text| super::traceparent::traceparent(text.as_bytes()));
+        let traceparent = traceparent.map(Box::from);
+        Self::new(verified, head, received_at, RecognisedBy(0), traceparent)
     }
 
     /// Returns the receiver that has recognised it.
@@ -114,6 +123,34 @@ impl Delivery {
     #[must_use]
     pub fn received_at(&self) -> UnixSeconds {
         self.0.received_at
+    }
+
+    /// Returns the trace that the request belonged to: its header `traceparent`, if the request had it once, and in the form of
+    /// W3C Trace Context. An inbox keeps it until the event is done, so that the worker's span can be
+    /// [linked](crate::guide::tracing) to the request's.
+    ///
+    /// # Security
+    /// The header is **not signed**, as the sender sends none: a proxy or your own server sets it. It says nothing about the
+    /// event. Use it for tracing alone.
+    ///
+    /// ```
+    /// # use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+    /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// # let body = br#"{"id":"evt_1","type":"page.created"}"#;
+    /// # let now = Timestamp::at(SystemClock.now())?;
+    /// # let signature = Signature::sign(&secret, &now, body).to_header_value();
+    /// # let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
+    /// let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    /// let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature), ("traceparent", trace)];
+    /// let head = RequestHead::new("POST", headers);
+    /// let mut intake = receiver.open(&head)?;
+    /// intake.push(body.as_slice().into())?;
+    /// assert_eq!(receiver.recognise(intake, &head)?.traceparent(), Some(trace));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.0.traceparent.as_deref()
     }
 
     /// Parses the whole body as an event whose created rows have the type `R`.

@@ -1,5 +1,6 @@
 //! The head of a request, read in one pass before a byte of the body.
 
+use super::traceparent::{TRACEPARENT, traceparent};
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::VerifyError;
@@ -19,6 +20,8 @@ pub struct RequestHead<'h> {
     method: &'h str,
     found: HeaderSlots<'h>,
     content: Content,
+    /// The header `traceparent`. Empty if it appears more than once.
+    traceparent: Option<&'h [u8]>,
 }
 
 /// The properties of the body, from the headers.
@@ -40,11 +43,16 @@ impl<'h> RequestHead<'h> {
             method,
             found: HeaderSlots::default(),
             content: Content::default(),
+            traceparent: None,
         };
         for (name, value) in headers {
             let (name, value) = (name.as_ref(), value.as_ref());
             head.found.take(name, value);
             head.content.take(name, value);
+            if name.len() == TRACEPARENT.len() && name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
+            {
+                head.traceparent = Some(head.traceparent.map_or(value, |_| b""));
+            }
         }
         head
     }
@@ -84,6 +92,16 @@ impl<'h> RequestHead<'h> {
         } else {
             None
         }
+    }
+
+    /// Names the claimed subscription in a refusal of this request.
+    pub(crate) fn named_in(&self, refusal: Refusal) -> Refusal {
+        refusal.claiming(self.found.webhook_hint())
+    }
+
+    /// Returns the trace that the request belongs to, if its header is well-formed.
+    pub(super) fn traceparent(&self) -> Option<&'h str> {
+        self.traceparent.and_then(traceparent)
     }
 
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {

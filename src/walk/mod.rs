@@ -11,6 +11,7 @@ mod health;
 mod range;
 mod stale;
 mod store;
+mod traceparent;
 mod vitals;
 
 pub use admit::Admission;
@@ -29,3 +30,5 @@ pub(crate) use gate::Gate;
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;
 pub(crate) use store::Store;
+#[cfg(feature = "inbox")]
+pub(crate) use traceparent::TRACEPARENT;

@@ -148,7 +148,7 @@ fn an_actor_may_be_null_or_absent() {
         // A doubled field is refused, also with null.
         let doubled = null.replace("\"rowId\"", &format!("\"{key}\":null,\"rowId\""));
         let path = format!("data.{key}");
-        assert_eq!(fails::<Order>(doubled), at(Kind::Duplicate, &path));
+        assert_eq!(fails::<Order>(doubled), at(Kind::RepeatedKey, &path));
     }
 }
 
@@ -354,7 +354,7 @@ fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
     );
     assert_eq!(
         fails::<Order>(&body),
-        at(Kind::Duplicate, "data.properties.Total")
+        at(Kind::RepeatedKey, "data.properties.Total")
     );
 }
 
@@ -428,12 +428,12 @@ fn fields_that_miss_double_or_misfit_are_named() {
         };
         assert_eq!(
             fails::<Order>(&doubled),
-            at(Kind::Duplicate, path),
+            at(Kind::RepeatedKey, path),
             "{field}"
         );
         assert_eq!(
             fails::<Order>(data_first(&doubled)),
-            at(Kind::Duplicate, path),
+            at(Kind::RepeatedKey, path),
             "{field}"
         );
     }
@@ -487,7 +487,7 @@ fn fields_that_miss_double_or_misfit_are_named() {
         (
             r#""after":2.50"#,
             r#""before":2.50"#,
-            Kind::Duplicate,
+            Kind::RepeatedKey,
             "data.changes.Total.before",
         ),
     ] {

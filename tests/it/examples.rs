@@ -37,6 +37,36 @@ fn custom_server_takes_the_walk_over_plain_tcp() {
     let mut headers = signed(SECRET, "", 0);
     headers.extend(announced);
     assert_eq!(example.send("POST", "/webhooks", &headers, "").status, 413);
+    // The reason with its sources, and the claim of the refused.
+    let mut headers = signed("whsec_made_up_and_another", "{}", 0);
+    headers.push(("X-Service-Webhook-Id", "wh_1".to_owned()));
+    assert_eq!(
+        example.send("POST", "/webhooks", &headers, "{}").status,
+        401
+    );
+    example.line_with("not authentic or not fresh: the signature is not that of these bytes");
+    example.line_with("subscription wh_1, which is unproven");
+    // A failure is released: the next attempt runs again, and is not answered as a duplicate.
+    let misfit = r#"{"id":"evt_misfit","type":"row.created","data":7}"#;
+    for _ in 0..2 {
+        assert_eq!(example.deliver(SECRET, misfit).status, 500);
+        example.line_with("evt_misfit failed: ");
+    }
+}
+
+#[test]
+fn custom_server_renews_the_lease_of_a_long_run() {
+    let settings = [("WEBHOOK_SECRET", SECRET), ("WORK_MS", "5000")];
+    let example = Example::start("custom_server", &settings);
+    let body = row_created("evt_long", "{}");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| example.deliver(SECRET, &body).status);
+        // Longer than the lease, which is 3 s.
+        std::thread::sleep(std::time::Duration::from_millis(4_000));
+        assert_eq!(example.deliver(SECRET, &body).status, 503);
+        assert_eq!(first.join().unwrap(), 204);
+    });
+    assert_eq!(example.deliver(SECRET, &body).status, 200);
 }
 
 // In a package whose dependency on this crate has `metrics`, and which is built where all features are.

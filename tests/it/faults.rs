@@ -72,7 +72,7 @@ fn every_known_fault_has_its_test() {
         .chain((1..=13).map(|row| format!("R{row}")))
         .chain((1..=16).map(|row| format!("S{row}")))
         .chain((1..=17).map(|row| format!("C{row}")))
-        .chain((1..=24).map(|row| format!("Q{row}")))
+        .chain((1..=31).map(|row| format!("Q{row}")))
         .chain((1..=6).map(|row| format!("O{row}")))
         .chain((1..=9).chain(11..=17).map(|row| format!("F{row}")))
         .chain(('a'..='e').map(|row| format!("F10{row}")));

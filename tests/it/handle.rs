@@ -126,7 +126,7 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
     let failed = harness.told.failed.lock().unwrap().clone();
     let told = failed.iter().filter_map(|failed| failed.reason.as_ref());
     let told: Vec<_> = told.map(ToString::to_string).collect();
-    assert_eq!(told, ["the ledger is shut"]);
+    assert_eq!(told, ["at once", "later", "the ledger is shut"]);
     let failure = |failure| Outcome::Failed(failure);
     assert_eq!(
         harness.told.settled(),

@@ -318,7 +318,7 @@ mod packages {
         LazyLock::new(|| rust_versions(&[]));
 
     /// README's rows and the matching arguments for cargo.
-    const ROWS: [(&str, &[&str]); 16] = [
+    const ROWS: [(&str, &[&str]); 18] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -336,6 +336,14 @@ mod packages {
         (
             "`postgres`",
             &["--no-default-features", "--features=postgres"],
+        ),
+        (
+            "`redis-tls`",
+            &["--no-default-features", "--features=redis-tls"],
+        ),
+        (
+            "`postgres-tls`",
+            &["--no-default-features", "--features=postgres-tls"],
         ),
         ("`sqlite`", &["--no-default-features", "--features=sqlite"]),
         ("`inbox`", &["--no-default-features", "--features=inbox"]),

@@ -207,11 +207,37 @@ async fn a_panic_anywhere_in_the_handler_is_500_and_releases() {
             OK
         }
     });
-    for _ in 1..=4 {
+    for said in [
+        "in the call",
+        "in the first poll",
+        "in a later poll",
+        "in a destructor",
+    ] {
         let answer = harness.send(&Sent::event("evt_1")).await;
         assert_eq!(answer.status(), 500);
         let panicked = Outcome::Failed(Failure::Panicked);
         assert_eq!(harness.told.last_answer(), panicked);
+        // The operator gets the message. The sender gets the text of every other failure.
+        let told = answer.extensions().get::<Answer>().unwrap().to_string();
+        assert!(
+            told.starts_with("500 panicked: ") && told.contains(said),
+            "{told}"
+        );
+        let failed = harness
+            .told
+            .failed
+            .lock()
+            .unwrap()
+            .last()
+            .unwrap()
+            .to_string();
+        assert!(failed.contains(said), "{failed}");
+        let body = axum::body::to_bytes(answer.into_body(), 999).await.unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert!(
+            body.contains("INTERNAL_ERROR") && !body.contains("made-up"),
+            "{body}"
+        );
     }
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     assert_eq!(harness.runs(), 5);

@@ -9,6 +9,8 @@ mod accept;
 #[cfg(feature = "axum")]
 mod bodies;
 #[cfg(feature = "axum")]
+mod claimed;
+#[cfg(feature = "axum")]
 mod crowd;
 mod events;
 mod examples;
@@ -22,6 +24,8 @@ mod fuzz;
 mod guarantees;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod handle;
+#[cfg(feature = "axum")]
+mod handler_errors;
 #[cfg(feature = "axum")]
 mod harness;
 #[cfg(feature = "axum")]

@@ -11,9 +11,9 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, MemoryStore,
-    Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
-    Unhandled,
+    Accepted, Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, Event, EventKey,
+    Failed, FailureReason, KeyRing, MemoryStore, Ownership, Reason, Receiver, Secret, Signature,
+    Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp, Unhandled,
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -40,6 +40,8 @@ struct Log {
 #[derive(Clone, Debug)]
 struct SpanSeen {
     name: &'static str,
+    /// The names of the fields that the span can have.
+    declared: Vec<&'static str>,
     fields: Fields,
     open: bool,
 }
@@ -93,7 +95,8 @@ impl<S: tracing::Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
         attributes.record(&mut Writer(&mut fields));
         let number = LOG.with_borrow_mut(|log| {
             log.spans.push(SpanSeen {
-                name: attributes.metadata().name(),
+                name: metadata.name(),
+                declared: metadata.fields().iter().map(|field| field.name()).collect(),
                 fields,
                 open: true,
             });
@@ -216,6 +219,11 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
         if failed {
             expected.insert("error.type".into(), outcome.into());
         }
+        if outcome == "panicked" {
+            let message = last_fields().remove("hookgate.reason").unwrap();
+            assert!(message.contains("made-up panic"), "{message}");
+            expected.insert("hookgate.reason".into(), message);
+        }
         assert_eq!(last_fields(), expected);
     }
     let forged = Sent {
@@ -254,7 +262,6 @@ async fn what_nobody_handles_is_said_with_its_type_and_model() {
         &[
             ("http.response.status_code", "204"),
             ("hookgate.outcome", "unhandled"),
-            ("error.type", "unhandled"),
         ],
     );
     assert_eq!(last_fields(), expected);
@@ -328,7 +335,7 @@ async fn what_a_sink_says_stands_in_the_deliverys_span() {
     for (said, status, outcome, failed) in [
         (Ok(Accepted::New), "200", "accepted", false),
         (duplicate(true), "200", "replayed", false),
-        (duplicate(false), "200", "replayed_with_other_body", true),
+        (duplicate(false), "200", "replayed_with_other_body", false),
         (Err(StoreErrorKind::Full), "503", "store_full", true),
     ] {
         record();
@@ -350,6 +357,9 @@ async fn what_a_sink_says_stands_in_the_deliverys_span() {
         );
         if failed {
             expected.insert("error.type".into(), outcome.into());
+            let reason =
+                "delivery refused: the store is full: the store is full and refuses new events";
+            expected.insert("hookgate.reason".into(), reason.into());
         }
         assert_eq!(last_fields(), expected);
         let (spans, lines) = (spans(), lines());
@@ -398,7 +408,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
             "retry",
             Some("no such customer"),
         ),
-        ("evt_panics", "panicked", "retry", None),
+        ("evt_panics", "panicked", "retry", Some("made-up panic")),
         ("evt_never", "dead_lettered", "dead", Some("made up")),
     ] {
         record();
@@ -429,6 +439,9 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
         let mut expected = fields([("messaging.message.id", id), ("hookgate.outcome", outcome)]);
         if next != "done" {
             expected.insert("error.type".into(), outcome.into());
+        }
+        if let Some(reason) = reason {
+            expected.insert("hookgate.reason".into(), reason.into());
         }
         assert_eq!(job(spans.remove(0)), expected);
         let lines = lines();
@@ -856,4 +869,266 @@ async fn a_reason_that_panics_when_it_is_written_costs_neither_answer_nor_report
         assert_eq!(harness.told.settled().len(), 1);
         assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
     }
+}
+
+// ---- the page docs/tracing.md
+
+/// The rows of the tables below a heading of the page: the names in backticks of the first cell, and the other cells.
+fn rows(heading: &str) -> Vec<(Vec<String>, String)> {
+    let page = include_str!("../../docs/tracing.md");
+    let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let (first, rest) = row[1..].split_once('|').unwrap();
+        let names = first.split('`').skip(1).step_by(2);
+        (names.map(str::to_owned).collect(), rest.to_owned())
+    })
+    .collect()
+}
+
+/// The names of the fields that the page lists for a span. Lines have words between blanks, fields have none.
+fn listed_fields(heading: &str) -> Vec<String> {
+    let names = rows(heading).into_iter().flat_map(|(names, _)| names);
+    let mut fields: Vec<_> = names.filter(|name| !name.contains(' ')).collect();
+    fields.sort();
+    fields
+}
+
+fn sorted(mut names: Vec<&'static str>) -> Vec<&'static str> {
+    names.sort_unstable();
+    names
+}
+
+/// Whether the page lists this line at this level below the heading.
+fn is_listed(heading: &str, line: &Line) -> bool {
+    let level = line.level.to_string();
+    rows(heading)
+        .into_iter()
+        .any(|(names, rest)| names[0] == line.fields["message"] && rest.contains(&level))
+}
+
+const DELIVERY: &str = "The span `webhook delivery` (INFO)";
+#[cfg(feature = "inbox")]
+const JOB: &str = "The span `inbox job` (INFO)";
+
+#[tokio::test(start_paused = true)]
+async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
+    for at_info in [false, true] {
+        record();
+        let harness = Harness::new(
+            |builder, _| {
+                if at_info {
+                    builder.log_handled_at_info()
+                } else {
+                    builder
+                }
+            },
+            |delivery, _| async move {
+                match delivery.event_id() {
+                    "evt_1" => OK.into_response(),
+                    "evt_2" => FailureReason::new("made up").into_response(),
+                    "evt_3" => Unhandled::of(&delivery).into_response(),
+                    _ => {
+                        sleep(Duration::from_secs(7)).await;
+                        OK.into_response()
+                    }
+                }
+            },
+        );
+        for id in ["evt_1", "evt_1", "evt_2", "evt_3", "evt_4"] {
+            harness.send(&Sent::event(id)).await;
+        }
+        let forged = Sent {
+            secret: FORGER,
+            subscription: Some("wh_1"),
+            ..Sent::event("evt_5")
+        };
+        for _ in 0..2 {
+            harness.send(&forged).await;
+        }
+        pass(10_000).await;
+        for span in spans() {
+            assert_eq!(sorted(span.declared), listed_fields(DELIVERY));
+        }
+        let lines = lines();
+        for line in &lines {
+            assert!(is_listed(DELIVERY, line), "{line:?}");
+        }
+        // One line at INFO for each of the two that were handled, and one for the one without a handler in any case.
+        let at = |level| lines.iter().filter(move |line| line.level == level);
+        let handled: Vec<_> = at(tracing::Level::INFO)
+            .map(|line| &*line.fields["message"])
+            .collect();
+        let expected: &[_] = if at_info {
+            &[
+                "delivery answered",
+                "delivery not handled",
+                "run ended late",
+            ]
+        } else {
+            &["delivery not handled"]
+        };
+        assert_eq!(handled, expected);
+        assert_eq!(lines.len(), 8);
+        // The forged ones name their claim, in the line and in the span. Authentic ones name none.
+        let claims = |fields: &Fields, name: &str| fields.get(name).cloned();
+        for (line, span) in [(5, 5), (6, 6)] {
+            let told = claims(&lines[line].fields, "claimed_subscription");
+            assert_eq!(told.as_deref(), Some("wh_1"));
+            let told = claims(&spans()[span].fields, "hookgate.claimed_subscription");
+            assert_eq!(told.as_deref(), Some("wh_1"));
+        }
+        assert!(
+            lines[..5]
+                .iter()
+                .all(|line| !line.fields.contains_key("claimed_subscription"))
+        );
+    }
+}
+
+/// A store that cannot commit.
+#[derive(Debug, Default)]
+struct CommitFails(MemoryStore);
+
+impl DedupeStore for CommitFails {
+    fn claim<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Claimed> {
+        self.0.claim(key, token, lease)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        key: &'a EventKey,
+        token: ClaimToken,
+        lease: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        self.0.renew(key, token, lease)
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _: &'a EventKey,
+        _: ClaimToken,
+        _: Duration,
+    ) -> StoreFuture<'a, Ownership> {
+        StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable)))
+    }
+
+    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
+        self.0.release(key, token)
+    }
+}
+
+/// A success that could not be recorded needs attention, but the request is no error.
+#[tokio::test(start_paused = true)]
+async fn a_204_has_no_error_type_even_if_its_commit_failed() {
+    record();
+    let store =
+        |builder: hookgate::ReceiverBuilder, _: &TokioClock| builder.store(CommitFails::default());
+    let harness = Harness::without_store(store, |_, _| async { OK });
+    let sent = Sent::event("evt_1");
+    assert_eq!(harness.send(&sent).await.status(), 204);
+    let expected = recognised(
+        &sent,
+        &[
+            ("http.response.status_code", "204"),
+            ("hookgate.outcome", "handled_commit_failed"),
+        ],
+    );
+    assert_eq!(last_fields(), expected);
+    let line = lines().pop().unwrap();
+    assert_eq!(line.level, tracing::Level::WARN);
+    assert!(is_listed(DELIVERY, &line), "{line:?}");
+}
+
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// The trace of the request is in the span of the request and in that of the worker, which may be another process.
+#[cfg(feature = "inbox")]
+#[tokio::test]
+async fn one_trace_leads_from_the_request_to_the_worker() {
+    record();
+    let folder = std::env::temp_dir().join(format!("hookgate-it-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let clock = TokioClock::start();
+    let acceptor = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .clock(clock.clone())
+        .accept_into(inbox.clone())
+        .unwrap();
+    // Well-formed, malformed, twice, and none.
+    let values: [&[&str]; 4] = [&[TRACE], &["00-made-up-01"], &[TRACE, TRACE], &[]];
+    for (number, values) in values.into_iter().enumerate() {
+        let mut request = Sent::event(&format!("evt_{number}")).request(&clock);
+        for value in values {
+            request
+                .headers_mut()
+                .append("traceparent", value.parse().unwrap());
+        }
+        let answer = acceptor.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+    drop(acceptor);
+    inbox.close().await;
+
+    // Another process.
+    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let (told, mut ended) = tokio::sync::mpsc::unbounded_channel();
+    let running = hookgate::inbox::Workers::new(&inbox)
+        .log_handled_at_info()
+        .on_settled(move |_| told.send(()).unwrap())
+        .start(post(
+            async |headers: http::HeaderMap, delivery: Delivery| {
+                let header = headers
+                    .get("traceparent")
+                    .map(|value| value.to_str().unwrap());
+                assert_eq!(header, delivery.traceparent());
+                OK
+            },
+        ))
+        .unwrap();
+    for _ in 0..4 {
+        ended.recv().await.unwrap();
+    }
+    running.shutdown(RETAIN).await;
+    inbox.close().await;
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    let of = |name: &str| -> BTreeMap<String, Option<String>> {
+        let spans = spans().into_iter().filter(|span| span.name == name);
+        let told = spans.map(|span| {
+            let trace = span.fields.get("traceparent").cloned();
+            (span.fields["messaging.message.id"].clone(), trace)
+        });
+        told.collect()
+    };
+    let expected: BTreeMap<_, _> = (0..4)
+        .map(|number| {
+            (
+                format!("evt_{number}"),
+                (number == 0).then(|| TRACE.to_owned()),
+            )
+        })
+        .collect();
+    assert_eq!(of("webhook delivery"), expected);
+    assert_eq!(of("inbox job"), expected);
+    for span in spans().into_iter().filter(|span| span.name == "inbox job") {
+        assert_eq!(sorted(span.declared), listed_fields(JOB));
+    }
+    let ended: Vec<_> = lines()
+        .into_iter()
+        .filter(|line| line.fields["message"] == "job ended")
+        .collect();
+    assert!(
+        ended.len() == 4
+            && ended
+                .iter()
+                .all(|line| line.level == tracing::Level::INFO && is_listed(JOB, line))
+    );
 }

@@ -251,7 +251,7 @@ impl Body {
 fn refusal(error: &VerifyError) -> Verdict {
     let kind = match error.kind() {
         VerifyErrorKind::HeaderMissing(name) => return refused("header-missing", Some(name)),
-        VerifyErrorKind::HeaderDuplicate(name) => return refused("header-doubled", Some(name)),
+        VerifyErrorKind::HeaderRepeated(name) => return refused("header-doubled", Some(name)),
         VerifyErrorKind::HeaderMalformed(name) => return refused("header-malformed", Some(name)),
         VerifyErrorKind::Stale(..) => "stale",
         VerifyErrorKind::Ahead(..) => "ahead",

@@ -4,11 +4,13 @@ mod age;
 mod clock;
 mod exactly_once;
 mod faults;
+mod pooler;
 mod race;
 mod schema;
 mod sessions;
 mod sizes;
 mod store;
+mod tls;
 mod transaction;
 
 use std::str::FromStr;

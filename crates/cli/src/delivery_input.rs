@@ -173,17 +173,25 @@ impl DeliveryArgs {
             ))
         };
         let ambiguous = |what: String| {
-            let most = numbers
+            let refused: Vec<_> = found
                 .iter()
-                .take(20)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            Fault::new(Class::Input, what).advise(format!("say which: --line N, of {most}"))
+                .filter_map(|(number, delivery)| {
+                    let answer = delivery.answer.as_ref()?;
+                    let (status, outcome) = (answer.status, &answer.outcome);
+                    let is_refused = (400..500).contains(&status);
+                    is_refused.then(|| format!("{number} ({status} {outcome})"))
+                })
+                .collect();
+            let advice = match refused.is_empty() {
+                true => format!("say which: --line N, of {}", first_few(&numbers)),
+                false => format!("say which: --line N; refused: {}", first_few(&refused)),
+            };
+            Fault::new(Class::Input, what).advise(advice)
         };
         match (found.len(), &self.id, self.line) {
             (1, ..) => found
-                .pop()
+                .into_iter()
+                .next()
                 .map(|(_, delivery)| delivery)
                 .ok_or_else(|| none(String::new())),
             (0, Some(id), _) => Err(none(format!("no delivery in {origin} is of event {id}"))),
@@ -194,6 +202,16 @@ impl DeliveryArgs {
             ))),
             (many, None, _) => Err(ambiguous(format!("{many} deliveries are in {origin}"))),
         }
+    }
+}
+
+/// The first of them, and how many more there are.
+fn first_few(all: &[String]) -> String {
+    const MOST: usize = 20;
+    let first = all.get(..MOST.min(all.len())).unwrap_or_default();
+    match all.len().saturating_sub(MOST) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use hookgate::record::LoggedAnswer;
 use hookgate_testing::explain::{Explainer, Explanation};
 
 use crate::delivery_input::DeliveryArgs;
@@ -14,10 +15,10 @@ use crate::out::Out;
 use crate::secrets::{SecretArgs, configured};
 use crate::verify::{ErrorTold, WindowArgs};
 
-/// Say why a delivery is refused, and how to mend it.
+/// Say why a delivery is refused, and how to fix it.
 ///
 /// Tries the known mistakes about secret, body, signed string, headers and clock, one by one and together, until the signature
-/// is right. Secrets are taken as they are configured, also invalid ones. This is a diagnosis: no right signature is ever
+/// is right, and runs a receiver's checks of method, type, encoding and event. Secrets are taken as they are configured, also invalid ones. This is a diagnosis: no right signature is ever
 /// printed. The exit code is 0 where the delivery is authentic, 1 where it is not.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -58,6 +59,8 @@ struct Told<'e> {
     authentic: bool,
     key: Option<&'e str>,
     error: Option<ErrorTold>,
+    /// The answer that the log has.
+    answer: Option<AnswerTold<'e>>,
     conclusion: String,
     causes: Vec<CauseTold<'e>>,
     /// Not proven.
@@ -66,12 +69,29 @@ struct Told<'e> {
 }
 
 #[derive(Serialize)]
+struct AnswerTold<'e> {
+    status: u16,
+    outcome: &'e str,
+    reason: Option<&'e str>,
+}
+
+impl<'e> AnswerTold<'e> {
+    fn of(answer: &'e LoggedAnswer) -> Self {
+        Self {
+            status: answer.status,
+            outcome: &answer.outcome,
+            reason: answer.reason.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
 struct CauseTold<'e> {
     name: &'static str,
     group: &'static str,
     what: &'static str,
     detail: Option<&'e str>,
-    mend: &'static str,
+    fix: &'static str,
 }
 
 #[derive(Serialize)]
@@ -100,7 +120,7 @@ impl<'e> Told<'e> {
             group: cause.kind().group().name(),
             what: cause.kind().what(),
             detail: cause.detail(),
-            mend: cause.kind().mend(),
+            fix: cause.kind().fix(),
         });
         let hints = explanation.hints().iter().map(|hint| HintTold {
             name: hint.kind().name(),
@@ -110,7 +130,8 @@ impl<'e> Told<'e> {
         Self {
             authentic: explanation.is_authentic(),
             key: explanation.key_name(),
-            error: explanation.error().map(ErrorTold::of),
+            error: explanation.refusal().map(ErrorTold::of),
+            answer: explanation.logged_answer().map(AnswerTold::of),
             conclusion: explanation.conclusion(),
             causes: causes.collect(),
             hints: hints.collect(),

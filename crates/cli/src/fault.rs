@@ -10,8 +10,8 @@ use crate::harmless::{harmless, harmless_json};
 
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done, and the answer is yes: authentic, all delivered, nothing to mend
-  1  done, and the answer is no: not authentic, an event not handled, a setting to mend
+  0  done, and the answer is yes: authentic, all delivered, nothing to fix
+  1  done, and the answer is no: not authentic, an event not handled, a setting to fix
   2  the command line is wrong
   3  something can't be read or written: a file, a line of a log, a body, standard output
   4  the other side can't be reached, or an address can't be listened on
@@ -79,6 +79,18 @@ impl Fault {
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
+    }
+
+    pub(crate) fn is_of_network(&self) -> bool {
+        matches!(self.class, Class::Network)
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.advice.as_deref()
     }
 
     /// The exit code of the command.

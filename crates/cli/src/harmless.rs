@@ -93,6 +93,11 @@ fn is_harmful(char: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// The note about a refused delivery, after its reason. The id comes from a header that is not signed.
+pub(crate) fn claimed_subscription(id: &str) -> String {
+    format!(" (claimed subscription, unproven: {id})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

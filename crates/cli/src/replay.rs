@@ -69,6 +69,9 @@ pub(crate) struct ReplayArgs {
     /// Only the event of this id. May be given several times
     #[arg(long, value_name = "ID", help_heading = "Which deliveries")]
     id: Vec<String>,
+    /// Only the delivery at this line, counted from 1. May be given several times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Which deliveries")]
+    line: Vec<u64>,
     /// Only deliveries that came to this outcome, or were answered with this status. May be given several times
     #[arg(long, value_name = "OUTCOME", help_heading = "Which deliveries")]
     outcome: Vec<String>,
@@ -79,7 +82,12 @@ pub(crate) struct ReplayArgs {
 pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let to = target(&args.to)?;
     let log = open(&args.log)?;
-    let replay = Replay::of(log).only(|logged| args.asks_for(logged));
+    // Lines are counted as in the report of the replay.
+    let mut line = 0;
+    let replay = Replay::of(log).only(|logged| {
+        line += 1;
+        (args.line.is_empty() || args.line.contains(&line)) && args.asks_for(logged)
+    });
     if args.raw {
         return send(replay.raw(), args, to, out);
     }
@@ -273,7 +281,7 @@ fn explained(error: &ReplayError) -> Fault {
     let (class, advice) = match error.kind() {
         ReplayErrorKind::Empty => (
             Class::Input,
-            "is the log empty, or do --type, --id and --outcome select no delivery?",
+            "is the log empty, or do --type, --id, --line and --outcome select no delivery?",
         ),
         ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
             Class::Secret,

@@ -108,14 +108,8 @@ impl SecretArgs {
         };
         let named = self.named()?;
         let first = named.first().map(|(_, secret)| secret.clone());
-        let mut ring = None;
-        for (name, secret) in named {
-            ring = Some(match ring {
-                None => KeyRing::named(&name, secret).map_err(unusable)?,
-                Some(ring) => KeyRing::with_key(ring, &name, secret).map_err(unusable)?,
-            });
-        }
-        ring.zip(first).ok_or_else(none_given)
+        let ring = KeyRing::from_keys(named).map_err(unusable)?;
+        Ok((ring, first.ok_or_else(none_given)?))
     }
 
     /// The first of the secrets, for commands that sign.
@@ -203,6 +197,9 @@ pub(crate) fn advice(kind: ConfigErrorKind) -> String {
         }
         ConfigErrorKind::SecretUnreadable => {
             "check the path, and that you may read it; a secret's file has 4096 bytes at most".into()
+        }
+        ConfigErrorKind::SecretByteOrderMark => {
+            "write the file again without it: printf %s \"$WEBHOOK_SECRET\" > FILE".into()
         }
         ConfigErrorKind::SecretApiKey => {
             "the subscription's secret is shown once, at its creation: developer settings, webhooks; if it is lost, make a new subscription".into()

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -15,6 +16,7 @@ use hookgate_testing::sender::{
     NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,
 };
 
+use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault, answer};
 use crate::http_client::{HttpClient, target};
 use crate::out::Out;
@@ -32,7 +34,7 @@ pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Stop making events after so many. 20 where neither this nor --duration is given
+    /// Stop making events after so many. 20 where neither this nor --duration nor --body-file is given
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Stop making events after so long: 30s, 5min, 48h
@@ -54,6 +56,10 @@ pub(crate) struct SimulateArgs {
     /// Let retries carry the timestamp and signature of the first attempt, in place of being signed anew
     #[arg(long)]
     first_timestamp: bool,
+    /// Deliver the event in this file, byte for byte, in place of made-up ones. May be given several times; each file is one event,
+    /// sent once unless --count or --duration asks for more
+    #[arg(long, value_name = "FILE", conflicts_with = "data_model")]
+    body_file: Vec<PathBuf>,
     /// Send events of this data model alone: one that is limited to it
     #[arg(long, value_name = "ID", value_parser = ["dm_customers", "dm_orders"])]
     data_model: Option<String>,
@@ -84,6 +90,15 @@ pub(crate) struct SimulateArgs {
 
 pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000_000));
+    let bodies = args.body_file.iter().map(|path| {
+        let body = bytes_of("the body", path)?;
+        Ok((path.display().to_string(), Bytes::from(body)))
+    });
+    let mut events = Events {
+        bodies: bodies.collect::<Result<_, Fault>>()?,
+        sent: 0,
+        world: World::seeded(seed).with_clock(SystemClock),
+    };
     let (tell, told) = unbounded_channel();
     let sender = sender(args, seed, tell)?;
     let log = args.log.as_ref().map(lines::open).transpose()?;
@@ -92,7 +107,7 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault>
         log,
         attempts: args.attempts,
     };
-    let work = work(args, seed, sender, lines, out);
+    let work = work(args, seed, sender, &mut events, lines, out);
     interrupt::block_on_to_its_end(work)
 }
 
@@ -100,13 +115,13 @@ async fn work(
     args: &SimulateArgs,
     seed: u64,
     builder: SenderBuilder,
+    events: &mut Events,
     mut lines: Lines,
     out: &mut Out,
 ) -> Result<ExitCode, Fault> {
     let started = Instant::now();
     let mut sender = builder.build();
-    let mut world = World::seeded(seed).with_clock(SystemClock);
-    let stream = stream(args, &mut sender, &mut world, &mut lines, out);
+    let stream = stream(args, &mut sender, events, &mut lines, out);
     let ended = interrupt::or_interrupted(stream).await;
     let interrupted = match ended {
         Ok(ended) => ended.map(|()| None)?,
@@ -129,11 +144,12 @@ async fn work(
 async fn stream(
     args: &SimulateArgs,
     sender: &mut Sender,
-    world: &mut World,
+    events: &mut Events,
     lines: &mut Lines,
     out: &mut Out,
 ) -> Result<(), Fault> {
     let count = match (args.count, args.duration) {
+        (None, None) if !events.bodies.is_empty() => events.bodies.len() as u64,
         (None, None) => 20,
         (count, _) => count.unwrap_or(u64::MAX),
     };
@@ -151,7 +167,7 @@ async fn stream(
             Some(told) = lines.told.recv() => lines.print(told, out)?,
             _ = ticks.tick(), if more => {
                 made += 1;
-                happen(sender, world)?;
+                events.next(sender)?;
             }
             () = sleep_until(until.unwrap_or(far)), if more => {}
             _ = sender.settle(), if !more => return Ok(()),
@@ -159,14 +175,35 @@ async fn stream(
     }
 }
 
-/// The next event that the subscription takes: each data model has one sooner or later.
-fn happen(sender: &mut Sender, world: &mut World) -> Result<(), Fault> {
-    loop {
-        let taken = sender.emit(world.next_event());
-        let taken = taken
-            .map_err(|error| Fault::caused_by(Class::Input, "a sample event is none", &error))?;
-        if taken > 0 {
+/// The events to deliver: those of the files in turn, or made-up ones.
+struct Events {
+    /// Each body with the name of its file.
+    bodies: Vec<(String, Bytes)>,
+    sent: usize,
+    world: World,
+}
+
+impl Events {
+    /// Sends the next event that the subscription takes: each data model has one sooner or later.
+    fn next(&mut self, sender: &mut Sender) -> Result<(), Fault> {
+        let next = self.sent % self.bodies.len().max(1);
+        if let Some((file, body)) = self.bodies.get(next) {
+            self.sent += 1;
+            sender.emit(body.clone()).map_err(|error| {
+                Fault::caused_by(Class::Input, &format!("{file} holds no event"), &error).advise(
+                    "give a JSON object with an id and a type; hookgate send sends any body",
+                )
+            })?;
             return Ok(());
+        }
+        loop {
+            let taken = sender.emit(self.world.next_event());
+            let taken = taken.map_err(|error| {
+                Fault::caused_by(Class::Input, "a sample event is none", &error)
+            })?;
+            if taken > 0 {
+                return Ok(());
+            }
         }
     }
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use hookgate::record::LoggedDelivery;
-use hookgate::{Proof, Verifier, VerifyError, Window};
+use hookgate::{Delivery, Refusal, Window};
 use hookgate_testing::iso8601;
+use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::delivery_input::DeliveryArgs;
 use crate::durations;
@@ -16,6 +17,9 @@ use crate::out::Out;
 use crate::secrets::SecretArgs;
 
 /// Say whether a delivery is authentic and fresh, or the exact error.
+///
+/// The checks are those of a receiver with its default settings: method, type, encoding, size, headers, age, signature, and the
+/// event's id and type in body and headers.
 ///
 /// The exit code is 0 where it is, 1 where it is not. `hookgate explain` says why not.
 #[derive(clap::Args)]
@@ -56,27 +60,17 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         )
         .advise("sign it again: hookgate replay, hookgate sign"));
     }
-    let Some(body) = delivery.body.as_deref() else {
+    if delivery.body.is_none() {
         return Err(Fault::new(
             Class::Input,
             "this delivery can't be verified: it was refused before its body was read, so the log has none",
         )
         .advise("its answer in the log says why: hookgate log show"));
-    };
-    let verifier = Verifier::new(args.secret.ring()?).with_window(args.window.window());
-    let verdict = verify(&verifier, &delivery, body);
+    }
+    let verdict = delivery.verdict(args.secret.ring()?, args.window.window());
     let told = Told::of(&delivery, &verdict);
     out.say(&told.text(), &told)?;
     Ok(answer(verdict.is_ok()))
-}
-
-fn verify(
-    verifier: &Verifier,
-    delivery: &LoggedDelivery,
-    body: &[u8],
-) -> Result<Proof, VerifyError> {
-    let verified = verifier.verify(&delivery.head()?, body, delivery.received_at)?;
-    Ok(verified.proof().clone())
 }
 
 #[derive(Serialize)]
@@ -90,24 +84,27 @@ struct Told {
     error: Option<ErrorTold>,
 }
 
-/// The name of an error, and its message.
+/// The status of a refusal, the name of its reason, and the message.
 #[derive(Serialize)]
 pub(crate) struct ErrorTold {
+    status: u16,
     kind: &'static str,
     message: String,
 }
 
 impl ErrorTold {
-    pub(crate) fn of(error: &VerifyError) -> Self {
+    pub(crate) fn of(refusal: &Refusal) -> Self {
+        let error = refusal.verify_error();
         Self {
-            kind: error.kind().name(),
-            message: chain(error),
+            status: refusal.kind().status(),
+            kind: error.map_or(refusal.kind().name(), |error| error.kind().name()),
+            message: error.map_or_else(|| chain(refusal), |error| chain(error)),
         }
     }
 }
 
 impl Told {
-    fn of(delivery: &LoggedDelivery, verdict: &Result<Proof, VerifyError>) -> Self {
+    fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
         let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
         let received = delivery.received_at;
         Self {
@@ -115,7 +112,7 @@ impl Told {
             key: verdict
                 .as_ref()
                 .ok()
-                .map(|proof| proof.key_name().to_owned()),
+                .map(|accepted| accepted.verified().key_name().to_owned()),
             signed_at: signed.map(iso8601),
             received_at: iso8601(received),
             age_seconds: signed.map(|signed| received.as_i64().saturating_sub(signed.as_i64())),
@@ -132,7 +129,12 @@ impl Told {
                 self.age_seconds.unwrap_or_default()
             ),
             Some(error) => format!(
-                "not authentic: {}\n  why, and how to mend it: hookgate explain, with the same options",
+                "{}: {}\n  why, and how to fix it: hookgate explain, with the same options",
+                if error.status == 401 {
+                    "not authentic"
+                } else {
+                    "not accepted"
+                },
                 harmless(&error.message)
             ),
         }

@@ -35,6 +35,7 @@ pub mod explain;
 pub mod factory;
 mod iso8601;
 pub mod log;
+mod messages;
 pub mod read;
 pub mod replay;
 pub mod sender;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::FailureReason;
+use hookgate::HandlerError;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
@@ -33,20 +33,17 @@ impl Ledger {
     ///
     /// # Errors
     /// The file can't be written. The reason is for the operator; the sender gets 500, and tries again.
-    pub async fn book(&self, line: String) -> Result<(), FailureReason> {
+    pub async fn book(&self, line: String) -> Result<(), HandlerError> {
         tokio::time::sleep(self.takes).await;
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
             .open(&*self.file)
-            .await
-            .map_err(FailureReason::new)?;
+            .await?;
         let whole = format!("{line}\n");
-        file.write_all(whole.as_bytes())
-            .await
-            .map_err(FailureReason::new)?;
+        file.write_all(whole.as_bytes()).await?;
         // A write that tokio has buffered may still fail, and then the event is not handled.
-        file.flush().await.map_err(FailureReason::new)
+        Ok(file.flush().await?)
     }
 }
 

@@ -35,7 +35,7 @@ pub fn run(input: &[u8]) {
         Err(error) => {
             let fault = match error.kind() {
                 Kind::HeaderMissing(name) => (name, "missing"),
-                Kind::HeaderDuplicate(name) => (name, "duplicate"),
+                Kind::HeaderRepeated(name) => (name, "duplicate"),
                 Kind::HeaderMalformed(name) => (name, "malformed"),
                 other => panic!("{other:?} of headers alone"),
             };

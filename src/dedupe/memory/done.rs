@@ -2,7 +2,7 @@
 
 use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
-use super::steps::Steps;
+use super::steps::{Limits, Steps};
 use crate::dedupe::expiry::Nanos;
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
@@ -27,15 +27,17 @@ struct Record {
 /// The number of shards: so many that threads rarely wait for each other.
 pub(super) const SHARDS: u8 = 64;
 /// The bytes of the key that a record holds. The shard and the tag in the index are bits of a hash of the whole key, so a record is
-/// identified by 88 + 6 + 7 bits. Two of the events that a store remembers at 10,000 a second for 48 h are then taken for one in
-/// 10,000 × 31,536,000 × 1.7 × 10⁹ / 2¹⁰¹ = 2 × 10⁻¹⁰ of all years.
+/// identified by 88 + 6 + 7 bits. At 10,000 events a second, kept for 48 h, two are taken for one 10,000 × 31,536,000 × 1.7 × 10⁹ /
+/// 2¹⁰¹ = 2 × 10⁻¹⁰ times a year.
 const KEY_BYTES: usize = 11;
 const _: () = assert!(KEY_BYTES * 8 + (SHARDS.ilog2() + TAG_BITS) as usize >= 96);
 
-/// No record ends later than this part of its retention after its end.
-const PARTS: Nanos = 240;
-/// The times that are exact where a shard holds few. With the parts they fill a buffer of 256.
-const EXACT: usize = 8;
+/// Expiry is late by at most a 240th of the retention. All steps together fill a buffer of 256.
+const STEPS: Limits = Limits {
+    exact: 8,
+    parts: 240,
+    records: u64::MAX,
+};
 
 /// An event, as the records and the index know it.
 #[derive(Clone, Copy)]
@@ -81,7 +83,7 @@ impl DoneRecords {
             retention,
             records: Fifo::default(),
             index: Index::new(records),
-            steps: Steps::new(retention, EXACT, PARTS),
+            steps: Steps::new(retention, STEPS),
             tokens: Fifo::default(),
         }
     }
@@ -92,6 +94,7 @@ impl DoneRecords {
 
     /// Returns the record of this event, unless its retention has ended.
     pub(super) fn find(&mut self, event: &Identity, now: Nanos) -> Option<Found> {
+        self.free_tokens(now);
         // An event that was claimed again after its retention has two records, until the first one is removed.
         let live = self
             .steps
@@ -135,14 +138,14 @@ impl DoneRecords {
         self.steps.push(number, now);
         self.tokens
             .push((*token.as_bytes(), now.saturating_add(lease)));
-        // Two for one, so that a backlog shrinks.
+        self.free_tokens(now);
+    }
+
+    /// Frees the tokens of two commits whose lease is over: more than come with a call, so that a backlog shrinks.
+    fn free_tokens(&mut self, now: Nanos) {
         for _ in 0..2 {
-            let number = self.tokens.first();
-            if self
-                .tokens
-                .get(number)
-                .is_some_and(|(_, until)| until <= now)
-            {
+            let first = self.tokens.get(self.tokens.first());
+            if first.is_some_and(|(_, until)| until <= now) {
                 self.tokens.pop();
             }
         }

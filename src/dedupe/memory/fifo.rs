@@ -42,10 +42,10 @@ impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
     }
 
     pub(super) fn push(&mut self, value: T) {
-        if self.place(self.end).0 == self.pieces.len() {
+        if self.piece_and_offset(self.end).0 == self.pieces.len() {
             self.pieces.push_back(Box::new([T::default(); PIECE]));
         }
-        let (piece, at) = self.place(self.end);
+        let (piece, at) = self.piece_and_offset(self.end);
         if let Some(slot) = self
             .pieces
             .get_mut(piece)
@@ -60,23 +60,23 @@ impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
         if number < self.first || number >= self.end {
             return None;
         }
-        let (piece, at) = self.place(number);
+        let (piece, at) = self.piece_and_offset(number);
         self.pieces.get(piece)?.get(at).copied()
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {
         let value = self.get(self.first)?;
         self.first += 1;
-        // When the last value has left, its piece is kept for the next one.
+        // A piece is freed when its last slot was read.
         if self.first.is_multiple_of(Self::SIZE) {
             self.pieces.pop_front();
         }
         Some(value)
     }
 
-    /// Returns the piece of this number, and its place there.
+    /// Returns the piece of this number, and the offset there.
     #[allow(clippy::cast_possible_truncation)] // both are indices of values in memory
-    fn place(&self, number: u64) -> (usize, usize) {
+    fn piece_and_offset(&self, number: u64) -> (usize, usize) {
         let piece = number / Self::SIZE - self.first / Self::SIZE;
         (piece as usize, (number % Self::SIZE) as usize)
     }

@@ -1,15 +1,16 @@
 //! The order of all commits, in a byte each.
 
 use super::fifo::Fifo;
-use super::steps::Steps;
+use super::steps::{Limits, Steps};
 use crate::dedupe::capacity::StoreStats;
 use crate::dedupe::expiry::Nanos;
 
 /// The shards of the done records, in the order of their commits: a queue for each length of retention, since each is in the order
 /// of the ends, too.
-#[derive(Default)]
 pub(super) struct Order {
     queues: Vec<Queue>,
+    /// The age of an evicted record is exact to a 4,000th of the capacity, and of the retention.
+    steps: Limits,
     len: usize,
     /// Only the fields about evictions are used.
     pub(super) evictions: StoreStats,
@@ -27,12 +28,21 @@ pub(super) struct First {
     pub(super) shard: u8,
 }
 
-/// The times of evicted records are exact to this part of their retention.
-const PARTS: Nanos = 4_000;
-/// The times that are exact where the store holds few. With the parts they fill a buffer of 4,096.
-const EXACT: usize = 64;
-
 impl Order {
+    pub(super) fn new(capacity: usize) -> Self {
+        let steps = Limits {
+            exact: 64,
+            parts: 4_000,
+            records: (capacity / 4_000).max(1) as u64,
+        };
+        Self {
+            queues: Vec::new(),
+            steps,
+            len: 0,
+            evictions: StoreStats::default(),
+        }
+    }
+
     /// Returns the number of records.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -47,7 +57,7 @@ impl Order {
             self.queues.push(Queue {
                 retention,
                 shards: Fifo::default(),
-                steps: Steps::new(retention, EXACT, PARTS),
+                steps: Steps::new(retention, self.steps),
             });
             self.queues.len() - 1
         });
@@ -92,8 +102,7 @@ impl Order {
         let queue = self.queues.get_mut(at)?;
         let (retention, shard) = (queue.retention, queue.shards.pop()?);
         self.len -= 1;
-        // One stays, and keeps its piece.
-        if queue.shards.is_empty() && self.queues.len() > 1 {
+        if queue.shards.is_empty() {
             self.queues.swap_remove(at);
         }
         Some(First { retention, shard })

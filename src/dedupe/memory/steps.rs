@@ -7,14 +7,25 @@ use crate::dedupe::expiry::Nanos;
 /// The times of the records in a queue, by their numbers.
 ///
 /// Each record in a step counts as committed at the time of the last one, so none ends too early. A step is no longer than a given
-/// part of the retention, so none ends later than that. While there are few steps, each time has its own.
+/// part of the retention, so none ends later than that.
 pub(super) struct Steps {
     steps: VecDeque<Step>,
     /// The time of the first record of the last step.
     began: Nanos,
+    limits: Limits,
     /// The longest step.
     width: Nanos,
-    exact: usize,
+}
+
+/// The limits of steps.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// While there are fewer steps than this, each time has its own.
+    pub(super) exact: usize,
+    /// No step is longer than a retention divided by this.
+    pub(super) parts: Nanos,
+    /// No step has more records than this.
+    pub(super) records: u64,
 }
 
 struct Step {
@@ -25,23 +36,25 @@ struct Step {
 }
 
 impl Steps {
-    /// Returns the steps for records of this retention: the times of this number are exact, and of a retention there are at most this
-    /// number of parts more.
-    pub(super) fn new(retention: Nanos, exact: usize, parts: Nanos) -> Self {
+    pub(super) fn new(retention: Nanos, limits: Limits) -> Self {
         Self {
             steps: VecDeque::new(),
             began: 0,
-            width: retention / parts,
-            exact,
+            limits,
+            width: retention / limits.parts,
         }
     }
 
-    /// Notes the time of the next record. Times do not run backwards.
+    /// Notes the time of the next record. One that is before the last time counts as that: readings of two threads may come in
+    /// either order.
     pub(super) fn push(&mut self, number: u64, now: Nanos) {
-        let is_exact = self.steps.len() < self.exact;
+        let is_exact = self.steps.len() < self.limits.exact;
+        let fits = |step: &Step| {
+            number - step.first < self.limits.records && now - self.began < self.width
+        };
         match self.steps.back_mut() {
             Some(step) if step.last >= now => {}
-            Some(step) if !is_exact && now - self.began < self.width => step.last = now,
+            Some(step) if !is_exact && fits(step) => step.last = now,
             _ => {
                 self.began = now;
                 self.steps.push_back(Step {
@@ -75,13 +88,18 @@ mod tests {
     use super::*;
 
     const RETENTION: Nanos = 1_000_000;
-    const EXACT: usize = 64;
     const PARTS: Nanos = 250;
+    const LIMITS: Limits = Limits {
+        exact: EXACT,
+        parts: PARTS,
+        records: 1_000,
+    };
+    const EXACT: usize = 64;
 
     /// A record every 10 ns, so that 400 of them share a step.
     #[test]
     fn no_record_ends_early_and_none_late_by_more_than_a_part() {
-        let mut steps = Steps::new(RETENTION, EXACT, PARTS);
+        let mut steps = Steps::new(RETENTION, LIMITS);
         let time = |number: u64| 77 + number * 10;
         for number in 0..150_000 {
             steps.push(number, time(number));
@@ -97,7 +115,7 @@ mod tests {
 
     #[test]
     fn few_times_are_exact() {
-        let mut steps = Steps::new(RETENTION, EXACT, PARTS);
+        let mut steps = Steps::new(RETENTION, LIMITS);
         for number in 0..60 {
             steps.push(2 * number, number);
             steps.push(2 * number + 1, number);
@@ -107,5 +125,17 @@ mod tests {
         }
         assert_eq!(steps.first_live(RETENTION, 59 + RETENTION - 1, 120), 118);
         assert_eq!(steps.first_live(RETENTION, 59 + RETENTION, 120), 120);
+    }
+
+    #[test]
+    fn a_step_has_no_more_than_its_records() {
+        let mut steps = Steps::new(Nanos::MAX, LIMITS);
+        for number in 0..100_000 {
+            steps.push(number, number);
+        }
+        for number in (0..100_000).step_by(7) {
+            let time = steps.time_of_first(number).unwrap();
+            assert!(time >= number && time - number < 1_000);
+        }
     }
 }

@@ -65,13 +65,14 @@ impl Shard {
 
 impl Table {
     pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
+        let capacity = capacity.at_most(MOST);
         Self {
-            capacity: capacity.at_most(MOST),
+            capacity,
             clock,
             hash: KeyState::default(),
             places: KeyState::default(),
             shards: std::array::from_fn(|_| CachePadded::default()),
-            order: CachePadded::default(),
+            order: CachePadded(Mutex::new(Order::new(capacity.records()))),
             held: AtomicUsize::new(0),
         }
     }
@@ -136,7 +137,7 @@ impl Table {
         order.push(retention, event.shard, now);
         let has_ended = order.has_ended(now);
         drop((order, shard));
-        // Until they have left their shards, the store remembers one or two records more, which does no harm.
+        // Until they have left their shards, the store remembers a few records more, which does no harm.
         if let Some(first) = evicted {
             self.forget(&first);
         }
@@ -215,8 +216,7 @@ impl Table {
             && let Some(done) = shard.done.get_mut(at)
         {
             done.pop(&self.places);
-            // One stays, and keeps its memory.
-            if done.is_empty() && shard.done.len() > 1 {
+            if done.is_empty() {
                 shard.done.swap_remove(at);
             }
             self.give_back(1);

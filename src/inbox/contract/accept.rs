@@ -121,6 +121,7 @@ pub(super) async fn entries_come_back_as_they_were(subject: Subject) {
     entries[2].key_name = texts.to_owned();
     entries[2].subscription = Some(texts.to_owned());
     entries[2].workspace = Some(String::new());
+    entries[2].traceparent = Some(texts.to_owned());
     for entry in &entries {
         assert_eq!(subject.accept(entry).await, Accepted::New);
         let again = subject.accept(entry).await;
@@ -151,15 +152,34 @@ fn same(left: &Entry, right: &Entry) {
             key_name,
             ..
         } = entry.clone();
-        let (subscription, workspace) = (entry.subscription.clone(), entry.workspace.clone());
+        let entry = entry.clone();
         (
             [event_id, event_type, timestamp, scope, key_name],
-            [subscription, workspace],
+            [entry.subscription, entry.workspace, entry.traceparent],
         )
     };
     assert_eq!(texts(left), texts(right));
     let rest = |entry: &Entry| (entry.key, entry.row, entry.digest, entry.received_at);
     assert_eq!(rest(left), rest(right));
+}
+
+/// A trace is kept only for the workers: an id that is remembered for two days needs none.
+pub(super) async fn a_trace_is_forgotten_with_its_body(subject: Subject) {
+    let mut traced = entry("evt_1");
+    traced.traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
+    subject.accept(&traced).await;
+    let job = subject.one().await;
+    let error = "made up".to_owned();
+    let after = Duration::ZERO;
+    assert_eq!(
+        subject.settle(&job, End::Retry { after, error }).await,
+        Ownership::Held
+    );
+    let job = subject.one().await;
+    assert_eq!(job.entry.traceparent, traced.traceparent);
+    assert_eq!(subject.settle(&job, End::Done).await, Ownership::Held);
+    let (_, shown) = subject.engine.show(job.id).await.unwrap().unwrap();
+    assert_eq!((shown.traceparent, shown.body), (None, Bytes::new()));
 }
 
 pub(super) async fn the_key_alone_names_an_event(subject: Subject) {

@@ -228,6 +228,7 @@ impl Engine for MemoryEngine {
                     row.state = EntryState::Done;
                     row.until = after(row.accepted, row.retain).max(now);
                     row.entry.body = bytes::Bytes::new();
+                    row.entry.traceparent = None;
                     row.error = None;
                 }
                 End::Retry { after: time, error } => {

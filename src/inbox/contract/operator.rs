@@ -220,7 +220,7 @@ pub(super) async fn what_is_erased_is_gone_and_still_known(subject: Subject) {
         assert_eq!(subject.accept(&copy).await, other, "{name}");
         assert_eq!(subject.due_again(of(name)).await, 0, "{name}");
     }
-    assert!(subject.lease(ask(9)).await.jobs.is_empty());
+    assert!(subject.lease(request(9)).await.jobs.is_empty());
     let stats = subject.engine.stats().await.unwrap();
     assert_eq!((stats.queued, stats.retrying, stats.dead), (0, 0, 0));
     assert_eq!((stats.running, stats.done), (1, 4));

@@ -18,8 +18,8 @@ const ACCEPT: &str = concat!(
     durable!(),
     ", stored AS (
   INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name,
-    subscription, workspace, body, accepted_at, due_at, forget_at, namespace)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second', $14
+    subscription, workspace, body, accepted_at, due_at, forget_at, namespace, traceparent)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock.now, clock.now, clock.now + $13 * interval '1 second', $14, $15
   FROM durable, (SELECT clock_timestamp() AS now) AS clock
   WHERE durable.setting <> 'off'
   ON CONFLICT (namespace, key) DO NOTHING
@@ -30,7 +30,7 @@ UNION ALL
 SELECT false, digest = $3 FROM hookgate_inbox WHERE namespace = $14 AND key = $1"
 );
 
-const ACCEPT_TYPES: [Type; 14] = [
+const ACCEPT_TYPES: [Type; 15] = [
     Type::BYTEA,
     Type::BYTEA,
     Type::INT8,
@@ -44,6 +44,7 @@ const ACCEPT_TYPES: [Type; 14] = [
     Type::TEXT,
     Type::BYTEA,
     Type::FLOAT8,
+    Type::TEXT,
     Type::TEXT,
 ];
 
@@ -77,6 +78,7 @@ pub(super) async fn accept(
                     &entry.body.as_ref(),
                     &seconds(retain),
                     &name,
+                    &entry.traceparent,
                 ],
             )
             .await?;

@@ -52,11 +52,10 @@ impl Inbox {
     /// ```no_run
     /// use hookgate::Inbox;
     /// use hookgate::postgres::Postgres;
-    /// use tokio_postgres::{Config, NoTls};
     ///
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let config: Config = std::env::var("DATABASE_URL")?.parse()?;
-    /// let inbox = Inbox::on_postgres(&Postgres::new(config, NoTls), "orders")?;
+    /// let postgres = Postgres::open(&std::env::var("DATABASE_URL")?)?;
+    /// let inbox = Inbox::on_postgres(&postgres, "orders")?;
     /// # let _ = inbox;
     /// # Ok(())
     /// # }
@@ -91,8 +90,8 @@ impl Inbox {
     /// them if a connection is free, and one thousand if all are in use.
     ///
     /// # Server
-    /// PostgreSQL 13 or newer. A pooler between, such as PgBouncer in transaction mode, must support prepared statements.
-    /// Notifications do not pass through it: workers look for entries at their poll interval.
+    /// PostgreSQL 13 or newer. For a pooler of transactions between, such as PgBouncer, call
+    /// [`Postgres::behind_pooler`]. Notifications do not pass through it: workers look for entries at their poll interval.
     ///
     /// # Errors
     /// [`Setting`](crate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.

@@ -58,6 +58,7 @@ pub(super) fn entry(row: &Row) -> Result<Entry, StoreError> {
         subscription: column(row, "subscription")?,
         workspace: column(row, "workspace")?,
         body: Bytes::from(column::<Vec<u8>>(row, "body")?),
+        traceparent: column(row, "traceparent")?,
     })
 }
 

@@ -7,8 +7,7 @@ pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, 
   (extract(epoch FROM CASE state WHEN 2 THEN forget_at ELSE due_at END) * 1000)::bigint AS until_ms";
 
 /// The further columns that are read to handle an entry.
-pub(super) const ENTRY: &str =
-    "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body";
+pub(super) const ENTRY: &str = "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body, traceparent";
 
 /// A part of a statement whose transaction is flushed before it is answered, even if the server or the role has switched that
 /// off. Stricter settings stay, and `local` stays too.

@@ -9,10 +9,7 @@
 //! row that runs. If there are more, a second search goes from row to row, which takes one look into an index for each, however
 //! many entries a row has.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::{LazyLock, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use ::tokio_postgres::types::Type;
@@ -27,6 +24,7 @@ use super::table::Table;
 use super::units::at_most;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Batch, LeaseRequest};
+use crate::postgres::at_once;
 
 /// The number of entries that a lease call examines in the order of time.
 pub(super) const AHEAD: i64 = 500;
@@ -138,9 +136,6 @@ SELECT {} FROM taken ORDER BY was_due, id",
     )
 });
 
-/// Each statement must see all earlier commits, whatever isolation level is the role's default.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
 pub(super) async fn lease(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
     match timeout(PATIENCE, leased(table, request)).await {
         Ok(leased) => leased,
@@ -155,21 +150,19 @@ async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreErr
     let mut asked = LeaseParameters::new(request);
     // If the client is dropped before `keep`, its connection is closed, and the server rolls back.
     let client = table.postgres.client_within(PATIENCE).await?;
-    let (first, second) = {
-        let mut types = TYPES;
-        let first = client.prepare_typed_cached(&CANDIDATES, &types[..5]).await;
-        types[0] = Type::INT8_ARRAY;
-        let second = client.prepare_typed_cached(&LEASE, &types).await;
-        (first?, second?)
-    };
+    let mut types = TYPES;
+    types[0] = Type::INT8_ARRAY;
+    let first = client.ready(&CANDIDATES, &TYPES[..5]).await?;
+    let second = client.ready(&LEASE, &types).await?;
     // The two calls of each pair are sent at once and answered together: two round trips in total.
     let (name, token) = (&*table.name, asked.token);
     let token = token.as_bytes().as_slice();
     let (begun, found) = {
         let parameters = asked.parameters(&asked.most, &name, &token);
         at_once(
-            client.batch_execute(BEGIN),
-            client.query(&first, &parameters[..5]),
+            // Each statement must see all earlier commits, whatever isolation level is the role's default.
+            client.begin(),
+            client.run(&first, &parameters[..5]),
         )
         .await
     };
@@ -190,9 +183,9 @@ async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreErr
         };
         let after = after_row().clone();
         let after = after.as_slice();
-        let search = client.prepare_typed_cached(&BY_ROWS, &TYPES[..6]).await?;
+        let search = client.ready(&BY_ROWS, &TYPES[..6]).await?;
         let parameters = asked.parameters(&wanted, &name, &after);
-        let by_rows = Found::read(&client.query(&search, &parameters[..6]).await?)?;
+        let by_rows = Found::read(&client.run(&search, &parameters[..6]).await?)?;
         again = by_rows.again(wanted, after.is_empty());
         if let Some(next) = by_rows.next_row {
             *after_row() = next;
@@ -206,7 +199,7 @@ async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreErr
     } else {
         let parameters = asked.parameters(&found.ids, &name, &token);
         let (taken, committed) = at_once(
-            client.query(&second, &parameters),
+            client.run(&second, &parameters),
             client.batch_execute("COMMIT"),
         )
         .await;
@@ -259,32 +252,6 @@ impl Found {
             _ => Some(LOOK_AGAIN),
         }
     }
-}
-
-/// Runs both futures to their ends. The first is always polled first: a connection answers in that order.
-async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut other) = (None, None);
-    poll_fn(|context| {
-        if one.is_none()
-            && let Poll::Ready(output) = first.as_mut().poll(context)
-        {
-            one = Some(output);
-        }
-        if other.is_none()
-            && let Poll::Ready(output) = second.as_mut().poll(context)
-        {
-            other = Some(output);
-        }
-        match (one.take(), other.take()) {
-            (Some(one), Some(other)) => Poll::Ready((one, other)),
-            (unfinished, rest) => {
-                (one, other) = (unfinished, rest);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }
 
 /// Returns the second's answer, if the first succeeded too.

@@ -23,7 +23,8 @@ const SETTLE: &str = concat!(
   due_at = CASE WHEN state = 1 AND $3 = 0 THEN clock_timestamp() + $4 * interval '1 second' ELSE due_at END,
   last_error = CASE WHEN state = 1 AND $5 IS NOT NULL THEN $5 ELSE last_error END,
   tries = CASE WHEN state = 1 AND $6 THEN greatest(tries - 1, 0) ELSE tries END,
-  body = CASE WHEN state = 1 AND $3 = 2 THEN ''::bytea ELSE body END
+  body = CASE WHEN state = 1 AND $3 = 2 THEN ''::bytea ELSE body END,
+  traceparent = CASE WHEN state = 1 AND $3 = 2 THEN NULL ELSE traceparent END
 FROM durable WHERE id = $1 AND token = $2 AND durable.setting <> 'off'
 RETURNING 1"
 );

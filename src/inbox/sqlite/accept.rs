@@ -15,7 +15,7 @@ statements! {
              body_bytes, event_id, event_type, timestamp, scope, key_name, subscription, workspace)
            VALUES (?1, ?2, ?3, ?3, ?4, ?3, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
            ON CONFLICT (key) DO NOTHING",
-        insert_body: "INSERT INTO bodies (id, body) VALUES (last_insert_rowid(), ?1)",
+        insert_body: "INSERT INTO bodies (id, body, traceparent) VALUES (last_insert_rowid(), ?1, ?2)",
         known: "SELECT id, digest, state = 2 AND until <= ?2 FROM entries WHERE key = ?1",
         forget: "DELETE FROM entries WHERE id = ?1",
     }
@@ -73,7 +73,8 @@ impl Accepting<'_> {
         if inserted == 0 {
             return Ok(false);
         }
-        self.insert_body.execute([&entry.body[..]])?;
+        self.insert_body
+            .execute(params![&entry.body[..], entry.traceparent])?;
         Ok(true)
     }
 }

@@ -44,7 +44,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// The columns of `entries` and `bodies` that [`entry`] reads, in its order.
-pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body";
+pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body, traceparent";
 
 /// Reads an entry whose columns begin at `first`.
 #[expect(clippy::disallowed_methods, reason = "a stored entry was authentic")]
@@ -65,6 +65,8 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
         subscription: row.get(first + 9)?,
         workspace: row.get(first + 10)?,
         body: body.map(Bytes::from).unwrap_or_default(),
+        // Text of another type is no trace; it does not make the entry unreadable.
+        traceparent: row.get(first + 12).unwrap_or_default(),
     })
 }
 

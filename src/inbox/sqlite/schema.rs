@@ -39,7 +39,7 @@ CREATE TABLE entries (
   last_error TEXT,
   first_leased_at INTEGER
 ) STRICT;
-CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL, traceparent TEXT) STRICT;
 CREATE INDEX entries_by_time ON entries (state, until);
 CREATE INDEX entries_not_over ON entries (id) WHERE state < 2;
 CREATE INDEX entries_queued_by_row ON entries (row, until) WHERE state = 0;
@@ -73,17 +73,30 @@ pub(super) fn exists(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(find, [], |row| row.get(0))
 }
 
-/// Whether the file was created before all of this existed: the column `first_leased_at`, and the scopes. A program from that time
-/// opens the file with or without them, because it names the columns that it uses, and a trigger writes the scopes. So the version
-/// is the same.
+/// The columns that a file may lack: table, name and type.
+const ADDED: [(&str, &str, &str); 2] = [
+    ("entries", "first_leased_at", "INTEGER"),
+    ("bodies", "traceparent", "TEXT"),
+];
+
+/// Whether the file was created before all of this existed: the added columns, and the scopes. A program from that time opens the
+/// file with or without them, because it names the columns that it uses, and a trigger writes the scopes. So the version is the
+/// same.
 pub(super) fn is_older(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(lacks_column(connection)? || lacks_scopes(connection)?)
+    Ok(!added(connection)?.is_empty() || lacks_scopes(connection)?)
 }
 
-fn lacks_column(connection: &Connection) -> rusqlite::Result<bool> {
-    let find =
-        "SELECT count(*) = 0 FROM pragma_table_info('entries') WHERE name = 'first_leased_at'";
-    connection.query_row(find, [], |row| row.get(0))
+/// Returns the statements that add the columns that the file lacks.
+fn added(connection: &Connection) -> rusqlite::Result<String> {
+    let mut find =
+        connection.prepare("SELECT count(*) = 0 FROM pragma_table_info(?1) WHERE name = ?2")?;
+    let mut statements = String::new();
+    for (table, column, kind) in ADDED {
+        if find.query_row([table, column], |row| row.get(0))? {
+            statements.push_str(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind};"));
+        }
+    }
+    Ok(statements)
 }
 
 fn lacks_scopes(connection: &Connection) -> rusqlite::Result<bool> {
@@ -111,9 +124,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Adds the parts that an older file lacks. `known` are the scopes of the entries that were read before.
 fn complete(connection: &Connection, known: &[(String, i64)]) -> rusqlite::Result<()> {
-    if lacks_column(connection)? {
-        connection.execute_batch("ALTER TABLE entries ADD COLUMN first_leased_at INTEGER")?;
-    }
+    connection.execute_batch(&added(connection)?)?;
     if lacks_scopes(connection)? {
         connection.execute_batch(SCOPES)?;
         let last = known.iter().map(|(_, last)| *last).max();

@@ -46,6 +46,7 @@ fn entry(id: &str, row: Option<&str>) -> Entry {
         subscription: None,
         workspace: None,
         body,
+        traceparent: None,
     }
 }
 

@@ -155,7 +155,7 @@ where
         let (id, shared) = (job.id, Arc::clone(&self.shared));
         let task = if shared.is_working() {
             // A service whose clone panics fails the run, as a handler that panics does.
-            let service = caught(|| self.service.clone()).ok();
+            let service = caught(|| self.service.clone());
             self.running.spawn(work(shared, service, job, asked))
         } else {
             self.running.spawn(give_back(shared, job))

@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
 use super::state::{Phase, WorkersState, call_store};
-use crate::caught::caught;
+use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::inbox::engine::{End, EntryId, Job};
 use crate::inbox::entry::UNREADABLE;
@@ -24,7 +24,7 @@ use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, clas
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
-use crate::walk::Delivery;
+use crate::walk::{Delivery, TRACEPARENT};
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) struct Ended {
 /// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
-    service: Option<S>,
+    service: Result<S, Panicked>,
     job: Job,
     asked: Instant,
 ) -> Ended
@@ -132,6 +132,7 @@ fn request(delivery: &Delivery) -> Request<VerifiedBody> {
         (WEBHOOK_ID, proof.subscription_id()),
         (EVENT_ID, Some(delivery.event_id())),
         (EVENT_TYPE, Some(delivery.event_type())),
+        (TRACEPARENT, delivery.traceparent()),
     ];
     for (name, value) in known {
         // An id may be any text. If it cannot be the value of a header, the header is left out.
@@ -148,7 +149,7 @@ fn request(delivery: &Delivery) -> Request<VerifiedBody> {
 /// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
     shared: &WorkersState,
-    service: Option<S>,
+    service: Result<S, Panicked>,
     request: Request<VerifiedBody>,
     limit: Instant,
 ) -> Handled<Result<Response<R>, S::Error>>
@@ -156,13 +157,11 @@ where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     let _under_way = UnderWay::begin(&shared.active);
-    let handling = service.map(|mut service| {
-        CatchUnwind::new(async move {
-            poll_fn(|context| service.poll_ready(context)).await?;
-            service.call(request).await
-        })
+    let handling = service.map(|mut service| async move {
+        poll_fn(|context| service.poll_ready(context)).await?;
+        service.call(request).await
     });
-    let mut handling = pin!(handling);
+    let mut handling = pin!(CatchUnwind::of(handling));
     let mut phase = shared.phase.subscribe();
     let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
     // Not bound to the task's poll budget: a handler that uses up the budget each time would keep the timer from firing.

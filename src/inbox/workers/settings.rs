@@ -8,6 +8,8 @@ use super::backoff::Backoff;
 use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
 #[cfg(feature = "metrics")]
 use super::metrics::WorkersMetrics;
+#[cfg(feature = "tracing")]
+use super::trace::Tracing;
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
 
@@ -42,6 +44,8 @@ pub(super) struct Settings {
     pub(super) serial_by_row: bool,
     pub(super) poll: Duration,
     pub(super) hooks: Hooks,
+    #[cfg(feature = "tracing")]
+    pub(super) tracing: Tracing,
     #[cfg(feature = "metrics")]
     pub(super) metrics: WorkersMetrics,
 }
@@ -61,6 +65,8 @@ impl Workers {
                 serial_by_row: false,
                 poll: Duration::from_secs(1),
                 hooks: Hooks::default(),
+                #[cfg(feature = "tracing")]
+                tracing: Tracing::default(),
                 #[cfg(feature = "metrics")]
                 metrics: WorkersMetrics("default".into()),
             },
@@ -155,6 +161,15 @@ impl Workers {
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
         self.settings.metrics = WorkersMetrics(name.to_owned().into());
+        self
+    }
+
+    /// Logs each handled entry once at INFO: `job ended`. Without this setting, that line is at DEBUG.
+    /// [The page about tracing](crate::guide::tracing) lists all lines.
+    #[cfg(feature = "tracing")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
+    pub fn log_handled_at_info(mut self) -> Self {
+        self.settings.tracing.handled_at_info = true;
         self
     }
 

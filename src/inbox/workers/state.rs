@@ -9,8 +9,6 @@ use tokio::time::timeout;
 
 use super::hooks::Step;
 use super::settings::Settings;
-#[cfg(feature = "tracing")]
-use super::trace;
 use crate::caught::caught;
 use crate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use crate::inbox::engine::Engine;
@@ -43,7 +41,7 @@ impl WorkersState {
     /// Tells each observer of a step. The workers write no delivery log.
     pub(super) fn tell(&self, step: Step<'_>) {
         #[cfg(feature = "tracing")]
-        trace::Tracing.observe(step);
+        self.settings.tracing.observe(step);
         #[cfg(feature = "metrics")]
         self.settings.metrics.observe(step);
         self.settings.hooks.observe(step);

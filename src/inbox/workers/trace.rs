@@ -3,65 +3,83 @@
 use std::error::Error;
 use std::fmt;
 
+use tracing::field::display;
+
 use super::hooks::{AttemptReport, Disposition, Step};
 use crate::caught::caught;
 use crate::dedupe::StoreError;
 use crate::observe::{Observer, Span};
+use crate::outcome::Outcome;
 use crate::readable::Chain;
 
 /// Stable: filters of a log name it.
 const TARGET: &str = "hookgate::inbox";
 
-pub(super) struct Tracing;
+#[derive(Default)]
+pub(super) struct Tracing {
+    /// Whether the lines of handled entries are at INFO and not at DEBUG.
+    pub(super) handled_at_info: bool,
+}
 
 impl Observer<Step<'_>> for Tracing {
     fn observe(&self, step: Step<'_>) {
         // An error's text may panic while it is written.
-        let _ = caught(|| log(step));
+        let _ = caught(|| self.log(step));
     }
 }
 
-fn log(step: Step<'_>) {
-    match step {
-        Step::Ended(span, report) => ended(span, report),
-        // A run's own dead letter is in the line of its end.
-        Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => {
-            tracing::warn!(target: TARGET,
-                event = entry.event_id.as_str(),
-                tries = entry.tries,
-                reason = entry.error,
-                "a dead letter without a try's end"
-            )
+impl Tracing {
+    fn log(&self, step: Step<'_>) {
+        match step {
+            Step::Ended(span, report) => self.ended(span, report),
+            // A run's own dead letter is in the line of its end.
+            Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => {
+                tracing::warn!(target: TARGET,
+                    event = entry.event_id.as_str(),
+                    tries = entry.tries,
+                    reason = entry.error,
+                    "a dead letter without a try's end"
+                )
+            }
+            Step::LeaseLost(lost) => tracing::warn!(target: TARGET,
+                event = lost.delivery.event_id(),
+                tries = lost.tries,
+                "the lease of a running job is lost"
+            ),
+            Step::StoreFailed(call, error) => {
+                tracing::warn!(target: TARGET, call, error = %FirstLines(error), "the inbox's store failed");
+            }
+            Step::Begun | Step::DeadLettered(_) => {}
         }
-        Step::LeaseLost(lost) => tracing::warn!(target: TARGET,
-            event = lost.delivery.event_id(),
-            tries = lost.tries,
-            "the lease of a running job is lost"
-        ),
-        Step::StoreFailed(call, error) => {
-            tracing::warn!(target: TARGET, call, error = %FirstLines(error), "the inbox's store failed");
-        }
-        Step::Begun | Step::DeadLettered(_) => {}
     }
-}
 
-fn ended(span: &Span, report: &AttemptReport) {
-    let span = &span.0;
-    let (name, next) = (report.outcome.name(), report.disposition.name());
-    let done = report.disposition == Disposition::Done;
-    span.record("hookgate.outcome", name);
-    if !done {
-        span.record("error.type", name);
-    }
-    let _entered = span.enter();
-    match &report.reason {
-        None if done => tracing::debug!(target: TARGET, outcome = name, next, "job ended"),
-        None => tracing::warn!(target: TARGET, outcome = name, next, "job ended"),
-        Some(reason) if done => {
-            tracing::info!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
+    fn ended(&self, span: &Span, report: &AttemptReport) {
+        let span = &span.0;
+        let (name, next) = (report.outcome.name(), report.disposition.name());
+        let done = report.disposition == Disposition::Done;
+        span.record("hookgate.outcome", name);
+        if !done {
+            span.record("error.type", name);
+            if let Some(reason) = &report.reason {
+                span.record("hookgate.reason", display(Chain(reason)));
+            }
         }
-        Some(reason) => {
-            tracing::warn!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
+        let elapsed_us = u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX);
+        let _entered = span.enter();
+        match &report.reason {
+            None if done && self.handled_at_info && report.outcome == Outcome::Handled => {
+                tracing::info!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
+            }
+            None if done => {
+                tracing::debug!(target: TARGET, outcome = name, next, elapsed_us, "job ended")
+            }
+            None => tracing::warn!(target: TARGET, outcome = name, next, "job ended"),
+            Some(reason) if done => {
+                tracing::info!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
+            }
+            Some(reason) => {
+                tracing::warn!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
+            }
         }
     }
 }

@@ -302,7 +302,7 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
         configured("no prefix", &["secret_prefix_missing"], random),
         configured(
             "prefix twice",
-            &["secret_prefix_doubled"],
+            &["secret_prefix_repeated"],
             &format!("whsec_{SECRET}"),
         ),
         configured(
@@ -321,6 +321,30 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &SECRET.replace('_', "%5F"),
         ),
         mistake("UTF-16", &["secret_charset"], &utf16, SECRET.as_bytes()),
+        mistake(
+            "held decoded",
+            &["secret_stored_decoded"],
+            b"\xfe\x01key-of-bytes",
+            format!("whsec_{}", STANDARD.encode(b"\xfe\x01key-of-bytes")).as_bytes(),
+        ),
+        mistake(
+            "held decoded from hex",
+            &["secret_stored_decoded"],
+            &hex::decode(random).unwrap(),
+            SECRET.as_bytes(),
+        ),
+        mistake(
+            "the last sign lost",
+            &["secret_padding_lost"],
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE",
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+        ),
+        mistake(
+            "both last signs lost",
+            &["secret_padding_lost"],
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ",
+            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ==",
+        ),
         signed(
             "prefix stripped",
             &["secret_prefix_stripped"],
@@ -581,6 +605,18 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
             &replaced("1.50", "1.5"),
         ),
         mistake(
+            "12.50 made 12.5",
+            &["body_numbers_rewritten"],
+            &replaced("1.50", "12.50"),
+            &replaced("1.50", "12.5"),
+        ),
+        mistake(
+            "100.00 made 100",
+            &["body_numbers_rewritten"],
+            &replaced("1.50", "100.00"),
+            &replaced("1.50", "100"),
+        ),
+        mistake(
             "1e3 made 1000",
             &["body_numbers_rewritten"],
             &replaced("1.50", "1000"),
@@ -731,11 +767,11 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
         mistake("Stripe", &["header_joined", "header_other_prefix"], |mac| {
             signature(format!("t=1763690000,v1={}", hex::encode(mac)))
         }),
-        mistake("doubled", &["header_doubled"], |mac| {
+        mistake("doubled", &["header_repeated"], |mac| {
             let header = signature(format!("sha256={}", hex::encode(mac)));
             [header.clone(), header].concat()
         }),
-        mistake("doubled, second right", &["header_doubled"], |mac| {
+        mistake("doubled, second right", &["header_repeated"], |mac| {
             let wrong = signature(format!("sha256={}", "0".repeat(64)));
             [wrong, signature(format!("sha256={}", hex::encode(mac)))].concat()
         }),
@@ -745,12 +781,12 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
                 format!("sha256={}", hex::encode(mac)),
             )]
         }),
-        mistake("timestamp doubled", &["header_doubled"], |mac| {
+        mistake("timestamp doubled", &["header_repeated"], |mac| {
             stamped(mac, &["1763690000", "1763690000"])
         }),
         mistake(
             "timestamp doubled, second right",
-            &["header_doubled"],
+            &["header_repeated"],
             |mac| stamped(mac, &["1763690001", "1763690000"]),
         ),
         mistake(

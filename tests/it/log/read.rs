@@ -21,10 +21,11 @@ prop_compose! {
         key in any::<Option<String>>(),
         scope in any::<Option<String>>(),
         attempt in any::<Option<u32>>(),
+        claimed in any::<Option<String>>(),
     ) -> LoggedAnswer {
         let mut answer = LoggedAnswer::new(status, &outcome);
         (answer.reason, answer.elapsed, answer.attempt) = (reason, elapsed, attempt);
-        (answer.key, answer.scope) = (key, scope);
+        (answer.key, answer.scope, answer.claimed_subscription) = (key, scope, claimed);
         answer
     }
 }
@@ -125,6 +126,20 @@ fn a_bad_line_is_named_and_nothing_of_it_is_repeated() {
         assert!(lines.next().is_none());
         assert_eq!(lines.line(), 4);
     }
+}
+
+/// Logs from before the field existed.
+#[test]
+fn an_answer_without_a_claimed_subscription_is_read() {
+    let mut refused = delivery("evt_0");
+    refused.answer = Some(LoggedAnswer::new(401, "not_authentic"));
+    let before = refused.to_line();
+    assert!(!before.contains("claimed_subscription"), "{before}");
+    assert_eq!(LoggedDelivery::from_line(before).unwrap(), refused);
+    refused.answer.as_mut().unwrap().claimed_subscription = Some("wh_1".to_owned());
+    let line = refused.to_line();
+    assert!(line.contains(r#""claimed_subscription":"wh_1""#), "{line}");
+    assert_eq!(LoggedDelivery::from_line(line).unwrap(), refused);
 }
 
 #[test]

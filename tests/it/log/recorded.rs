@@ -141,7 +141,9 @@ async fn each_way_to_be_answered_is_recorded_once() {
         Some("the ledger is shut: no disk")
     );
     assert_eq!(send(&harness, request("evt_2")).await, 500);
-    assert_eq!(told.answer(), (500, "panicked".into()));
+    let answer = told.only().answer.unwrap();
+    assert_eq!((answer.status, &*answer.outcome), (500, "panicked"));
+    assert_eq!(answer.reason.as_deref(), Some("in the handler"));
     // A delivery whose run goes on is recorded with its answer, and not again at the run's end.
     assert_eq!(send(&harness, request("evt_2")).await, 503);
     assert_eq!(told.answer(), (503, "runs_on".into()));
@@ -171,6 +173,9 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
     parts
         .headers
         .insert("authorization", "Bearer made_up_token".parse().unwrap());
+    parts
+        .headers
+        .insert("x-service-webhook-id", "wh_orders".parse().unwrap());
     let request = Request::from_parts(parts, Body::new(chunks));
     assert_eq!(send(&harness, request).await, 401);
     let delivery = told.only();
@@ -186,6 +191,7 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
         (&answer.key, &answer.scope, answer.attempt),
         (&None, &None, None)
     );
+    assert_eq!(answer.claimed_subscription.as_deref(), Some("wh_orders"));
     assert!(
         !delivery.to_line().contains("made_up_token"),
         "{}",

@@ -1,5 +1,10 @@
 //! The report as text, as JSON, and beside another.
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::record::LoggedAnswer;
+use hookgate::{Event, MemoryStore, Receiver};
 use hookgate_testing::replay::{Report, Verdict};
 use hookgate_testing::{Faults, Replay};
 
@@ -14,6 +19,54 @@ async fn replayed(faults: Faults) -> Report {
         .against(|harness| forgetful(&harness, &effects))
         .await
         .unwrap()
+}
+
+/// A handler that wants a number where the log has a text: 422 in the log, and again.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_told() {
+    #[derive(serde::Deserialize)]
+    struct Order {
+        #[serde(rename = "Total")]
+        _total: f64,
+    }
+    let mut failed = logged("evt_2", 1);
+    let body = r#"{"id":"evt_2","type":"row.created","createdAt":"2025-11-21T01:53:20Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Total":"twelve"},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
+    let headers = Signer::new(secret()).at(failed.received_at).headers(body);
+    failed = LoggedDelivery::new(failed.received_at, headers, body);
+    failed.target = "/webhooks".into();
+    failed.answer = Some(answer(422, "type_mismatch"));
+    let replay = |answer: LoggedAnswer| {
+        let mut failed = failed.clone();
+        failed.answer = Some(answer);
+        Replay::of(log([logged("evt_1", 0), failed]))
+            .secret(secret())
+            .against(|harness| {
+                let store = MemoryStore::default().with_clock(harness.clock());
+                let guard = harness.layer(Receiver::builder().store(store))?;
+                let handler = async |_: Event<Order>| StatusCode::NO_CONTENT;
+                let app = Router::new().route("/webhooks", post(handler).layer(guard));
+                Ok::<_, Box<dyn std::error::Error>>(app)
+            })
+    };
+    let report = replay(answer(422, "type_mismatch")).await.unwrap();
+    assert!(!report.each_event_committed_once() && report.each_event_committed_as_logged());
+    let event = report.event("evt_2").unwrap();
+    assert!(event.failed_in_log() && !report.event("evt_1").unwrap().failed_in_log());
+    let reason = event.attempts[0].reason.as_deref().unwrap();
+    assert!(
+        reason.contains("data.properties.Total does not fit: found a string"),
+        "{reason}"
+    );
+    assert!(!reason.contains("twelve"));
+    let text = report.to_string();
+    assert!(
+        text.contains("422 type_mismatch (") && text.contains("data.properties.Total"),
+        "{text}"
+    );
+    assert!(text.contains("it failed in the log too"), "{text}");
+    // Handled in the log, and no more: that is a change for the worse.
+    let report = replay(answer(204, "handled")).await.unwrap();
+    assert!(!report.each_event_committed_as_logged(), "{report}");
 }
 
 #[tokio::test(start_paused = true)]

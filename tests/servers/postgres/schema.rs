@@ -52,16 +52,18 @@ async fn a_step_that_is_recorded_is_not_run_again_with_a_later_one() {
     let client = client_at(&server.config()).await;
     // An index of the step `inbox-1`, and the record of a later step.
     let before = "DROP INDEX hookgate_inbox_event;
-        ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at;
-        DELETE FROM hookgate_migrations WHERE name = 'inbox-first-lease-1'";
+        ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at, DROP COLUMN traceparent;
+        DELETE FROM hookgate_migrations WHERE name IN ('inbox-first-lease-1', 'inbox-trace-1')";
     client.batch_execute(before).await.unwrap();
     migrate(&client).await.unwrap();
     let made =
         "SELECT to_regclass('hookgate_inbox_event') IS NULL, EXISTS (SELECT FROM pg_attribute
-        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'first_leased_at')";
+        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'first_leased_at'), EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'traceparent')";
     let row = client.query_one(made, &[]).await.unwrap();
     assert!(row.get::<_, bool>(0), "the step `inbox-1` was run again");
     assert!(row.get::<_, bool>(1), "the later step was not run");
+    assert!(row.get::<_, bool>(2), "the last step was not run");
 }
 
 #[tokio::test]

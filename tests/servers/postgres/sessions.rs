@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, Pool};
 use hookgate::postgres::{Postgres, forget};
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresStore};
+use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Inbox, Ownership, PostgresStore, Sink};
 use hookgate::{StoreError, StoreErrorKind};
+use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};
 
 use super::{database, patient};
@@ -69,6 +70,64 @@ async fn a_stricter_default_isolation_is_no_error() {
             race(&theirs, &format!("theirs, {level}, {round}")).await;
         }
     }
+}
+
+/// At `SERIALIZABLE` most statements that run at the same time are refused, and their repetition costs most of the throughput.
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_choose_the_level_that_is_enough() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let owner = client_at(&server.config()).await;
+    owner
+        .batch_execute(
+            "ALTER ROLE hookgate SET default_transaction_isolation = 'serializable';
+             CREATE TABLE noted (level text);
+             CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+               INSERT INTO noted VALUES (current_setting('transaction_isolation')); RETURN NEW; END $$;
+             CREATE TRIGGER note BEFORE INSERT ON hookgate_claims FOR EACH ROW EXECUTE FUNCTION note();
+             CREATE TRIGGER note BEFORE INSERT ON hookgate_inbox FOR EACH ROW EXECUTE FUNCTION note()",
+        )
+        .await
+        .unwrap();
+    let levels = async || {
+        let noted =
+            "WITH noted AS (DELETE FROM noted RETURNING level) SELECT DISTINCT level FROM noted";
+        let rows = owner.query(noted, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect::<Vec<String>>()
+    };
+    let ours = patient(&server.config());
+    race(&PostgresStore::new(&ours, "test"), "ours").await;
+    let inbox = Inbox::on_postgres(&ours, "test").unwrap();
+    let event = delivery(r#"{"id":"evt_1","type":"page.created","data":{}}"#).unwrap();
+    inbox.accept(&event, LEASE).await.unwrap();
+    assert_eq!(levels().await, ["read committed"]);
+
+    // No setting is made on connections of the user: there the level is chosen once a statement was refused for it.
+    let theirs = Postgres::with_pool(own_pool(&server.config(), 8));
+    let theirs = PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)), "test");
+    let until = Instant::now() + Duration::from_secs(60);
+    for round in 0.. {
+        levels().await;
+        race(&theirs, &format!("theirs, {round}")).await;
+        if levels().await == ["read committed"] {
+            break;
+        }
+        assert!(
+            Instant::now() < until,
+            "statements stay at the stricter level"
+        );
+    }
+    let level = "SHOW default_transaction_isolation";
+    let pool = own_pool(&server.config(), 1);
+    let left = pool
+        .get()
+        .await
+        .unwrap()
+        .query_one(level, &[])
+        .await
+        .unwrap();
+    assert_eq!(left.get::<_, String>(0), "serializable");
 }
 
 /// A pool is shared with code that deallocates prepared statements.

@@ -6,7 +6,7 @@ use hookgate::redis::{Findings, Risk};
 use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
 
 use super::{Direct, LONG, key, token, until};
-use crate::support::{RedisServer, free_port};
+use crate::support::{Child, RedisServer, free_port, given};
 
 const FULL: [&str; 4] = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
 const ALWAYS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -73,6 +73,32 @@ async fn each_setting_is_told_for_what_it_is() {
             words.join("; ")
         )
     );
+}
+
+/// Without a subscriber of `tracing`, as in a program that does not use it.
+#[tokio::test]
+async fn a_server_that_forgets_is_told_on_stderr_where_nothing_else_would() {
+    if let Some(url) = given() {
+        RedisStore::connect(&url).await.unwrap();
+        return;
+    }
+    let evicts = ["--maxmemory", "64mb", "--maxmemory-policy", "volatile-lru"];
+    let Some(server) = RedisServer::start(&[&evicts[..], &ALWAYS].concat()) else {
+        return;
+    };
+    let test = "redis::check::a_server_that_forgets_is_told_on_stderr_where_nothing_else_would";
+    let told = Child::stderr_of(test, &server.url());
+    let line = "hookgate: claims on Redis: ids are forgotten when memory is full (maxmemory-policy is volatile-lru): set maxmemory-policy to noeviction";
+    assert_eq!(
+        told.lines().filter(|told| *told == line).count(),
+        1,
+        "{told}"
+    );
+    assert_eq!(told.matches("claims on Redis").count(), 1, "{told}");
+    let mut direct = Direct::to(&server.url()).await;
+    let _: () = direct.say("CONFIG SET maxmemory-policy noeviction").await;
+    let told = Child::stderr_of(test, &server.url());
+    assert!(!told.contains("claims on Redis"), "{told}");
 }
 
 #[tokio::test]

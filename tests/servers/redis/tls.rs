@@ -1,55 +1,139 @@
-//! TLS, by the crate redis' own features, to a server whose certificate a made-up authority has signed.
+//! TLS, to a server that speaks nothing else, whose certificate a made-up authority has signed.
 
-use std::path::Path;
-use std::time::Duration;
+use std::error::Error as _;
+use std::time::{Duration, Instant};
 
-use hookgate::Claimed::Fresh;
+use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::Held;
 use hookgate::redis::Connection;
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, RedisStore, StoreError, StoreErrorKind};
 
 use super::{LONG, key, token};
-use crate::support::RedisServer;
+use crate::support::Certificates;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_made_up_authority_is_trusted_where_it_is_given_and_nowhere_else() {
-    let certificates = Path::new(env!("CARGO_MANIFEST_DIR")).join("tls");
-    let file = |name: &str| certificates.join(name).to_str().unwrap().to_owned();
-    let settings = [
-        "--port",
-        "0",
-        "--tls-port",
-        "PORT",
-        "--tls-cert-file",
-        &file("server.pem"),
-        "--tls-key-file",
-        &file("server.key"),
-        "--tls-ca-cert-file",
-        &file("authority.pem"),
-        "--tls-auth-clients",
-        "no",
-    ];
-    let Some(server) = RedisServer::start(&settings) else {
-        return;
-    };
-    let url = format!("rediss://localhost:{}", server.server.address.port());
-    let trusted = ::redis::TlsCertificates {
-        client_tls: None,
-        root_cert: Some(std::fs::read(file("authority.pem")).unwrap()),
-    };
-    let client = ::redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
-    // A handshake takes a busy machine longer.
-    let patient = Connection::new(client).with_connect_limit(Duration::from_secs(5));
-    let store = RedisStore::on(patient).with_call_limit(Duration::from_secs(5));
-    store.check().await.unwrap();
+/// Claims and commits an event, as another program of the same service sees it afterwards.
+async fn works(store: &RedisStore) {
     let (event, holder) = (key("event"), token());
     assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
+    assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
     assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
+    let found = store.claim(&event, token(), LONG).await.unwrap();
+    assert_eq!(found, Done { by: holder });
+}
 
-    // By the URL alone, only the authorities count that the system trusts.
-    let error = RedisStore::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
+    let certificates = Certificates::new();
+    let Some(server) = certificates.redis() else {
+        return;
+    };
+    let port = server.server.address.port();
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("rediss://{host}:{port}/{}", u8::from(host == "localhost"));
+        let store = RedisStore::open(&url).unwrap();
+        let store = store.with_ca(Certificates::AUTHORITY).unwrap();
+        // A handshake takes a busy machine longer.
+        let store = store.with_call_limit(Duration::from_secs(5));
+        store.check().await.unwrap();
+        works(&store).await;
+    }
+    // By a client of the user, as for a certificate of the client.
+    let trusted = ::redis::TlsCertificates {
+        client_tls: None,
+        root_cert: Some(Certificates::AUTHORITY.to_vec()),
+    };
+    let url = format!("rediss://localhost:{port}/2");
+    let client = ::redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
+    let patient = Connection::new(client).with_connect_limit(Duration::from_secs(5));
+    works(&RedisStore::on(patient).with_call_limit(Duration::from_secs(5))).await;
     // Without TLS nothing is answered.
     let error = RedisStore::connect(&server.url()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+}
+
+/// The text of an error with its sources, which has to name the certificate.
+fn told(error: &StoreError, words: &str) {
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+    let text = error.to_string();
+    assert!(
+        text.contains("certificate") && text.contains(words),
+        "{error:?}"
+    );
+    assert!(error.source().is_some(), "{error:?}");
+}
+
+/// Each call says it within its own limit, also calls at once, and not the first alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_is_refused_is_told_by_every_call() {
+    let certificates = Certificates::new();
+    let Some(server) = certificates.redis() else {
+        return;
+    };
+    let port = server.server.address.port();
+    let open = |host| RedisStore::open(&format!("rediss://{host}:{port}")).unwrap();
+    let unknown = "signed by no authority";
+    let by_the_system = open("localhost");
+    let of_another = open("localhost").with_ca(Certificates::OTHER).unwrap();
+    let other_name = open("127.0.0.2").with_ca(Certificates::AUTHORITY).unwrap();
+    for (store, words) in [
+        (by_the_system, unknown),
+        (of_another, unknown),
+        (other_name, "another host name"),
+    ] {
+        told(&store.check().await.unwrap_err(), words);
+        let begun = Instant::now();
+        let calls: Vec<_> = (0..8)
+            .map(|number| {
+                let store = store.clone().with_call_limit(Duration::from_secs(20));
+                tokio::spawn(
+                    async move { store.claim(&key(&number.to_string()), token(), LONG).await },
+                )
+            })
+            .collect();
+        for call in calls {
+            told(&call.await.unwrap().unwrap_err(), words);
+        }
+        // Redis' own tries alone would go on for longer than any call.
+        assert!(begun.elapsed() < Duration::from_secs(10), "{words}");
+        told(
+            &store.claim(&key("later"), token(), LONG).await.unwrap_err(),
+            words,
+        );
+    }
+    let url = format!("rediss://localhost:{port}");
+    told(&RedisStore::connect(&url).await.unwrap_err(), unknown);
+}
+
+#[test]
+fn what_is_no_certificate_is_refused_where_it_is_given() {
+    let secured = || RedisStore::open("rediss://localhost").unwrap();
+    let plain = RedisStore::open("redis://localhost").unwrap();
+    for refused in [
+        secured().with_ca(b""),
+        secured().with_ca(b"made up"),
+        secured()
+            .with_ca(b"-----BEGIN CERTIFICATE-----\nbWFkZSB1cA==\n-----END CERTIFICATE-----\n"),
+        plain.with_ca(Certificates::AUTHORITY),
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_unix_socket_is_an_address_too() {
+    let folder = crate::support::Folder::new();
+    let socket = folder
+        .path()
+        .join("redis.sock")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let Some(_server) = crate::support::RedisServer::start(&["--unixsocket", &socket]) else {
+        return;
+    };
+    let store = RedisStore::connect(&format!("unix://{socket}"))
+        .await
+        .unwrap();
+    works(&store).await;
 }

@@ -59,11 +59,50 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
     assert!(words.contains("another program"), "{words}");
     assert_eq!(fs::read(at("foreign.db")).unwrap(), before);
 
+    // As where a volume is not mounted.
+    for (link, target, file) in [
+        ("link.db", "unmounted/inbox.db", "link.db"),
+        ("data", "unmounted", "data/inbox.db"),
+    ] {
+        std::os::unix::fs::symlink(at(target), at(link)).unwrap();
+        let (kind, words) = refused(&at(file));
+        assert_eq!(kind, StoreErrorKind::Missing);
+        assert!(
+            words.contains("symbolic link, and its target does not exist"),
+            "{words}"
+        );
+        let existing = InboxOptions::default().existing().open(at(file));
+        let words = existing.unwrap_err().to_string();
+        assert!(words.contains("symbolic link"), "{words}");
+        assert!(!at(target).exists());
+    }
+
     for path in [":memory:", "", "file:inbox.db?mode=memory"] {
         let error = Inbox::open(path).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::NotDurable, "{path}");
     }
     assert!(!std::path::Path::new(":memory:").exists());
+}
+
+/// The shared memory of Linux, which is in memory on every system.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_in_memory_is_refused() {
+    let name = format!("hookgate-{}", std::process::id());
+    let file = std::path::Path::new("/dev/shm").join(name);
+    // Some containers have none, and tests on others keep their own files there.
+    let is_there = std::fs::metadata("/dev/shm").is_ok();
+    if !is_there || std::env::temp_dir().starts_with("/dev/shm") {
+        return;
+    }
+    let (kind, words) = refused(&file);
+    assert_eq!(kind, StoreErrorKind::NotDurable);
+    assert!(words.contains("this is memory"), "{words}");
+    assert!(!file.exists());
+    fs::write(&file, "").unwrap();
+    let (kind, _) = refused(&file);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(kind, StoreErrorKind::NotDurable);
 }
 
 #[tokio::test]

@@ -58,6 +58,18 @@ impl Child {
         Self(child)
     }
 
+    /// Runs `test` in the same way to its end, and returns what it wrote to stderr.
+    pub fn stderr_of(test: &str, text: &str) -> String {
+        let ran = Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture", "--test-threads=1"])
+            .env(GIVEN, text)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(ran.status.success());
+        String::from_utf8(ran.stderr).unwrap()
+    }
+
     pub fn id(&self) -> u32 {
         self.0.id()
     }

@@ -17,7 +17,7 @@ const BESIDE: [&str; 4] = [
     "/usr/lib/postgresql/14/bin",
 ];
 /// The user `nobody`: the server refuses to run as root.
-const NOBODY: u32 = 65_534;
+pub(super) const NOBODY: u32 = 65_534;
 
 pub struct PostgresServer {
     pub server: Server,
@@ -128,7 +128,7 @@ impl PostgresServer {
     }
 }
 
-fn is_root(folder: &Path) -> bool {
+pub(super) fn is_root(folder: &Path) -> bool {
     folder.metadata().unwrap().uid() == 0
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hookgate::{Clock, KeyRing, SystemClock, Verifier, Window};
 use hookgate_testing::{ClockOffset, DeliveryLog, Transport};
 use http::header::DATE;
-use http::{Method, Request};
+use http::{Method, Request, Uri};
 
 use super::{Check, Doctor, Verdict, settings};
 use crate::fault::Fault;
@@ -17,8 +17,15 @@ const MANY: usize = 20;
 /// The offset by the header `Date`, with the name of the host; `None` where the answer had no such header.
 pub(super) type ByUrl = (String, Option<ClockOffset>);
 
-pub(super) fn by_url(url: &str) -> Result<ByUrl, Fault> {
-    let target = http_client::target(url)?;
+const BY_URL: &str = "clock by URL";
+
+/// The check where the host has not answered.
+pub(super) fn unreachable(fault: &Fault) -> Check {
+    let advice = fault.advice().unwrap_or_default();
+    Check::new(BY_URL, Verdict::NotMeasured, fault.message(), advice)
+}
+
+pub(super) fn by_url(target: &Uri) -> Result<ByUrl, Fault> {
     let host = target
         .authority()
         .map(ToString::to_string)
@@ -31,7 +38,7 @@ pub(super) fn by_url(url: &str) -> Result<ByUrl, Fault> {
         let asked = SystemClock.now();
         let answer = client.deliver(request).await;
         let answered = SystemClock.now();
-        let answer = answer.map_err(|error| http_client::unreachable(&target, &error))?;
+        let answer = answer.map_err(|error| http_client::unreachable(target, &error))?;
         let date = answer
             .headers()
             .get(DATE)
@@ -42,7 +49,7 @@ pub(super) fn by_url(url: &str) -> Result<ByUrl, Fault> {
 }
 
 pub(super) fn by_date(doctor: &Doctor, by_url: Option<ByUrl>) -> Check {
-    const CHECK: &str = "clock by URL";
+    const CHECK: &str = BY_URL;
     let (host, offset) = match by_url {
         None => {
             return Check::new(

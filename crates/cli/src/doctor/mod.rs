@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::durations;
 use crate::fault::{Class, Fault, answer, without_secrets};
 use crate::harmless::harmless;
+use crate::http_client;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 
@@ -139,7 +140,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(doctor: &Doctor, out: &mut Out) -> Result<ExitCode, Fault> {
-    // A log or URL that can't be read or reached ends the command at once: it is no setting.
+    // A log that can't be read ends the command at once: it is no setting.
     let log = doctor.log.as_ref().map(|path| {
         DeliveryLog::open(path).map_err(|error| {
             let message = format!("the log {} can't be read", path.display());
@@ -148,13 +149,28 @@ pub(crate) fn run(doctor: &Doctor, out: &mut Out) -> Result<ExitCode, Fault> {
         })
     });
     let log = log.transpose()?;
-    let by_url = doctor.url.as_deref().map(clock::by_url).transpose()?;
+    let target = doctor.url.as_deref().map(http_client::target);
+    // A host that does not answer is reported behind the checks, which do not need it.
+    let (by_url, dead) = match target.transpose()?.map(|target| clock::by_url(&target)) {
+        Some(Err(fault)) if fault.is_of_network() => (None, Some(fault)),
+        by_url => (by_url.transpose()?, None),
+    };
 
     let (mut checks, keys) = settings::secrets(&doctor.secrets);
     checks.extend(settings::all(doctor, log.as_ref()));
     checks.push(clock::by_log(doctor, log.as_ref(), keys));
-    checks.push(clock::by_date(doctor, by_url));
-    print(&checks, out)
+    checks.push(match &dead {
+        Some(fault) => clock::unreachable(fault),
+        None => clock::by_date(doctor, by_url),
+    });
+    let answer = print(&checks, out)?;
+    match dead {
+        Some(fault) => {
+            out.flush()?;
+            Err(fault)
+        }
+        None => Ok(answer),
+    }
 }
 
 fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
@@ -192,7 +208,7 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         }
     }
     out.line(&format!(
-        "{} ok, {} to look at, {} to mend, {} not measured",
+        "{} ok, {} to look at, {} to fix, {} not measured",
         report.ok, report.warn, report.bad, report.not_measured
     ))?;
     Ok(answer(report.bad == 0))

@@ -20,11 +20,11 @@ pub(crate) struct Place {
     db: Option<PathBuf>,
     /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
     ///
-    /// This command speaks no TLS: it is for a database on this machine, behind a tunnel, or on a network that is trusted. A
-    /// URL that asks for TLS, as with sslmode=require, is refused.
+    /// sslmode=verify-full or require in it asks for TLS, and either verifies the certificate. sslrootcert=FILE names the certificates
+    /// of your provider's authority; without it, those that the system trusts count.
     #[arg(long, value_name = "VARIABLE", group = "inbox")]
     database_url_env: Option<String>,
-    /// The file that holds the URL (feature `postgres`). No TLS here either
+    /// The file that holds the URL (feature `postgres`)
     #[arg(long, value_name = "PATH", group = "inbox")]
     database_url_file: Option<PathBuf>,
     /// The inbox's name in the database, as the receiver gives it. Not needed where one name alone has entries there
@@ -105,25 +105,12 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
 
 #[cfg(feature = "postgres")]
 async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
-    use tokio_postgres::config::{Config, SslMode};
-
-    let no_tls = || {
-        Fault::new(Class::Usage, "the URL asks for TLS, which this command does not support").advise(
-            "run it on the database's machine or through a tunnel, such as ssh -L, with a URL that says sslmode=disable",
-        )
-    };
-    // The error would repeat a part of the URL, which holds a password.
-    let config = url.parse::<Config>().map_err(|_| {
-        if url.contains("sslmode=verify-") {
-            return no_tls();
-        }
-        Fault::new(Class::Usage, "the value is no URL of a PostgreSQL database")
-            .advise("write postgres://user@host/database, special characters of a password as %XX")
+    let postgres = hookgate::postgres::Postgres::open(url).map_err(|error| {
+        Fault::caused_by(Class::Usage, "the database can't be used", &error)
+            .advise("correct the URL in the variable or the file")
     })?;
-    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
-        return Err(no_tls());
-    }
-    let postgres = hookgate::postgres::Postgres::new(config, tokio_postgres::NoTls);
+    // Whether there is a pooler is not known. Without one this costs little.
+    let postgres = postgres.behind_pooler();
     let name = match name {
         Some(name) => name.to_owned(),
         None => only_name(&postgres).await?,
@@ -152,6 +139,9 @@ fn table_fault(error: &StoreError) -> Fault {
 
     let server = error.source();
     let server = server.and_then(|server| server.downcast_ref::<tokio_postgres::Error>());
+    // Where TLS is the reason, the library's message has the next step; elsewhere it says less than the server's.
+    let says_more =
+        error.kind() == StoreErrorKind::Unavailable && error.to_string() != "PostgreSQL failed";
     match (error.kind(), server) {
         (StoreErrorKind::Missing | StoreErrorKind::Denied, _) => {
             Fault::caused_by(Class::Input, "there is no inbox that can be used", error).advise(
@@ -159,12 +149,16 @@ fn table_fault(error: &StoreError) -> Fault {
             )
         }
         (_, Some(server)) if server.code().is_none() => {
-            Fault::caused_by(Class::Network, "the database can't be reached", server)
+            let reason: &dyn std::error::Error = if says_more { error } else { server };
+            Fault::caused_by(Class::Network, "the database can't be reached", reason)
                 .advise("is it running, and is the URL right? Run the command again: it is unknown whether it had an effect")
         }
-        (_, Some(server)) => Fault::caused_by(Class::Input, "the database refused", server).advise(
-            "correct the user, the password or the name of the database in the URL. Then run the command again",
-        ),
+        (_, Some(server)) => {
+            let reason: &dyn std::error::Error = if says_more { error } else { server };
+            Fault::caused_by(Class::Input, "the database refused", reason).advise(
+                "correct the user, the password, the name of the database or the sslmode in the URL. Then run the command again",
+            )
+        }
         _ => Fault::caused_by(Class::Network, "the database did not answer", error)
             .advise("is it running, and not overloaded? Run the command again: it is unknown whether it had an effect"),
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::inbox::{EntryId, StoredEntry};
-use hookgate::{Clock, SystemClock};
+use hookgate::{Clock, Delivery, SystemClock};
 use hookgate_testing::iso8601;
 use serde::Serialize;
 
@@ -82,6 +82,8 @@ struct Whole {
     key: String,
     subscription_id: Option<String>,
     workspace_id: Option<String>,
+    /// The trace of the request.
+    traceparent: Option<String>,
     body: Option<String>,
     /// For a body that is no UTF-8.
     body_base64: Option<String>,
@@ -95,6 +97,7 @@ impl Whole {
             Some(Err(bytes)) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
             None => (None, None),
         };
+        let delivery = stored.delivery();
         Self {
             shown: Shown::of(stored.listed(), SystemClock.now()),
             received_at: iso8601(stored.received_at()),
@@ -102,6 +105,10 @@ impl Whole {
             key: stored.key_name().to_owned(),
             subscription_id: stored.subscription_id().map(str::to_owned),
             workspace_id: stored.pinned_workspace().map(str::to_owned),
+            traceparent: delivery
+                .as_ref()
+                .and_then(Delivery::traceparent)
+                .map(str::to_owned),
             body,
             body_base64,
         }
@@ -129,6 +136,7 @@ impl Whole {
             ("last error", &shown.last_error),
             ("subscription", &self.subscription_id),
             ("pinned to the workspace", &self.workspace_id),
+            ("traceparent", &self.traceparent),
         ];
         for (name, value) in optional {
             if let Some(value) = value {

@@ -61,6 +61,14 @@ impl Verdict {
     }
 
     /// A short explanation for users who see the glyph for the first time.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Done,
+        Self::Again,
+        Self::RunsOn,
+        Self::Failed,
+        Self::Refused,
+    ];
+
     pub(crate) fn says(self) -> &'static str {
         match self {
             Self::Done => "authentic, done and remembered",
@@ -96,6 +104,8 @@ pub(crate) struct Item {
     pub(crate) status: u16,
     pub(crate) outcome: String,
     pub(crate) reason: String,
+    /// The subscription that a refused request claims to come from. Empty if it claims none.
+    pub(crate) claimed: String,
     pub(crate) elapsed_ms: f64,
     /// Whether one of our keys has signed it. If not, id and type are unverified text from the sender.
     pub(crate) authentic: bool,
@@ -126,6 +136,7 @@ impl Item {
             status: answer.map_or(0, |answer| answer.status),
             outcome: harmless(outcome).into_owned(),
             reason: harmless(reason.unwrap_or_default()).into_owned(),
+            claimed: shown(answer.and_then(|answer| answer.claimed_subscription.clone())),
             elapsed_ms: durations::millis(elapsed.unwrap_or_default()),
             authentic: answer.is_some_and(|answer| answer.key.is_some()),
             event_id,
@@ -137,12 +148,13 @@ impl Item {
             status,
             outcome,
             reason,
+            claimed,
             event_id,
             event_type,
             ..
         } = &item;
         item.haystack =
-            format!("{status} {outcome} {event_type} {event_id} {reason}").to_lowercase();
+            format!("{status} {outcome} {event_type} {event_id} {reason} {claimed}").to_lowercase();
         item
     }
 

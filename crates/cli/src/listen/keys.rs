@@ -18,7 +18,7 @@ pub(crate) const HELP: [(&str, &str); 17] = [
     ("w", "the body raw, or indented"),
     ("/", "filter: words, type:row. outcome:refused outcome:4"),
     ("Esc", "one step back; in the list: no filter any more"),
-    ("e", "why it is refused, and how to mend it"),
+    ("e", "why it is refused, and how to fix it"),
     (
         "c",
         "as curl: shown, and copied where the terminal allows it",

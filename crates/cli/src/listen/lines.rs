@@ -11,6 +11,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::item::Item;
 use super::reports::Missed;
+use crate::harmless::claimed_subscription;
 use crate::out::Out;
 
 /// Prints until no more lines come, or until the reader has closed the pipe.
@@ -52,8 +53,10 @@ fn text(item: &Item) -> String {
     } else {
         item.status.to_string()
     };
+    let claimed = Some(&*item.claimed).filter(|id| !id.is_empty());
+    let claimed = claimed.map(claimed_subscription).unwrap_or_default();
     let line = format!(
-        "{} {status} {:<16} {:<14} {:<20} {:>7.1} ms  {}",
+        "{} {status} {:<16} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
         iso8601(item.delivery.received_at),
         item.outcome,
         or_dash(&item.event_type),
@@ -75,6 +78,8 @@ struct Line<'i> {
     event_id: Option<&'i str>,
     elapsed_ms: f64,
     reason: Option<&'i str>,
+    /// Unproven: any client can send any id.
+    claimed_subscription: Option<&'i str>,
     authentic: bool,
     delivery: Option<Box<RawValue>>,
 }
@@ -90,6 +95,7 @@ fn value(item: &Item) -> Line<'_> {
         event_id: Some(&*item.event_id).filter(|text| some(text)),
         elapsed_ms: item.elapsed_ms,
         reason: Some(&*item.reason).filter(|text| some(text)),
+        claimed_subscription: Some(&*item.claimed).filter(|text| some(text)),
         authentic: item.authentic,
         delivery: RawValue::from_string(item.delivery.to_line()).ok(),
     }

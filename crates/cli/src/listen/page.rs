@@ -143,6 +143,15 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
                 .map(|number| field("attempt", format!("{number}, by the event's age"))),
         );
     }
+    if !item.claimed.is_empty() {
+        lines.push(field(
+            "claims",
+            format!(
+                "subscription {}, unproven: any client can send any id",
+                item.claimed
+            ),
+        ));
+    }
     if !item.reason.is_empty() {
         lines.push(line(Kind::Plain, ""));
         lines.push(line(Kind::Bad, item.reason.clone()));
@@ -160,7 +169,7 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
     match &*item.outcome {
         "not_authentic" => {
             let mut lines =
-                vec!["Press e: which mistake it is, and how to mend it. In a shell:".to_owned()];
+                vec!["Press e: which mistake it is, and how to fix it. In a shell:".to_owned()];
             match log {
                 Some(log) => lines.push(format!("  {}", explain(item, log))),
                 None => {
@@ -240,4 +249,27 @@ pub(crate) fn unread(delivery: &LoggedDelivery) -> PageLine {
         None => "Refused before the body was read.".to_owned(),
     };
     line(Kind::Remark, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::item::tests::delivery;
+    use super::*;
+
+    #[test]
+    fn the_claimed_subscription_of_a_refused_delivery_is_shown_as_unproven() {
+        let mut refused = delivery("{}", 401, "not_authentic");
+        refused.answer.as_mut().unwrap().claimed_subscription = Some("wh_\u{1b}1".into());
+        let item = Item::new(1, refused);
+        let shown: Vec<_> = page(&item, Tab::Answer, false, None)
+            .into_iter()
+            .map(|line| line.text)
+            .collect();
+        let claim = "claims: subscription wh_\\u{1b}1, unproven: any client can send any id";
+        assert!(shown.iter().any(|line| line == claim), "{shown:?}");
+        assert!(item.contains("wh_"), "a filter finds it");
+        let handled = Item::new(1, delivery("{}", 204, "handled"));
+        let shown = page(&handled, Tab::Answer, false, None);
+        assert!(shown.iter().all(|line| !line.text.starts_with("claims")));
+    }
 }

@@ -73,15 +73,16 @@ pub(crate) fn help(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
             Span::raw(*what),
         ])
     };
+    // On a screen of 24 rows the help takes all of them.
+    let area = match usize::from(area.height) > HELP.len() + Verdict::ALL.len() {
+        true => area,
+        false => Block::bordered().inner(frame.area()),
+    };
     let mut lines: Vec<_> = HELP.iter().map(line).collect();
-    lines.push(Line::default());
-    for verdict in [
-        Verdict::Done,
-        Verdict::Again,
-        Verdict::RunsOn,
-        Verdict::Failed,
-        Verdict::Refused,
-    ] {
+    if usize::from(area.height) > HELP.len() + Verdict::ALL.len() {
+        lines.push(Line::default());
+    }
+    for verdict in Verdict::ALL {
         let glyph = Span::styled(format!(" {:14}", verdict.glyph()), palette.verdict(verdict));
         lines.push(Line::from(vec![glyph, Span::raw(verdict.says())]));
     }

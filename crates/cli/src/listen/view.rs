@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
 
 use super::action::Mode;
 use super::item::Item;
@@ -118,11 +119,22 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 /// Widths of the columns up to the id; the id and the reason share the rest.
 const COLUMNS: [usize; 4] = [8, 6, 18, 14];
 pub(crate) const ID: usize = 20;
+/// The mark, the columns up to the id, and the time taken: with this width and the id's, no reason is shown.
+const BESIDE_ID: usize = 2 + COLUMNS[0] + COLUMNS[1] + COLUMNS[2] + COLUMNS[3] + 4 + 8;
+const SHORTEST_ID: usize = 8;
+
+/// The width of the id's column: on a narrow screen the id gives way, and the time taken stays in sight.
+fn id_width(area: Rect) -> usize {
+    // A margin on the right, as in a row.
+    let room = usize::from(area.width.saturating_sub(1));
+    room.saturating_sub(BESIDE_ID).clamp(SHORTEST_ID, ID)
+}
 
 fn heads(palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     let [time, status, outcome, kind] = COLUMNS;
+    let id = id_width(area);
     let heads = format!(
-        "  {:time$} {:status$} {:outcome$} {:kind$} {:ID$} {:>7}  reason",
+        "  {:time$} {:status$} {:outcome$} {:kind$} {:id$} {:>7}  reason",
         "time", "status", "outcome", "type", "id", "ms"
     );
     frame.render_widget(
@@ -144,8 +156,19 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
         } else {
             ""
         };
+        let whole = format!("  {text}{url}");
+        // On a narrow screen the command has a line of its own, so that it can be copied whole.
+        let lines = match text.split_once("Try: ") {
+            Some((before, command)) if Span::raw(&*whole).width() > area.width.into() => {
+                vec![format!("  {before}Try:"), format!("  {command}{url}")]
+            }
+            _ => vec![whole],
+        };
+        let lines = lines
+            .into_iter()
+            .map(|line| Line::styled(line, palette.quiet()));
         frame.render_widget(
-            Line::styled(format!("  {text}{url}"), palette.quiet()),
+            Paragraph::new(lines.collect::<Vec<_>>()).wrap(Wrap { trim: false }),
             area,
         );
         return;
@@ -163,7 +186,7 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
             ..area
         };
         let is_selected = cursor == Some(at);
-        let mut line = list_line(item, palette, is_selected);
+        let mut line = list_line(item, id_width(area), palette, is_selected);
         if is_selected {
             line = line.patch_style(Style::new().add_modifier(Modifier::REVERSED));
             frame
@@ -180,7 +203,7 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
+fn list_line(item: &Item, id: usize, palette: Palette, is_selected: bool) -> Line<'_> {
     let [time, status, outcome, kind] = COLUMNS;
     let verdict = palette.verdict(item.verdict);
     // Without a valid signature the text is only a claim of the sender.
@@ -206,7 +229,7 @@ fn list_line(item: &Item, palette: Palette, is_selected: bool) -> Line<'_> {
             verdict,
         ),
         Span::styled(format!(" {} ", padded(&item.event_type, kind)), hint),
-        Span::styled(padded(&item.event_id, ID), hint),
+        Span::styled(padded(&item.event_id, id), hint),
         Span::styled(format!(" {:>7.1}  ", item.elapsed_ms), palette.quiet()),
         Span::raw(item.short_reason()),
     ])
@@ -289,6 +312,7 @@ mod tests {
     use ratatui::style::Color;
 
     use super::super::action::Action;
+    use super::super::item::Verdict;
     use super::super::item::tests::{delivery, handled};
     use super::super::state::About;
     use super::*;
@@ -317,6 +341,7 @@ mod tests {
         );
         refused.answer.as_mut().unwrap().reason =
             Some("the signature is not that of these bytes".into());
+        refused.answer.as_mut().unwrap().claimed_subscription = Some("wh_1".into());
         state.push(refused);
         state.push(delivery(
             r#"{"id":"evt_3","type":"row.created"}"#,
@@ -382,6 +407,41 @@ mod tests {
                 "Enter open  / filter  e explain  c curl  r replay  ? help  q quit  following",
             ]
         );
+    }
+
+    #[test]
+    fn at_eighty_columns_the_hint_the_help_and_the_time_taken_are_whole() {
+        let mut empty = state();
+        empty.about.url = "http://127.0.0.1:8787/webhooks/of/this/service".into();
+        let lines = drawn(&mut empty, 80, 8);
+        assert_eq!(lines[2], "  Nothing has come yet. Try:");
+        let command =
+            "hookgate send row.created --to http://127.0.0.1:8787/webhooks/of/this/service";
+        assert_eq!(lines[3], format!("  {command}"));
+        let mut state = full();
+        let lines = drawn(&mut state, 80, 8);
+        assert!(lines[1].ends_with("ms"), "{lines:#?}");
+        for line in &lines[2..6] {
+            assert!(line.ends_with(" 1.2"), "{lines:#?}");
+        }
+        assert!(lines[7].contains("? help  q quit"), "{lines:#?}");
+        for action in [Action::Up, Action::Open] {
+            state.update(action);
+        }
+        let lines = drawn(&mut state, 80, 24);
+        assert!(lines[23].ends_with("? help  q quit"), "{lines:#?}");
+        let mut help = full();
+        help.update(Action::Help);
+        let lines = drawn(&mut help, 80, 24).join("\n");
+        for (keys, what) in super::super::keys::HELP {
+            assert!(
+                lines.contains(keys) && lines.contains(what),
+                "{what}: {lines}"
+            );
+        }
+        for verdict in Verdict::ALL {
+            assert!(lines.contains(verdict.says()), "{lines}");
+        }
     }
 
     #[test]

@@ -10,29 +10,45 @@ use crate::fault::{Class, Fault, answer};
 use crate::harmless::harmless;
 use crate::out::Out;
 
-/// Show the differences of two deliveries, or the events that two logs have answered differently.
+/// Compare two deliveries, or two logs.
 ///
-/// For two deliveries of one log: `hookgate log diff LOG 3 7`. For one event in two logs: `hookgate log diff LOG evt_1 --with
-/// OTHER`. For all events of two logs, such as before and after a change: `hookgate log diff LOG --with OTHER`. Bodies are
-/// compared as JSON. The exit code is 0 where there is no difference, 1 where there is one.
+/// Two deliveries of one log: hookgate log diff LOG 3 7
+///
+/// One event in two logs: hookgate log diff LOG evt_1 --with OTHER
+///
+/// All events of two logs, whose answers are compared: hookgate log diff LOG --with OTHER
+///
+/// Each difference is a path, the first value after `-` and the second after `+`. Bodies are compared as JSON: white space, the
+/// order of keys and zeros such as that of 12.50 make no difference, and where nothing else differs it says so: body (bytes). The
+/// exit code is 0 without a difference, and 1 with one.
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     source: Source,
     /// The first delivery: the number of its line, or its event's id
-    #[arg(value_name = "LINE|ID")]
+    #[arg(value_name = "FIRST")]
     first: Option<Which>,
-    /// The second one; of the other log, where one is given
-    #[arg(value_name = "LINE|ID")]
+    /// The second delivery: a line or an id of OTHER, or of LOG where --with is not given
+    #[arg(value_name = "SECOND")]
     second: Option<Which>,
-    /// The other log
-    #[arg(long, value_name = "LOG")]
+    /// Compare with this log
+    #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
+    /// The first delivery by its line. Given twice: the second one too
+    #[arg(long, value_name = "N", conflicts_with_all = ["first", "second"], value_parser = clap::value_parser!(u64).range(1..))]
+    line: Vec<u64>,
 }
 
 pub(crate) fn run(args: &DiffArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let other = args.with.as_deref().map(Source::of);
-    match (&args.first, &args.second, &other) {
+    let by_line = |at: usize| args.line.get(at).copied().map(Which::Line);
+    let first = args.first.clone().or_else(|| by_line(0));
+    let second = args.second.clone().or_else(|| by_line(1));
+    if args.line.len() > 2 {
+        return Err(Fault::new(Class::Usage, "two deliveries are compared")
+            .advise("give --line once or twice"));
+    }
+    match (&first, &second, &other) {
         (Some(first), Some(second), other) => {
             let other = other.as_ref().unwrap_or(&args.source);
             deliveries((&args.source, first), (other, second), out)

@@ -13,10 +13,12 @@ use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::Fault;
-use crate::harmless::harmless;
+use crate::harmless::{claimed_subscription, harmless};
 use crate::out::Out;
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
+///
+/// Of a refused delivery also the subscription that it claims to come from. Any client can send any id: it proves nothing.
 ///
 /// Several values of one option are alternatives; several options have to fit all.
 #[derive(clap::Args)]
@@ -98,6 +100,8 @@ struct Listed {
     status: Option<u16>,
     outcome: Option<String>,
     reason: Option<String>,
+    /// Unproven: any client can send any id.
+    claimed_subscription: Option<String>,
     attempt: Option<u32>,
     elapsed_ms: Option<f64>,
     body_bytes: Option<usize>,
@@ -119,6 +123,7 @@ impl Listed {
             status: answer.map(|answer| answer.status),
             outcome: answer.map(|answer| answer.outcome.clone()).or(hung_up),
             reason: answer.and_then(|answer| answer.reason.clone()),
+            claimed_subscription: answer.and_then(|answer| answer.claimed_subscription.clone()),
             attempt: answer.and_then(|answer| answer.attempt),
             elapsed_ms: elapsed.map(durations::millis),
             body_bytes: delivery.body.as_ref().map(bytes::Bytes::len),
@@ -127,6 +132,10 @@ impl Listed {
     }
 
     fn text(&self) -> String {
+        let mut reason = self.reason.clone().unwrap_or_default();
+        if let Some(id) = &self.claimed_subscription {
+            reason.push_str(&claimed_subscription(id));
+        }
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
         row(&[
             &self.line.to_string(),
@@ -135,7 +144,7 @@ impl Listed {
             &or_none(&self.outcome),
             &or_none(&self.event_type),
             &or_none(&self.event_id),
-            self.reason.as_deref().unwrap_or_default(),
+            &reason,
         ])
     }
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use hookgate::record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
+use http::uri::Authority;
 
-use super::source::{Source, Which};
+use super::source::{One, Source};
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::harmless::{harmless, harmless_bytes};
@@ -18,9 +19,8 @@ use crate::out::Out;
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     source: Source,
-    /// The number of its line, or its event's id
-    #[arg(value_name = "LINE|ID")]
-    which: Which,
+    #[command(flatten)]
+    which: One,
     /// Print the body alone, byte for byte
     #[arg(long)]
     raw: bool,
@@ -34,16 +34,16 @@ pub(crate) struct ShowArgs {
 pub(crate) struct CurlArgs {
     #[command(flatten)]
     source: Source,
-    /// The number of its line, or its event's id
-    #[arg(value_name = "LINE|ID")]
-    which: Which,
-    /// Where to [default: http://localhost:8080 with the recorded path]
+    #[command(flatten)]
+    which: One,
+    /// Where to [default: the recorded host and path, over http, or over https where a proxy said so; http://localhost:8080 where
+    /// no host was recorded]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
 }
 
 pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    let delivery = args.source.find(&args.which)?;
+    let delivery = args.source.find(&args.which.chosen())?;
     if args.raw {
         let body = delivery.body.as_ref().ok_or_else(|| bodiless(&delivery))?;
         out.raw(body)?;
@@ -69,9 +69,8 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    let delivery = args.source.find(&args.which)?;
-    let local = || format!("http://localhost:8080{}", delivery.target);
-    let url = args.to.clone().unwrap_or_else(local);
+    let delivery = args.source.find(&args.which.chosen())?;
+    let url = args.to.clone().unwrap_or_else(|| recorded_url(&delivery));
     let command = delivery.to_curl(&url).ok_or_else(|| bodiless(&delivery))?;
     out.say(&command, &serde_json::json!({ "curl": command }))?;
     if delivery.unverifiable {
@@ -81,6 +80,16 @@ pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The URL to which the delivery was sent, as far as its headers say.
+fn recorded_url(delivery: &LoggedDelivery) -> String {
+    let header = |name| std::str::from_utf8(delivery.header(name)?).ok();
+    let is_host = |host: &&str| host.parse::<Authority>().is_ok();
+    let host = header("host").filter(is_host).unwrap_or("localhost:8080");
+    let is_https = header("x-forwarded-proto") == Some("https");
+    let scheme = if is_https { "https" } else { "http" };
+    format!("{scheme}://{host}{}", delivery.target)
 }
 
 fn head(delivery: &LoggedDelivery) -> String {
@@ -117,6 +126,12 @@ fn answer(delivery: &LoggedDelivery) -> String {
             ));
             if let Some(reason) = &answer.reason {
                 lines.push(format!("  reason: {}", harmless(reason)));
+            }
+            if let Some(id) = &answer.claimed_subscription {
+                lines.push(format!(
+                    "  claimed subscription, unproven: {}",
+                    harmless(id)
+                ));
             }
             for (name, text) in [("key", &answer.key), ("scope", &answer.scope)] {
                 if let Some(text) = text {

@@ -28,6 +28,26 @@ pub(super) enum Which {
     Event(String),
 }
 
+/// Which delivery.
+#[derive(clap::Args)]
+pub(super) struct One {
+    /// The number of its line, or its event's id
+    #[arg(value_name = "LINE|ID", required_unless_present = "line")]
+    which: Option<Which>,
+    /// The number of its line, as for the other commands
+    #[arg(long, value_name = "N", conflicts_with = "which", value_parser = clap::value_parser!(u64).range(1..))]
+    line: Option<u64>,
+}
+
+impl One {
+    pub(super) fn chosen(&self) -> Which {
+        match (&self.which, self.line) {
+            (Some(which), _) => which.clone(),
+            (None, line) => Which::Line(line.unwrap_or_default()),
+        }
+    }
+}
+
 /// Whatever is no number is an id. Clap reads arguments by it.
 impl From<String> for Which {
     fn from(text: String) -> Self {

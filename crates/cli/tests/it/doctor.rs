@@ -354,7 +354,7 @@ fn text_says_what_json_says() {
     }
     assert!(
         text.stdout
-            .ends_with("3 ok, 1 to look at, 1 to mend, 4 not measured\n"),
+            .ends_with("3 ok, 1 to look at, 1 to fix, 4 not measured\n"),
         "{}",
         text.stdout
     );

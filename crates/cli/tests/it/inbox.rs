@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hookgate::inbox::Workers;
-use hookgate::{Accepted, Delivery, Inbox, Sink};
+use hookgate::{Accepted, Delivery, Inbox, Receiver, RequestHead, Secret, Sink};
+use hookgate_testing::Signer;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -86,6 +87,38 @@ pub(crate) async fn accept_body(inbox: &Inbox, body: &str) {
     let delivery = hookgate_testing::delivery(body).unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
+}
+
+/// The trace of a request, by its header, leads from an entry to the request's trace.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_shown_with_the_trace_of_its_request() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let secret = || Secret::new("whsec_made_up_for_this_test").unwrap();
+    let body = r#"{"id":"evt_traced","type":"page.created"}"#;
+    let mut headers = Signer::new(secret()).headers(body);
+    headers.push(("traceparent", TRACE.to_owned()));
+    let receiver = Receiver::builder().secret(secret());
+    let receiver = receiver.without_deduplication().build().unwrap();
+    let head = RequestHead::new("POST", headers.iter().map(|(name, value)| (*name, value)));
+    let mut intake = receiver.open(&head).unwrap();
+    intake.push(body.into()).unwrap();
+    let delivery = receiver.recognise(intake, &head).unwrap();
+
+    let folder = Folder::new();
+    let inbox = folder.inbox();
+    accept(&inbox, "evt_1").await;
+    let day = Duration::from_secs(86_400);
+    inbox.accept(&delivery, day).await.unwrap();
+    let all = folder.listed(&[]);
+    let shown = folder.run("show", &[&all[1]]).stdout;
+    assert!(
+        shown.contains(&format!("traceparent: {TRACE}\n")),
+        "{shown}"
+    );
+    assert_eq!(folder.json("show", &[&all[1]])["traceparent"], TRACE);
+    let without = folder.run("show", &[&all[0]]).stdout;
+    assert!(!without.contains("traceparent"), "{without}");
+    inbox.close().await;
 }
 
 /// An inbox that holds these events, and that no process has open.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
@@ -301,6 +302,53 @@ fn a_receiver_of_one_data_model_is_sent_its_rows_alone() {
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     assert!(example.line_with("ordered for").contains("row.created: "));
     assert!(stdout(&output).contains("30 events: 30 delivered"));
+}
+
+#[test]
+fn the_events_of_files_are_delivered_byte_for_byte_once_each() {
+    let receiver = Answering::start(|number| if number == 1 { 503 } else { 204 });
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = |name: &str, text: &str| {
+        let path = folder.join(format!("simulate-{name}-{}.json", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let first = file(
+        "first",
+        r#"{"id": "evt_a",  "type":"page.created","data":{"n":12.50}}"#,
+    );
+    let second = file("second", r#"{"id":"evt_b","type":"row.deleted","data":{}}"#);
+    let arguments = [
+        "--body-file",
+        &first,
+        "--body-file",
+        &second,
+        "--speed=1000000",
+        "--json",
+    ];
+    let output = simulate(&receiver.url(), &arguments);
+    let (lines, summary) = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(
+        (&summary["events"], &summary["delivered"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!(lines.len(), 4);
+    let seen = receiver.seen();
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["evt_a", "evt_b"]);
+    let length = std::fs::metadata(&first).unwrap().len();
+    assert_eq!(
+        header(&seen["evt_a"][0], "content-length"),
+        length.to_string()
+    );
+    for (text, said) in [("[]", "holds no event"), ("{", "holds no event")] {
+        let bad = file("bad", text);
+        let output = simulate(&receiver.url(), &["--body-file", &bad]);
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    let output = simulate(&receiver.url(), &["--body-file", "none.json"]);
+    assert!(stderr(&output).contains("the body in none.json can't be read"));
 }
 
 #[test]

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookgate::inbox::{Backoff, Workers};
 use hookgate::layer::IntoAnswer as _;
-use hookgate::postgres::Postgres;
+use hookgate::postgres::{Postgres, Tls, migrate};
 use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink};
 use hookgate_testing::delivery;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Folder, PostgresServer, migrated};
+use crate::support::{Certificates, Folder, Pooler, PostgresServer, client_at, migrated};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// A generous time limit, so that a busy machine fails no test.
@@ -308,6 +308,91 @@ async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
     an_operator_sees_and_mends(inbox, place).await;
 }
 
+/// A server that refuses connections without TLS, whose certificate a made-up authority has signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inbox_behind_tls_is_reached_by_its_url() {
+    let certificates = Certificates::new();
+    let Some(server) = certificates.postgres() else {
+        return;
+    };
+    let port = server.server.address.port();
+    let by =
+        |host: &str, rest: String| format!("postgres://hookgate@{host}:{port}/postgres?{rest}");
+    let ca = certificates.path("authority.pem");
+    let right = by("localhost", format!("sslmode=verify-full&sslrootcert={ca}"));
+    let (config, tls) = Tls::for_url(&right).unwrap();
+    let (client, connection) = config.connect(tls).await.unwrap();
+    tokio::spawn(connection);
+    migrate(&client).await.unwrap();
+    let inbox = Inbox::on_postgres(&Postgres::open(&right).unwrap(), "test").unwrap();
+    accept(&inbox, "evt_1").await;
+
+    let stats = |url: &str| {
+        let mut command = hookgate(&["inbox", "stats", "--database-url-env", "INBOX_URL"]);
+        ran(command.env("INBOX_URL", url))
+    };
+    let (code, printed, said) = stats(&right);
+    assert!(code == Some(0) && printed.starts_with("1 queued"), "{said}");
+    let other = certificates.path("other.pem");
+    for (url, words) in [
+        (
+            by("localhost", "sslmode=require".to_owned()),
+            "signed by no authority",
+        ),
+        (
+            by("localhost", format!("sslrootcert={other}")),
+            "signed by no authority",
+        ),
+        (
+            by(
+                "other.example",
+                format!("sslrootcert={ca}&hostaddr=127.0.0.1"),
+            ),
+            "another host name",
+        ),
+        (
+            by("localhost", "sslmode=disable".to_owned()),
+            "sslmode=verify-full",
+        ),
+    ] {
+        let (code, _, said) = stats(&url);
+        let refused = words == "sslmode=verify-full";
+        assert_eq!(code, Some(if refused { 3 } else { 4 }), "{said}");
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// Through a pooler that gives the command's session to other clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let Some(pooler) = Pooler::before(&server, 1) else {
+        return;
+    };
+    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+    accept(&inbox, "evt_1").await;
+    let place = Place {
+        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
+        url: Some(format!(
+            "postgres://hookgate@{}/postgres",
+            pooler.server.address
+        )),
+    };
+    let one = ["--event-id", "evt_1"];
+    let all = [&one[..], &["--reason", "made up"]].concat();
+    assert_eq!(
+        place.changes("dead-letter", &all, "deadLettered"),
+        (Some(0), 1)
+    );
+    assert_eq!(place.changes("retry", &one, "retried"), (Some(0), 1));
+    let other = client_at(&PostgresServer::config_at(pooler.server.address)).await;
+    let asked = "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'))";
+    let left = other.query_typed_one(asked, &[]).await.unwrap();
+    assert_eq!(left.get::<_, String>(0), "0 0");
+}
+
 /// The error must name the problem, and the next step for the operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
@@ -337,8 +422,12 @@ async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
     expect(&nobody, 3, &["role \"nobody\" does not exist"]);
     for asked in ["require", "verify-full", "verify-ca"] {
         let tls = url(&server, &format!("?sslmode={asked}"));
-        expect(&tls, 2, &["TLS", "tunnel", "sslmode=disable"]);
+        expect(&tls, 4, &["can't be reached", "does not support TLS"]);
     }
+    let unknown = url(&server, "?sslmode=hunter2");
+    expect(&unknown, 2, &["sslmode is unknown"]);
+    let missing = url(&server, "?sslrootcert=/nowhere.pem");
+    expect(&missing, 2, &["sslrootcert", "/nowhere.pem"]);
     server.crash();
     expect(&url(&server, ""), 4, &["can't be reached", "is it running"]);
 }

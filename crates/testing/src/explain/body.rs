@@ -6,6 +6,7 @@ use super::cause::{Cause, CauseKind as Kind};
 use super::json::{Document, Layout, Order, Style};
 use super::numbers::Numbers;
 use super::outer;
+use super::padded;
 use super::strings::Strings;
 
 /// The received body, and the bodies that may have been signed in its place.
@@ -39,31 +40,41 @@ impl<'b> Bodies<'b> {
         }
     }
 
-    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once.
-    pub(super) fn each(&self, repairs: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once. Each is
+    /// combined with `others`, the number of repairs of secret and signed string.
+    pub(super) fn each(
+        &self,
+        repairs: usize,
+        others: usize,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
         match repairs {
             0 => visit(&[], self.received),
             1 => {
                 outer::each(self.received, self.announced, visit)?;
-                styled(self.received, 1, visit)
+                styled(self.received, 1, &ANY, visit)?;
+                padded(self.received, 1, others, visit)
             }
             2 => {
-                styled(self.received, 2, visit)?;
+                styled(self.received, 2, &ANY, visit)?;
+                padded(self.received, 2, others, visit)?;
                 outer::each(self.received, self.announced, &mut |first, bytes| {
                     let mut both = both(first, visit);
-                    styled(bytes, 1, &mut both)?;
+                    styled(bytes, 1, &ANY, &mut both)?;
                     outer::each(bytes, None, &mut both)
                 })?;
-                styled(self.received, 1, &mut |first, bytes| {
+                styled(self.received, 1, &ANY, &mut |first, bytes| {
                     outer::each(bytes, None, &mut both(first, visit))
                 })
             }
             Self::DEEPEST => {
-                styled(self.received, 3, visit)?;
+                styled(self.received, 3, &ANY, visit)?;
+                padded(self.received, 3, others, visit)?;
                 outer::each(self.received, self.announced, &mut |first, bytes| {
-                    styled(bytes, 2, &mut both(first, visit))
+                    styled(bytes, 2, &ANY, &mut both(first, visit))
                 })
             }
+            4 => padded(self.received, 4, others, visit),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -78,16 +89,79 @@ fn both<'v>(
     move |second, bytes| visit(&[&first, second].concat(), bytes)
 }
 
+/// Puts back the zeros at the end of fractions, with this number of changes in all: the others are those of a program that
+/// writes JSON again. The likeliest ways are combined with more repairs of secret and signed string than the others.
+fn padded(body: &[u8], changes: usize, others: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let Some(document) = Document::parse(body) else {
+        return ControlFlow::Continue(());
+    };
+    let numbers = document.numbers();
+    for (rank, way) in padded::ways(body, &numbers).iter().enumerate() {
+        let most = match changes {
+            1 => 1 + usize::from(rank < 3),
+            _ => usize::from(rank < 3),
+        };
+        if others > most {
+            break;
+        }
+        let bytes = padded::write(body, &numbers, way);
+        let cause = [Cause::with(Kind::BodyNumbersRewritten, padded::DETAIL)];
+        match changes {
+            0 | 1 => visit(&cause, &bytes)?,
+            _ => styled(
+                &bytes,
+                changes - 1,
+                &WRITTEN_AGAIN,
+                &mut both(&cause, visit),
+            )?,
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The styles to try.
+struct Styles {
+    layouts: &'static [Layout],
+    orders: &'static [Order],
+    strings: &'static [Strings],
+    numbers: &'static [Numbers],
+}
+
+const ANY: Styles = Styles {
+    layouts: &LAYOUTS,
+    orders: &ORDERS,
+    strings: &Strings::ALL,
+    numbers: &Numbers::ALL,
+};
+
+/// The differences that remain where a program has parsed a body and written it again, besides its numbers.
+const WRITTEN_AGAIN: Styles = Styles {
+    layouts: &[
+        Layout::Compact,
+        Layout::Pretty("  "),
+        Layout::Spaced,
+        Layout::AsIs,
+    ],
+    orders: &[Order::Service, Order::AsIs],
+    strings: &[
+        Strings::UnicodeUnescaped,
+        Strings::SlashesUnescaped,
+        Strings::HtmlUnescaped,
+        Strings::AsIs,
+    ],
+    numbers: &[Numbers::AsIs],
+};
+
 /// Writes JSON again with this number of changes among layout, order, strings and numbers.
-fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn styled(body: &[u8], changes: usize, styles: &Styles, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let Some(document) = Document::parse(body) else {
         return ControlFlow::Continue(());
     };
     let own = own_layout(&document, body);
-    for layout in LAYOUTS {
-        for order in ORDERS {
-            for strings in Strings::ALL {
-                for numbers in Numbers::ALL.into_iter().chain([Numbers::AsIs]) {
+    for &layout in styles.layouts {
+        for &order in styles.orders {
+            for &strings in styles.strings {
+                for &numbers in styles.numbers {
                     let mut style = Style {
                         layout,
                         order,

@@ -14,6 +14,8 @@ pub enum CauseGroup {
     SignedString,
     /// The form of timestamp and signature in the headers.
     Header,
+    /// The parts of the request that are not signed: method, type, encoding, and the headers of the event.
+    Request,
     /// The age of the delivery.
     Clock,
 }
@@ -27,13 +29,14 @@ impl CauseGroup {
             Self::Body => "body",
             Self::SignedString => "signed_string",
             Self::Header => "header",
+            Self::Request => "request",
             Self::Clock => "clock",
         }
     }
 }
 
 macro_rules! causes {
-    ($($group:ident { $($kind:ident $name:literal: $what:literal, $mend:literal;)* })*) => {
+    ($($group:ident { $($kind:ident $name:literal: $what:literal, $fix:literal;)* })*) => {
         /// A known mistake. [The table](super#what-is-known) has all of them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -65,8 +68,8 @@ macro_rules! causes {
 
             /// Returns the way to repair the mistake. The wording is no contract.
             #[must_use]
-            pub fn mend(self) -> &'static str {
-                match self { $($(Self::$kind => $mend,)*)* }
+            pub fn fix(self) -> &'static str {
+                match self { $($(Self::$kind => $fix,)*)* }
             }
         }
     };
@@ -86,7 +89,7 @@ causes! {
             "Give each secret by itself, as the keys of a ring.";
         SecretPrefixMissing "secret_prefix_missing": "The secret was taken without its prefix `whsec_`.",
             "Paste the whole text: the prefix belongs to the key.";
-        SecretPrefixDoubled "secret_prefix_doubled": "The secret was taken with its prefix `whsec_` twice.",
+        SecretPrefixRepeated "secret_prefix_repeated": "The secret was taken with its prefix `whsec_` twice.",
             "Paste the text as it is shown, and put nothing in front.";
         SecretPrefixStripped "secret_prefix_stripped": "It was signed with the secret without its prefix `whsec_`.",
             "Sign with the whole text: the prefix belongs to the key. Other services strip it, this one does not.";
@@ -98,6 +101,10 @@ causes! {
             "Sign with the text itself as key: this service does not decode.";
         SecretStoredEncoded "secret_stored_encoded": "The secret was taken in an encoded form: base64, hex or percent signs.",
             "Decode it once before it is used; a Kubernetes Secret holds base64 under `data` and text under `stringData`.";
+        SecretStoredDecoded "secret_stored_decoded": "The secret was taken decoded from base64 or hex.",
+            "Give the receiver the text as it is shown, `whsec_` included: the text itself is the key.";
+        SecretPaddingLost "secret_padding_lost": "The secret was taken without the `=` at its end.",
+            "Paste the whole text again; what splits a line of settings at each `=` drops the last one.";
         SecretSignedEncoded "secret_signed_encoded": "It was signed with the secret encoded once more, in base64 or hex.",
             "Sign with the text itself as key.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
@@ -194,7 +201,7 @@ causes! {
             "Write the header's value without them.";
         HeaderJoined "header_joined": "Several signatures stand in one header.",
             "Send one signature; a proxy that joins headers, or two that each add one, makes a list.";
-        HeaderDoubled "header_doubled": "A header is there more than once.",
+        HeaderRepeated "header_repeated": "A header is repeated.",
             "Send each `X-Service-` header once; often both a client's defaults and its caller set it, or a proxy adds a copy.";
         HeaderRenamed "header_renamed": "The signature is in a header of another name than `X-Service-Signature`.",
             "Keep the header's name; a proxy or a platform may rename it.";
@@ -203,11 +210,25 @@ causes! {
         TimestampMalformed "timestamp_malformed": "The timestamp is not written as whole seconds in digits alone.",
             "Write Unix time in whole seconds: digits, without sign, point, quotes or white space.";
     }
+    Request {
+        RequestMethod "request_method": "The request's method is not POST.",
+            "Send deliveries with POST; a redirect (301, 302, 303) makes a client repeat the request as GET.";
+        RequestEncoding "request_encoding": "The request has a Content-Encoding, and a receiver takes none.",
+            "Send the body as it is, and let no proxy compress requests.";
+        RequestType "request_type": "The request's Content-Type is neither `application/json` nor one that ends in `+json`.",
+            "Send `Content-Type: application/json`; curl's `-d` says that it is a form, unless `-H` names the type.";
+        RequestTooLarge "request_too_large": "The body is larger than a receiver accepts by default.",
+            "Raise `max_body`, if the service sends deliveries of this size.";
+        EventUnusable "event_unusable": "The signed body is no JSON object with an id and a type that can be used.",
+            "Send an event: a JSON object whose `id` and `type` are texts of 1 to 256 bytes.";
+        EventHeader "event_header": "An unsigned header names another event than the signed body.",
+            "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";
+    }
     Clock {
         ClockStale "clock_stale": "It is right, and too old.",
-            "Deliver sooner, or mend the clock of whichever machine is wrong. To judge a recorded delivery, say when it was received.";
+            "Deliver sooner, or fix the clock of whichever machine is wrong. To judge a recorded delivery, say when it was received.";
         ClockAhead "clock_ahead": "It is right, and its time has not come yet.",
-            "Mend the clock of the machine that is wrong; let both follow NTP.";
+            "Fix the clock of the machine that is wrong; let both follow NTP.";
         ClockTimeZone "clock_time_zone": "It is right, and its time is off by what looks like a time zone.",
             "Take Unix time, which has no zone: some function was given a local time for UTC or the other way round.";
         ClockMilliseconds "clock_milliseconds": "It is right, and its timestamp is not in seconds but in a smaller unit.",

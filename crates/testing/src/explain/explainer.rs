@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use hookgate::record::LoggedDelivery;
 use hookgate::{
     RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
@@ -9,11 +10,12 @@ use hookgate::{
 use zeroize::Zeroizing;
 
 use super::body::Bodies;
-use super::cause::{Cause, CauseKind};
+use super::cause::CauseKind;
 use super::explanation::Explanation;
+use super::request::RequestFault;
 use super::search::Search;
 use super::secret::KnownSecret;
-use super::{clock, header, hint, secret, signed};
+use super::{clock, header, hint, request, secret, signed};
 
 /// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
 const DEFAULT_LIMIT: u64 = 1 << 32;
@@ -77,7 +79,8 @@ impl Explainer {
         self
     }
 
-    /// Explains the verdict on a delivery, at the time of its receipt.
+    /// Explains the verdict on a delivery, at the time of its receipt: that of a receiver with these secrets and this window,
+    /// whose other settings are the default ones. Where the delivery has a logged answer, the explanation repeats it.
     ///
     /// # Security
     /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify) accepts a delivery. It
@@ -99,7 +102,14 @@ impl Explainer {
         }
         .run();
         let is_right = fit.as_ref().is_some_and(|fit| fit.causes.is_empty());
-        let error = self.verdict(delivery, is_right).err();
+        let faults = Self::request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
+        let refusal = match faults.first().filter(|fault| fault.is_of_head()) {
+            Some(fault) => Some(fault.refusal.clone()),
+            None => match self.verdict(delivery, is_right) {
+                Err(error) => Some(error.into()),
+                Ok(()) => faults.first().map(|fault| fault.refusal.clone()),
+            },
+        };
         let off = |at: Option<UnixSeconds>| {
             clock::judge(at?, delivery.received_at, &self.window, &self.schedule)
         };
@@ -108,21 +118,42 @@ impl Explainer {
             Some(fit) => {
                 key = Some(fit.name);
                 causes = fit.causes;
-                causes.extend(doubled(error.as_ref(), &causes));
+                for RequestFault { cause, .. } in faults {
+                    // A repeated header that is signed is known from the signature.
+                    if !causes.contains(&cause) {
+                        causes.push(cause);
+                    }
+                }
                 causes.extend(off(fit.at));
             }
             None => {
                 let said = stamps.iter().find(|stamp| !stamp.guessed);
                 let off = off(said.and_then(|stamp| stamp.at));
-                hints = hint::all(delivery, announced, &self.secrets, off.as_ref());
+                hints = hint::all(delivery, announced, &self.secrets, &faults, off.as_ref());
             }
         }
         Explanation {
-            error,
+            refusal,
+            answer: delivery.answer.clone(),
+            has_body: delivery.body.is_some(),
             key,
             causes,
             hints,
             tried,
+        }
+    }
+
+    /// Returns the mistakes of the request. Where the body was changed on the way, the received body or the signed one may be
+    /// the event that was meant: it depends on the side that has the mistake.
+    fn request_faults(delivery: &LoggedDelivery, signed: Option<&Bytes>) -> Vec<RequestFault> {
+        let faults = request::faults(delivery, delivery.body.clone());
+        let is_unusable = |fault: &RequestFault| fault.cause.kind() == CauseKind::EventUnusable;
+        let other = signed.filter(|signed| Some(*signed) != delivery.body.as_ref());
+        match other {
+            Some(other) if faults.iter().any(is_unusable) => {
+                request::faults(delivery, Some(other.clone()))
+            }
+            _ => faults,
         }
     }
 
@@ -155,15 +186,6 @@ impl Explainer {
         });
         self
     }
-}
-
-/// A doubled header that is not signed is refused too, but the signature can't reveal it.
-fn doubled(error: Option<&VerifyError>, known: &[Cause]) -> Option<Cause> {
-    let VerifyErrorKind::HeaderDuplicate(name) = error?.kind() else {
-        return None;
-    };
-    let cause = Cause::with(CauseKind::HeaderDoubled, name);
-    (!known.contains(&cause)).then_some(cause)
 }
 
 fn announced(delivery: &LoggedDelivery) -> Option<usize> {

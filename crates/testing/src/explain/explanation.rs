@@ -1,19 +1,24 @@
 //! The result of an explanation.
 
+use std::error::Error;
 use std::fmt;
 
-use hookgate::VerifyError;
+use hookgate::record::LoggedAnswer;
+use hookgate::{Failure, Refusal};
 
 use super::cause::Cause;
 use super::hint::Hint;
 use super::search::Tried;
+use crate::messages::chain;
 
 /// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
 ///
 /// It holds no secret, no MAC and no byte of a body: all of it can be printed.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    pub(super) error: Option<VerifyError>,
+    pub(super) refusal: Option<Refusal>,
+    pub(super) answer: Option<LoggedAnswer>,
+    pub(super) has_body: bool,
     pub(super) key: Option<String>,
     pub(super) causes: Vec<Cause>,
     pub(super) hints: Vec<Hint>,
@@ -21,17 +26,24 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Whether the delivery is authentic and fresh as received, under a secret as configured. Then there is no cause.
+    /// Whether a receiver with these secrets accepts the delivery as received: it is authentic and fresh, and method, type,
+    /// encoding, event and headers are right. Then there is no cause.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
-        self.error.is_none()
+        self.refusal.is_none()
     }
 
-    /// Returns the error of [`Verifier::verify`](hookgate::Verifier::verify) for the delivery. Where it has several faults, the
-    /// first one found.
+    /// Returns the refusal of a receiver. Where the delivery has several faults, the first one that a receiver finds. Its
+    /// source, a [`VerifyError`](hookgate::VerifyError), says why a delivery is not authentic or not fresh.
     #[must_use]
-    pub fn error(&self) -> Option<&VerifyError> {
-        self.error.as_ref()
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
+    }
+
+    /// Returns the answer that the log has for the delivery.
+    #[must_use]
+    pub fn logged_answer(&self) -> Option<&LoggedAnswer> {
+        self.answer.as_ref()
     }
 
     /// Returns the name of the secret that signed the delivery, as received or with the repairs that the causes name.
@@ -67,12 +79,35 @@ impl Explanation {
         !self.is_authentic() && self.causes.is_empty()
     }
 
+    /// Whether the receiver itself, and not its handler, refused the delivery, as the log says.
+    fn was_refused(&self) -> bool {
+        let of_handler = [
+            Failure::Status(0),
+            Failure::TypeMismatch,
+            Failure::Unhandled,
+        ];
+        self.answer.as_ref().is_some_and(|answer| {
+            (400..500).contains(&answer.status)
+                && of_handler
+                    .iter()
+                    .all(|failure| answer.outcome != failure.name())
+        })
+    }
+
     /// Returns the conclusion, in one sentence.
     #[must_use]
     pub fn conclusion(&self) -> String {
         let key = self.key.as_deref().unwrap_or_default();
         match (self.is_authentic(), self.causes.len()) {
+            (true, _) if self.was_refused() => format!(
+                "signed with {key}, and nothing is wrong with it here; but its receiver refused it, so that one has another secret, \
+                 window, clock or setting"
+            ),
             (true, _) => format!("authentic and fresh, signed with {key}"),
+            (false, 0) if !self.has_body => {
+                "not accepted; its body was not recorded, so the signature can't be judged"
+                    .to_owned()
+            }
             (false, 0) if self.tried.signatures == 0 => {
                 "not authentic: there is no signature to try".to_owned()
             }
@@ -87,26 +122,49 @@ impl Explanation {
                 }
             ),
             (false, 1) => {
-                format!("one mistake: with it repaired, the delivery verifies under {key}")
+                format!("one mistake: with it repaired, the delivery is accepted under {key}")
             }
             (false, many) => format!(
-                "{many} mistakes together: with all of them repaired, the delivery verifies under {key}"
+                "{many} mistakes together: with all of them repaired, the delivery is accepted under {key}"
             ),
         }
     }
 }
 
+/// The reason of a refusal, with its sources.
+fn reason(refusal: &Refusal) -> String {
+    // For a delivery that is not authentic, the source says all.
+    let first: &dyn Error = match refusal.verify_error() {
+        Some(error) => error,
+        None => refusal,
+    };
+    let text = chain(first);
+    text.strip_prefix("delivery refused: ")
+        .unwrap_or(&text)
+        .to_owned()
+}
+
 /// For people: the verdict, each mistake and its repair, the signs that are not proven, and the numbers of the search.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(error) = &self.error {
-            write!(f, "refused: {error}")?;
-            let mut below = std::error::Error::source(error);
-            while let Some(source) = below {
-                write!(f, ": {source}")?;
-                below = source.source();
+        if let Some(refusal) = &self.refusal {
+            writeln!(
+                f,
+                "refused with {}: {}",
+                refusal.kind().status(),
+                reason(refusal)
+            )?;
+        }
+        if let Some(answer) = &self.answer {
+            write!(
+                f,
+                "answered, says the log: {} {}",
+                answer.status, answer.outcome
+            )?;
+            match &answer.reason {
+                Some(reason) => writeln!(f, ": {reason}")?,
+                None => writeln!(f)?,
             }
-            writeln!(f)?;
         }
         writeln!(f, "{}", self.conclusion())?;
         for cause in &self.causes {
@@ -117,7 +175,7 @@ impl fmt::Display for Explanation {
                 cause.kind().group().name()
             )?;
             writeln!(f, "  what   {cause}")?;
-            writeln!(f, "  mend   {}", cause.kind().mend())?;
+            writeln!(f, "  fix    {}", cause.kind().fix())?;
         }
         for hint in &self.hints {
             writeln!(f, "\nnot proven: {}\n  {hint}", hint.kind().name())?;

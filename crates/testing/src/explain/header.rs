@@ -37,8 +37,8 @@ pub(super) fn claims(delivery: &LoggedDelivery) -> Vec<Claim> {
     let mut claims = Vec::new();
     let own = values(delivery, SIGNATURE);
     for &value in &own {
-        let doubled = (own.len() > 1).then(|| Cause::with(Kind::HeaderDoubled, SIGNATURE));
-        add(&mut claims, doubled.as_slice(), value);
+        let repeated = (own.len() > 1).then(|| Cause::with(Kind::HeaderRepeated, SIGNATURE));
+        add(&mut claims, repeated.as_slice(), value);
     }
     for (name, value) in &delivery.headers {
         if own.is_empty() && name.contains("signature") {
@@ -157,12 +157,12 @@ pub(super) fn stamps(delivery: &LoggedDelivery) -> Vec<Stamp> {
     let headers = values(delivery, TIMESTAMP);
     let mut stamps = Vec::new();
     for value in headers.iter().take(MAX_TIMESTAMPS) {
-        let doubled = (headers.len() > 1).then(|| Cause::with(Kind::HeaderDoubled, TIMESTAMP));
+        let repeated = (headers.len() > 1).then(|| Cause::with(Kind::HeaderRepeated, TIMESTAMP));
         let at = meant(value);
         let mut push = |malformed: bool, text: Vec<u8>| {
             let malformed = malformed.then(|| Cause::new(Kind::TimestampMalformed));
             stamps.push(Stamp {
-                causes: doubled.iter().cloned().chain(malformed).collect(),
+                causes: repeated.iter().cloned().chain(malformed).collect(),
                 distance: 0,
                 text,
                 at,

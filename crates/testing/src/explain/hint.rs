@@ -7,8 +7,10 @@ use hookgate::record::LoggedDelivery;
 use hookgate::verify::SIGNATURE;
 
 use super::cause::Cause;
-use super::json::Document;
+use super::json::{Document, Layout, Style};
+use super::request::RequestFault;
 use super::secret::KnownSecret;
+use super::strings::Strings;
 
 macro_rules! hints {
     ($($kind:ident $name:literal: $what:literal;)*) => {
@@ -46,10 +48,12 @@ hints! {
     BodyCutOff "body_cut_off": "The body breaks off: what is missing can't be computed back. Look for a limit or a buffer on the way.";
     ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which stands where bytes were no UTF-8 to whatever decoded them: this can't be undone. Pass the body on as bytes.";
     KeysSorted "keys_sorted": "All keys of the body are sorted, as the service does not write them: something parsed it and wrote it again, and the order of the properties is lost.";
+    WrittenAgain "written_again": "This body looks written again: something parsed it and wrote it in its own form, and its numbers or texts can't be put back. Verify the raw bytes before anything parses them.";
     NotJson "not_json": "The body is no JSON: it is not what the service sends, or was changed on the way.";
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
+    Request "request": "Whatever is wrong with the signature, a receiver refuses the request too.";
     Clock "clock": "Whatever is wrong with the signature, the time is wrong too.";
 }
 
@@ -89,6 +93,7 @@ pub(super) fn all(
     delivery: &LoggedDelivery,
     announced: Option<usize>,
     secrets: &[KnownSecret],
+    faults: &[RequestFault],
     clock: Option<&Cause>,
 ) -> Vec<Hint> {
     let mut hints = Vec::new();
@@ -114,6 +119,12 @@ pub(super) fn all(
                 Some(format!("{}: {why}", secret.name)),
             );
         }
+    }
+    // Without a known secret, it is not known whether the body was changed.
+    for fault in faults.iter().filter(|fault| fault.is_of_head()) {
+        let status = fault.refusal.kind().status();
+        let detail = format!("{status}: {}", fault.cause);
+        say(HintKind::Request, Some(detail));
     }
     if let Some(cause) = clock {
         say(HintKind::Clock, cause.detail().map(str::to_owned));
@@ -152,8 +163,38 @@ fn of_body(
     if body.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes()) {
         say(HintKind::ReplacementCharacters, None);
     }
-    if document.is_some_and(|document| document.is_sorted()) {
-        say(HintKind::KeysSorted, None);
+    if let Some(document) = document {
+        if document.is_sorted() {
+            say(HintKind::KeysSorted, None);
+        }
+        if let Some(sign) = written_again(&document, body) {
+            say(HintKind::WrittenAgain, Some(sign.to_owned()));
+        }
+    }
+}
+
+/// Returns the sign that another program than the service wrote the body: the service writes no white space, and characters as
+/// they are.
+fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
+    let compact = Style {
+        layout: Layout::Compact,
+        ..Style::AS_IS
+    };
+    let with = |strings| Style {
+        strings,
+        ..Style::AS_IS
+    };
+    let is_written_so = |style| document.write(&style).is_none_or(|written| written == body);
+    if !is_written_so(compact) {
+        Some("it has white space between its values")
+    } else if !is_written_so(with(Strings::UnicodeUnescaped)) {
+        Some("it has `\\u` escapes of characters beyond ASCII")
+    } else if !is_written_so(with(Strings::SlashesUnescaped)) {
+        Some("it has escaped slashes")
+    } else if !is_written_so(with(Strings::HtmlUnescaped)) {
+        Some("it has the escapes of HTML")
+    } else {
+        None
     }
 }
 

@@ -10,6 +10,8 @@ mod hint;
 mod json;
 mod numbers;
 mod outer;
+mod padded;
+mod request;
 mod search;
 mod secret;
 mod signed;

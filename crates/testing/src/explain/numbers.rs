@@ -13,7 +13,8 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    pub(super) const ALL: [Self; 3] = [Self::JavaScript, Self::Python, Self::Floats];
+    /// The likeliest first.
+    pub(super) const ALL: [Self; 4] = [Self::JavaScript, Self::Python, Self::Floats, Self::AsIs];
 
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use hookgate::UnixSeconds;
 
 use super::body::Bodies;
@@ -39,6 +40,8 @@ pub(super) struct Fit {
     pub(super) name: String,
     /// The time at which it was signed, where the headers have one.
     pub(super) at: Option<UnixSeconds>,
+    /// The body that was signed.
+    pub(super) body: Bytes,
 }
 
 pub(super) struct Search<'s> {
@@ -87,19 +90,20 @@ impl Search<'_> {
     ) -> ControlFlow<()> {
         let mut seen = HashSet::new();
         for of_body in 0..=repairs {
-            self.bodies.each(of_body, &mut |causes, body| {
-                tried.bytes = tried.bytes.saturating_add(body.len() as u64);
-                if !seen.insert(hash(body)) {
-                    return self.within_limit(tried);
-                }
-                tried.bodies = tried.bodies.max(seen.len());
-                let rest = repairs - of_body;
-                *fit = self.with_body(rest, causes, body, claimed, tried)?;
-                match fit {
-                    Some(_) => ControlFlow::Break(()),
-                    None => ControlFlow::Continue(()),
-                }
-            })?;
+            self.bodies
+                .each(of_body, repairs - of_body, &mut |causes, body| {
+                    tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+                    if !seen.insert(hash(body)) {
+                        return self.within_limit(tried);
+                    }
+                    tried.bodies = tried.bodies.max(seen.len());
+                    let rest = repairs - of_body;
+                    *fit = self.with_body(rest, causes, body, claimed, tried)?;
+                    match fit {
+                        Some(_) => ControlFlow::Break(()),
+                        None => ControlFlow::Continue(()),
+                    }
+                })?;
         }
         ControlFlow::Continue(())
     }
@@ -137,6 +141,7 @@ impl Search<'_> {
                         causes: once_each(causes),
                         name: key.name.clone(),
                         at: signed.at,
+                        body: Bytes::copy_from_slice(body),
                     }));
                 }
                 self.within_limit(tried)?;

@@ -1,7 +1,7 @@
 //! The keys that may have signed a delivery.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
 use super::cause::{Cause, CauseKind as Kind};
@@ -126,6 +126,7 @@ fn pasted(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     }
     say(Kind::SecretQuoted, unquoted.as_bytes().to_vec());
     prefixed(text, say);
+    padded(text, say);
     let is_between = |char: char| char.is_whitespace() || ",;|".contains(char);
     if text.contains(is_between) {
         for part in text.split(is_between) {
@@ -157,15 +158,44 @@ fn prefixed(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
             .any(|char| !is_invisible(char) && !quotes.contains(char))
     };
     if front == "whsec_" {
-        say(Kind::SecretPrefixDoubled, secret.as_bytes().to_vec());
+        say(Kind::SecretPrefixRepeated, secret.as_bytes().to_vec());
     } else if !front.contains("whsec_") && (says_more(front) || says_more(behind)) {
         say(Kind::SecretPastedWithMore, secret.as_bytes().to_vec());
     }
 }
 
-/// Mistakes of the signing code.
+/// Base64 whose padding was lost: a reader of settings that splits lines at each `=` drops it.
+fn padded(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
+    let random = text.strip_prefix("whsec_").unwrap_or(text);
+    let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/-_".contains(char);
+    if random.is_empty() || !random.trim_end_matches('=').chars().all(is_base64) {
+        return;
+    }
+    say(Kind::SecretPaddingLost, format!("{text}=").into_bytes());
+    if random.len() % 4 == 2 {
+        say(Kind::SecretPaddingLost, format!("{text}==").into_bytes());
+    }
+}
+
+/// Mistakes of the code that made a key from the text, of the receiver's or of the signing one.
 fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     let random = text.strip_prefix(PREFIX);
+    // A text of the service's form is printable, whatever it was made from.
+    let decoded = match random {
+        Some(random) if random.iter().all(u8::is_ascii_graphic) => None,
+        Some(random) => Some(random),
+        None => Some(text),
+    };
+    if let Some(decoded) = decoded {
+        for encoded in [
+            STANDARD.encode(decoded),
+            URL_SAFE_NO_PAD.encode(decoded),
+            hex::encode(decoded),
+        ] {
+            let whole = [PREFIX, encoded.as_bytes()].concat();
+            say(Kind::SecretStoredDecoded, whole);
+        }
+    }
     if let Some(random) = random {
         say(Kind::SecretPrefixStripped, random.to_vec());
         say(Kind::SecretPrefixAdded, [PREFIX, text].concat());
@@ -189,11 +219,14 @@ fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     }
     say(Kind::SecretLineBreak, [text, b"\n"].concat());
     say(Kind::SecretLineBreak, [text, b"\r\n"].concat());
-    say(
-        Kind::SecretSignedEncoded,
-        STANDARD.encode(text).into_bytes(),
-    );
-    say(Kind::SecretSignedEncoded, hex::encode(text).into_bytes());
+    // A text without the prefix is no secret of the service: more likely it is one that was decoded.
+    let kind = if random.is_some() {
+        Kind::SecretSignedEncoded
+    } else {
+        Kind::SecretStoredDecoded
+    };
+    say(kind, STANDARD.encode(text).into_bytes());
+    say(kind, hex::encode(text).into_bytes());
 }
 
 fn is_invisible(char: char) -> bool {

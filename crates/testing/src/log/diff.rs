@@ -46,7 +46,7 @@ pub(super) fn differences(one: &LoggedDelivery, other: &LoggedDelivery) -> Vec<D
         && before == after
     {
         for (parts, body) in [(&mut before, body), (&mut after, another)] {
-            parts.insert("body (bytes)".into(), shown_bytes(body));
+            parts.insert("body (bytes)".into(), shown_bytes(body).into());
         }
     }
     let mut paths: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
@@ -56,11 +56,32 @@ pub(super) fn differences(one: &LoggedDelivery, other: &LoggedDelivery) -> Vec<D
         let (before, after) = (before.remove(&path), after.remove(&path));
         (before != after).then_some(Difference {
             path,
-            before,
-            after,
+            before: before.map(|part| part.text),
+            after: after.map(|part| part.text),
         })
     });
     differences.collect()
+}
+
+/// A part of a delivery: the text to show, and the text to compare, which is the same for equal numbers.
+struct Part {
+    text: String,
+    compared: String,
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.compared == other.compared
+    }
+}
+
+impl From<String> for Part {
+    fn from(text: String) -> Self {
+        Self {
+            compared: text.clone(),
+            text,
+        }
+    }
 }
 
 impl DeliveryLog {
@@ -100,17 +121,14 @@ fn answers_by_event(log: &DeliveryLog) -> BTreeMap<String, Vec<String>> {
     events
 }
 
-fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
+fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, Part> {
     let mut parts = BTreeMap::new();
     let mut put = |path: String, value: String| {
         // The values of a repeated header are joined, in their order.
         parts
             .entry(path)
-            .and_modify(|all: &mut String| {
-                all.push_str(", ");
-                all.push_str(&value);
-            })
-            .or_insert(value);
+            .and_modify(|all: &mut Part| *all = format!("{}, {value}", all.text).into())
+            .or_insert_with(|| value.into());
     };
     put("method".into(), delivery.method.clone());
     put("target".into(), delivery.target.clone());
@@ -125,6 +143,7 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
             ("key", answer.key.clone()),
             ("scope", answer.scope.clone()),
             ("attempt", answer.attempt.map(|attempt| attempt.to_string())),
+            ("claimed_subscription", answer.claimed_subscription.clone()),
         ];
         for (name, text) in texts {
             if let Some(text) = text {
@@ -138,14 +157,15 @@ fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, String> {
     let Some(body) = delivery.body.as_deref() else {
         return parts;
     };
-    let json: Option<Json> = serde_json::from_slice(body).ok();
-    let json = json.filter(|json| {
+    let json = Json::read(body).filter(|json| {
         let most = body.len().saturating_mul(LONGER) + FEW_BYTES;
         fits(json, "body".len(), &mut { most })
     });
     match json {
-        Some(json) => walk("body".into(), &json, &mut put),
-        None => put("body".into(), shown_bytes(body)),
+        Some(json) => walk("body".into(), &json, &mut |path, part| {
+            drop(parts.insert(path, part))
+        }),
+        None => drop(parts.insert("body".into(), shown_bytes(body).into())),
     }
     parts
 }
@@ -171,8 +191,8 @@ fn fits(value: &Json, path: usize, left: &mut usize) -> bool {
     }
 }
 
-/// Puts each leaf with its path. serde_json stops at 128 levels, so this recursion stops as well.
-fn walk(path: String, value: &Json, put: &mut impl FnMut(String, String)) {
+/// Puts each leaf with its path. The depth is limited where the JSON is read.
+fn walk(path: String, value: &Json, put: &mut impl FnMut(String, Part)) {
     match value {
         Json::Object(fields) if !fields.is_empty() => {
             for (name, value) in fields {
@@ -184,10 +204,37 @@ fn walk(path: String, value: &Json, put: &mut impl FnMut(String, String)) {
                 walk(format!("{path}[{at}]"), item, put);
             }
         }
-        Json::Object(_) => put(path, "{}".into()),
-        Json::Array(_) => put(path, "[]".into()),
-        Json::Leaf(leaf) => put(path, leaf.to_string()),
+        Json::Object(_) => put(path, String::from("{}").into()),
+        Json::Array(_) => put(path, String::from("[]").into()),
+        Json::Leaf(leaf) => {
+            let compared = normal(leaf).unwrap_or_else(|| leaf.clone());
+            let text = leaf.clone();
+            put(path, Part { text, compared });
+        }
     }
+}
+
+/// Returns a number's text in a form that is the same for all equal numbers. `None` for what is no number, or has an exponent
+/// beyond 64 bits.
+fn normal(text: &str) -> Option<String> {
+    let magnitude = text.strip_prefix('-').unwrap_or(text);
+    if !magnitude.starts_with(|char: char| char.is_ascii_digit()) {
+        return None;
+    }
+    let (mantissa, exponent) = magnitude.split_once(['e', 'E']).unwrap_or((magnitude, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_end_matches('0');
+    let zeros = i64::try_from(all.len() - digits.len()).ok()?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let exponent = exponent
+        .checked_add(zeros)?
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    Some(match digits.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        digits if text.starts_with('-') => format!("-{digits}e{exponent}"),
+        digits => format!("{digits}e{exponent}"),
+    })
 }
 
 /// Returns the bytes as text. Bytes that are no UTF-8 are shown with replacement characters, and with their length.

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use hookgate::record::LoggedDelivery;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-use hookgate::{Timestamp, UnixSeconds};
+use hookgate::{
+    Delivery, KeyRing, ManualClock, Receiver, Refusal, RequestHead, Timestamp, UnixSeconds, Window,
+};
 use serde::Deserialize;
 
 use super::diff::Difference;
@@ -75,11 +77,37 @@ pub trait LoggedDeliveryExt: Sized {
     #[must_use]
     fn resigned(&self, signer: &Signer) -> Option<Self>;
 
+    /// Returns the verdict of a receiver with these keys, at the time of receipt: method, encoding, type, size, headers, age,
+    /// signature, then id and type in the signed body and in the headers, in the order of a receiver's own checks. A
+    /// [`Receiver`] with its default settings makes the checks. A delivery without a body is judged as one with an empty body.
+    ///
+    /// ```
+    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate::{KeyRing, RefusalKind, Secret, UnixSeconds, Window};
+    /// use hookgate_testing::Signer;
+    /// use hookgate_testing::log::LoggedDeliveryExt;
+    ///
+    /// let now = UnixSeconds::new(1_763_690_000);
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+    /// let mut logged = LoggedDelivery::new(now, Signer::new(secret.clone()).at(now).headers(body), body);
+    /// let verdict = |logged: &LoggedDelivery| logged.verdict(KeyRing::new(secret.clone()), Window::default());
+    /// assert_eq!(verdict(&logged)?.event_id(), "evt_1");
+    ///
+    /// logged.method = "GET".into();
+    /// assert_eq!(verdict(&logged).unwrap_err().kind(), RefusalKind::MethodNotAllowed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Receiver::open`] and [`Receiver::recognise`].
+    fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal>;
+
     /// Returns the differences between this delivery and another: head, body and answer. The time of receipt and the duration
     /// of the answer are not compared.
     ///
     /// Bodies are compared as JSON, path by path. White space, the order of names and the escapes of characters make no
-    /// difference there. A body whose paths together are far longer than the body itself is compared as a text. But a
+    /// difference there, and neither do the zeros of a number, which is shown as it was written. A body whose paths together are far longer than the body itself is compared as a text. But a
     /// signature covers the bytes: where only the bytes differ and nothing else, the difference is named `body (bytes)`.
     ///
     /// ```
@@ -169,6 +197,27 @@ impl LoggedDeliveryExt for LoggedDelivery {
         again.method.clone_from(&self.method);
         again.target.clone_from(&self.target);
         Some(again)
+    }
+
+    fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
+        // The receiver's clock stands at the timestamp, and the age is checked here: a receiver also checks some stale
+        // deliveries, chosen at random, and would give them another reason.
+        let signed = self.head().map(|head| head.timestamp().seconds());
+        #[allow(clippy::expect_used)] // a ring is all that it needs
+        let receiver = Receiver::builder()
+            .secrets(keys)
+            .without_deduplication()
+            .clock(ManualClock::at(
+                *signed.as_ref().unwrap_or(&self.received_at),
+            ))
+            .build()
+            .expect("a receiver of one ring");
+        let headers = self.headers.iter();
+        let head = RequestHead::new(&self.method, headers.map(|(name, value)| (name, value)));
+        let mut intake = receiver.open(&head)?;
+        window.check(signed?, self.received_at)?;
+        intake.push(self.body.clone().unwrap_or_default())?;
+        receiver.recognise(intake, &head)
     }
 
     fn differences(&self, other: &Self) -> Vec<Difference> {

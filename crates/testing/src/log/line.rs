@@ -44,6 +44,7 @@ struct AnswerLine {
     key: Option<String>,
     scope: Option<String>,
     attempt: Option<u32>,
+    claimed_subscription: Option<String>,
 }
 
 /// A line that is no delivery, but a note about the lines next to it.
@@ -101,6 +102,7 @@ impl AnswerLine {
         answer.key = self.key;
         answer.scope = self.scope;
         answer.attempt = self.attempt;
+        answer.claimed_subscription = self.claimed_subscription;
         answer
     }
 }

@@ -1,70 +1,46 @@
 //! The values of a body, to be compared.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-/// JSON from any sender. A [`Value`] gives some names a meaning of its own, and a logged body need not have been signed.
+/// The greatest depth of a body that is compared path by path: reading it is recursive.
+const MAX_DEPTH: usize = 127;
+
+/// JSON from any sender. Numbers keep their digits: 12.50 is not 12.5. Each object and array is read as texts of its values,
+/// because a [`Value`] gives some names a meaning of its own, and a logged body need not have been signed.
 pub(super) enum Json {
     Object(BTreeMap<String, Json>),
     Array(Vec<Json>),
-    Leaf(Value),
+    /// A text, number or word, as JSON.
+    Leaf(String),
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
-    }
-}
-
-struct JsonVisitor;
-
-impl<'de> Visitor<'de> for JsonVisitor {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+impl Json {
+    /// `None` for what is no JSON, or nested too deep.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        Self::of(serde_json::from_slice(text).ok()?, MAX_DEPTH)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut fields = BTreeMap::new();
-        while let Some((name, value)) = map.next_entry()? {
-            fields.insert(name, value);
-        }
-        Ok(Json::Object(fields))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element()? {
-            items.push(item);
-        }
-        Ok(Json::Array(items))
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Leaf(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Leaf(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Leaf(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(Json::Leaf(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(Json::Leaf(value.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
-        Ok(Json::Leaf(value.into()))
+    fn of(value: &RawValue, depth: usize) -> Option<Self> {
+        let text = value.get();
+        let below = |value| Self::of(value, depth.checked_sub(1)?);
+        Some(match text.as_bytes().first()? {
+            b'{' => {
+                let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+                let fields = fields
+                    .into_iter()
+                    .map(|(name, value)| Some((name, below(value)?)));
+                Self::Object(fields.collect::<Option<_>>()?)
+            }
+            b'[' => {
+                let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+                Self::Array(items.into_iter().map(below).collect::<Option<_>>()?)
+            }
+            // The escapes of a text make no difference.
+            b'"' => Self::Leaf(Value::String(serde_json::from_str(text).ok()?).to_string()),
+            _ => Self::Leaf(text.to_owned()),
+        })
     }
 }

@@ -8,6 +8,7 @@ use http::{Request, Response};
 use tokio::time::timeout;
 
 use super::report::AttemptReport;
+use crate::messages::chain;
 use crate::transport::{Transport, TransportError};
 
 /// The result of an attempt: an answer, the reason why there is none, or `Err(None)` where the app panicked.
@@ -38,6 +39,9 @@ impl AttemptReport {
                 let answer = response.extensions().get::<Answer>();
                 let outcome = answer.map_or("unknown", |answer| answer.outcome.name());
                 self.outcome = outcome.to_owned();
+                let reason = answer.and_then(|answer| answer.reason.as_ref());
+                let reason = reason.filter(|_| !self.is_success());
+                self.reason = reason.map(|reason| chain(&**reason));
             }
             Err(Some(Unanswered::HungUp(after))) => {
                 self.outcome = format!("the sender hung up after {} ms", after.as_millis());

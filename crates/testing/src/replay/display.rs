@@ -120,7 +120,9 @@ impl EventReport {
     /// Returns a hint for the operator, where there is one.
     fn hint(&self) -> Option<&'static str> {
         let last = self.attempts.last()?;
-        if self.done_before {
+        if self.verdict() == Verdict::Never && self.failed_in_log() {
+            Some("it failed in the log too: each_event_committed_as_logged() allows that")
+        } else if self.done_before {
             Some("the store held it as done before the replay: begin with an empty one")
         } else if self.verdict() == Verdict::Never && last.outcome == "still_running" {
             Some("still running to the end: does the store go by harness.clock()?")
@@ -167,6 +169,9 @@ impl fmt::Display for AttemptReport {
         }
         for fault in &self.faults {
             write!(f, " [{fault}]")?;
+        }
+        if let Some(reason) = &self.reason {
+            write!(f, " ({})", reason.escape_debug())?;
         }
         if self.outside_window {
             f.write_str(" [outside the window]")?;

@@ -236,6 +236,7 @@ where
             process: self.running.process.number,
             status: None,
             outcome: String::new(),
+            reason: None,
             faults: faults.map(|&fault| fault.to_owned()).collect(),
             outside_window: timestamp
                 .is_some_and(|timestamp| self.stage.window.check(timestamp, now).is_err()),

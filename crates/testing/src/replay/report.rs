@@ -86,6 +86,9 @@ pub struct AttemptReport {
     pub status: Option<u16>,
     /// The receiver's outcome by its name, or the reason why there was no answer.
     pub outcome: String,
+    /// The reason of an answer that is not 2xx, with its sources: the path of a value that does not fit, for example.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The faults that the plan applied to it.
     pub faults: Vec<String>,
     /// Its timestamp lay outside the receiver's window when it arrived.
@@ -177,6 +180,21 @@ impl Report {
         let once = |event: &EventReport| event.verdict() == Verdict::Once;
         !self.events.is_empty()
             && self.events.iter().all(once)
+            && self.let_in().next().is_none()
+            && self.let_in_outside_window().next().is_none()
+    }
+
+    /// As [`each_event_committed_once`](Self::each_event_committed_once), for a log with failures: an event that the log never saw
+    /// answered 2xx may fail again. No event may be handled or committed twice.
+    #[must_use]
+    pub fn each_event_committed_as_logged(&self) -> bool {
+        let as_logged = |event: &EventReport| match event.verdict() {
+            Verdict::Once => true,
+            Verdict::Never => event.failed_in_log(),
+            Verdict::Twice => false,
+        };
+        !self.events.is_empty()
+            && self.events.iter().all(as_logged)
             && self.let_in().next().is_none()
             && self.let_in_outside_window().next().is_none()
     }
@@ -279,6 +297,17 @@ impl EventReport {
     #[must_use]
     pub fn discarded(&self) -> bool {
         !self.attempts.iter().any(AttemptReport::is_success)
+    }
+
+    /// Whether the log has answers to the event, and none of them is 2xx.
+    #[must_use]
+    pub fn failed_in_log(&self) -> bool {
+        let mut logged = self
+            .attempts
+            .iter()
+            .filter_map(|it| it.logged_status)
+            .peekable();
+        logged.peek().is_some() && logged.all(|status| !(200..300).contains(&status))
     }
 
     fn ended(&self, end: RunEnd) -> usize {

@@ -197,7 +197,7 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
     let connection = Connection::open(folder.file()).unwrap();
     connection
         .execute_batch(
-            "ALTER TABLE entries DROP COLUMN first_leased_at; DROP TRIGGER entries_scope; DROP TABLE scopes",
+            "ALTER TABLE entries DROP COLUMN first_leased_at; ALTER TABLE bodies DROP COLUMN traceparent; DROP TRIGGER entries_scope; DROP TABLE scopes",
         )
         .unwrap();
     drop(connection);
@@ -239,4 +239,14 @@ fn a_file_of_the_first_version_is_opened_and_its_leases_count() {
                event_type, timestamp, scope, key_name, subscription, workspace FROM entries WHERE event_id = 'evt_new'",
         )
         .unwrap();
+    connection
+        .execute("INSERT INTO bodies (id, body) VALUES (99, x'7b7d')", [])
+        .unwrap();
+    let columns = "SELECT count(*) FROM pragma_table_info('bodies') WHERE name = 'traceparent'";
+    assert_eq!(number(columns).unwrap(), 1);
+    let mut traced = entry("evt_traced", None);
+    traced.traceparent = Some("00-made-up".to_owned());
+    block_on(engines[1].accept(traced, DAY)).unwrap();
+    let stored = "SELECT count(*) FROM bodies WHERE traceparent = '00-made-up'";
+    assert_eq!(number(stored).unwrap(), 1);
 }

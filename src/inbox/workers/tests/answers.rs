@@ -9,11 +9,12 @@ use http_body::Body as _;
 use tower_service::Service;
 
 use super::*;
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::event::Event;
 use crate::event::{EventError, EventErrorKind};
 use crate::inbox::Disposition;
 use crate::layer::{
-    AlreadyHandled, DeadLetter, FailureReason, IntoAnswer, Unhandled, VerifiedBody,
+    AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer, Unhandled, VerifiedBody,
 };
 use crate::outcome::{Failure, Outcome};
 
@@ -98,6 +99,18 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     let error = listed.last_error.unwrap();
     assert_eq!(error, "handler_status 500: the database is down");
 
+    let (attempt, listed) = after(|_| {
+        let full = std::io::Error::other("the disk is full");
+        Err::<(), _>(HandlerError::from(
+            StoreError::new(StoreErrorKind::Full).caused_by(full),
+        ))
+    })
+    .await;
+    assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(500)));
+    let error = listed.last_error.unwrap();
+    assert!(error.starts_with("handler_status 500: "), "{error}");
+    assert!(error.ends_with(": the disk is full"), "{error}");
+
     let (attempt, _) = after(|_| StatusCode::FOUND).await;
     assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(302)));
     assert_eq!((attempt.tries, attempt.disposition), (1, retry));
@@ -169,8 +182,11 @@ async fn the_service_is_asked_first_and_gets_what_the_layer_would_pass_on() {
     assert_eq!(header("x-service-webhook-id"), "wh_1");
     assert_eq!(header("x-service-event-id"), "evt_1");
     assert_eq!(header("x-service-event-type"), "row.deleted");
+    assert_eq!(header("traceparent"), TRACE);
+    assert!(!seen[1].headers().contains_key("traceparent"));
     assert!(!request.headers().contains_key("x-service-signature"));
     let delivery = request.extensions().get::<Delivery>().unwrap();
+    assert_eq!(delivery.traceparent(), Some(TRACE));
     assert_eq!(delivery.body(), &entry("evt_1").body);
     assert_eq!(
         request.body().size_hint().exact(),
@@ -235,10 +251,14 @@ async fn a_broken_service_is_a_failure_each_time() {
             (EntryState::Dead, 2),
             "{broken}"
         );
+        let error = listed.last_error.unwrap();
+        assert!(error.starts_with(failure.name()), "{broken}: {error}");
+        // The operator reads the message of a panic, wherever it happened.
+        let is_panic = failure == Failure::Panicked;
         assert_eq!(
-            listed.last_error.as_deref(),
-            Some(failure.name()),
-            "{broken}"
+            error.contains("made-up panic"),
+            is_panic,
+            "{broken}: {error}"
         );
     }
 }

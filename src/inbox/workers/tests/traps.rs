@@ -48,7 +48,10 @@ async fn a_panicked_job_is_not_left_running() {
     sleep(millis(10)).await;
     let listed = bench.listed("evt_1").await;
     assert_eq!((listed.state, listed.tries), (EntryState::Queued, 1));
-    assert_eq!(listed.last_error.as_deref(), Some("panicked"));
+    assert_eq!(
+        listed.last_error.as_deref(),
+        Some("panicked: made-up panic")
+    );
     sleep(secs(2)).await;
     assert_eq!(bench.state("evt_1").await, EntryState::Dead);
     assert_eq!(running.active(), 0);

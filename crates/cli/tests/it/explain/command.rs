@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::UnixSeconds;
-use hookgate::record::LoggedDelivery;
+use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use serde_json::Value;
 
 use super::mistakes::{self, BODY, NOW, SECRET};
@@ -240,6 +240,25 @@ fn verify_says_the_verdict_and_the_exact_error() {
         &["--secret-file", &new, "--secret-file", &old],
     );
     assert!(code == 0 && out.contains(&format!("with {old}, ")), "{out}");
+    // A file with a byte order mark is named as that, in either encoding.
+    for (name, bytes) in [
+        ("utf8", format!("\u{feff}{SECRET}\n").into_bytes()),
+        (
+            "utf16",
+            format!("\u{feff}{SECRET}\n")
+                .encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect(),
+        ),
+    ] {
+        let file = folder.file(name, bytes);
+        let (code, _, err) = verify(&good, &at(0), &["--secret-file", &file]);
+        assert!(
+            code == 5 && err.contains("a byte order mark in front of the secret"),
+            "{err}"
+        );
+        assert!(err.contains("printf"), "{err}");
+    }
     // A secret that can't be right is refused before anything is read.
     let (code, _, err) = run(
         "\"quoted\"",
@@ -252,7 +271,7 @@ fn verify_says_the_verdict_and_the_exact_error() {
 }
 
 #[test]
-fn explain_says_the_causes_and_how_to_mend_them() {
+fn explain_says_the_causes_and_how_to_fix_them() {
     let folder = Folder::new("explain");
     let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
     let changed = folder.file("changed.json", format!("{BODY}\n"));
@@ -270,11 +289,11 @@ fn explain_says_the_causes_and_how_to_mend_them() {
     let (code, out, err) = run(&quoted, &arguments);
     assert_eq!((code, err.as_str()), (1, ""));
     for part in [
-        "refused: ",
+        "refused with 401: ",
         "2 mistakes together",
         "secret_quoted (secret)",
         "body_line_break_added (body)",
-        "  mend   ",
+        "  fix    ",
         "tried: ",
     ] {
         assert!(out.contains(part), "{part}: {out}");
@@ -292,7 +311,7 @@ fn explain_says_the_causes_and_how_to_mend_them() {
         (1, vec!["secret_quoted", "body_line_break_added"])
     );
     for cause in told["causes"].as_array().unwrap() {
-        assert!(cause["mend"].as_str().is_some_and(|mend| mend.len() > 10));
+        assert!(cause["fix"].as_str().is_some_and(|fix| fix.len() > 10));
     }
     // No right MAC, no secret and no body in either.
     let message = [at.as_bytes(), b".", BODY.as_bytes(), b"\n"].concat();
@@ -335,6 +354,70 @@ fn explain_says_the_causes_and_how_to_mend_them() {
     );
 }
 
+/// The signature is right in each of them.
+#[test]
+fn a_request_that_a_receiver_refuses_is_named_by_verify_and_explain() {
+    let folder = Folder::new("request");
+    let at = NOW.to_string();
+    let good = head(SECRET.as_bytes(), BODY.as_bytes());
+    for (first, more, said, cause) in [
+        (
+            "GET /hooks HTTP/1.1\n",
+            "",
+            "deliveries are sent with POST",
+            "request_method",
+        ),
+        (
+            "",
+            "content-type: text/plain\n",
+            "sent as application/json",
+            "request_type",
+        ),
+        (
+            "",
+            "content-encoding: gzip\n",
+            "without content encoding",
+            "request_encoding",
+        ),
+        (
+            "",
+            "x-service-event-id: evt_9\n",
+            "x-service-event-id differs",
+            "event_header",
+        ),
+    ] {
+        let request = folder.file("request.txt", format!("{first}{good}{more}\n{BODY}"));
+        let arguments = ["--headers", &request, "--at", &at];
+        let (code, out, err) = run(SECRET, &[&["verify"], &arguments[..]].concat());
+        assert_eq!(code, 1, "{out}{err}");
+        assert!(
+            out.starts_with("not accepted: ") && out.contains(said),
+            "{out}"
+        );
+        let (code, out, _) = run(SECRET, &[&["explain"], &arguments[..]].concat());
+        assert!(
+            code == 1 && out.contains(cause) && out.contains(said),
+            "{out}"
+        );
+        assert!(!out.contains("authentic and fresh"), "{out}");
+    }
+    // The answer of the log is quoted, in the text and as JSON.
+    let headers = good.lines().filter_map(|line| line.split_once(": "));
+    let headers = headers.map(|(name, value)| (name, value.to_owned()));
+    let mut logged = LoggedDelivery::new(UnixSeconds::new(NOW), headers, BODY);
+    logged.answer = Some(LoggedAnswer::new(401, "not_authentic"));
+    let log = folder.file("log.jsonl", logged.to_line());
+    let arguments = ["explain", "--log", &log];
+    let (_, out, _) = run(SECRET, &arguments);
+    assert!(
+        out.contains("answered, says the log: 401 not_authentic"),
+        "{out}"
+    );
+    assert!(!out.contains("authentic and fresh"), "{out}");
+    let (_, out, _) = run(SECRET, &[&arguments[..], &["--json"]].concat());
+    assert_eq!(json(&out)["answer"]["status"], 401);
+}
+
 #[test]
 fn a_delivery_is_taken_from_a_log_at_its_own_time() {
     let folder = Folder::new("log");
@@ -349,6 +432,20 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
         ];
         LoggedDelivery::new(UnixSeconds::new(received), headers, body)
     };
+    // Those that a receiver refused are named with their answers.
+    let mut answered = [line("evt_1", NOW), line("evt_2", NOW), line("evt_3", NOW)];
+    for (delivery, (status, outcome)) in answered.iter_mut().zip([
+        (204, "handled"),
+        (401, "not_authentic"),
+        (415, "type_not_supported"),
+    ]) {
+        delivery.answer = Some(LoggedAnswer::new(status, outcome));
+    }
+    let answered = answered.map(|delivery| delivery.to_line()).join("\n");
+    let answered = folder.file("answered.jsonl", answered);
+    let (code, _, err) = run(SECRET, &["explain", "--log", &answered]);
+    let refused = "refused: 2 (401 not_authentic), 3 (415 type_not_supported)\n";
+    assert!(code == 3 && err.contains(refused), "{err}");
     let mut redacted = line("evt_4", NOW);
     redacted.unverifiable = true;
     let mut unread = line("evt_5", NOW);

@@ -142,11 +142,17 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
 
     assert!(listening.deliver(&body).is_replay());
     assert!(listening.line().contains(" 200 replayed "));
-    let forged = listening.send(&signed("whsec_made_up_and_another", &body, 0), &body);
+    let mut headers = signed("whsec_made_up_and_another", &body, 0);
+    headers.push(("X-Service-Webhook-Id", "wh_orders".into()));
+    let forged = listening.send(&headers, &body);
     assert_eq!(forged.status, 401);
     let line = listening.line();
     assert!(
         line.contains(" 401 not_authentic ") && line.contains("signature is not that of"),
+        "{line}"
+    );
+    assert!(
+        line.ends_with("(claimed subscription, unproven: wh_orders)"),
         "{line}"
     );
     // Where the body has no id and type, the headers give them.
@@ -224,12 +230,15 @@ fn json_lines_hold_what_a_delivery_log_would() {
             .is_ok()
     );
 
-    listening.send(&signed("whsec_made_up_and_another", &body, 0), &body);
+    let mut headers = signed("whsec_made_up_and_another", &body, 0);
+    headers.push(("X-Service-Webhook-Id", "wh_orders".into()));
+    listening.send(&headers, &body);
     let line = listening.json();
     assert_eq!(
         (&line["status"], &line["authentic"]),
         (&401.into(), &false.into())
     );
+    assert_eq!(line["claimedSubscription"], "wh_orders");
     assert!(
         line["reason"]
             .as_str()

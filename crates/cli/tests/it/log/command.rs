@@ -36,6 +36,8 @@ fn log() -> DeliveryLog {
     answer(2, 200, "replayed", None);
     answer(3, 500, "panicked", Some("\u{1b}[31mred\u{7}"));
     answer(5, 401, "not_authentic", Some("stale"));
+    let refused = all[1].answer.as_mut().unwrap();
+    refused.claimed_subscription = Some("wh_\u{1b}1".to_owned());
     all[4].answer = None;
     all[4].hung_up_after = Some(Duration::from_secs(5));
     all[5].body = None;
@@ -88,7 +90,21 @@ fn list_has_a_line_for_each_delivery_and_filters() {
             "evt_2"
         ]
     );
-    assert!(rows[2].ends_with("the signature is not that of these bytes"));
+    assert!(rows[2].ends_with(
+        "the signature is not that of these bytes (claimed subscription, unproven: wh_\\u{1b}1)"
+    ));
+    let json = lines(&ran(&[
+        "list",
+        &path,
+        "--json",
+        "--outcome",
+        "not_authentic",
+    ]));
+    assert_eq!(json[0]["claimedSubscription"], "wh_\u{1b}1");
+    assert_eq!(json[1]["claimedSubscription"], Value::Null);
+    let shown = ran(&["show", &path, "2"]).stdout;
+    let note = "  claimed subscription, unproven: wh_\\u{1b}1\n";
+    assert!(shown.contains(note), "{shown}");
     // The text of a reason can't control a terminal.
     assert!(
         !all.stdout.contains('\u{1b}') && rows[4].contains("red"),
@@ -500,6 +516,99 @@ fn diff_compares_two_deliveries_or_two_logs() {
     let nothing = ran(&["diff", &before, "1", "--json"]);
     assert_eq!(nothing.code, Some(2));
     nothing.fault();
+}
+
+#[test]
+fn the_digits_of_a_number_are_compared_and_shown() {
+    let folder = Folder::new();
+    let with = |total: &str| {
+        let mut changed = delivery("evt_1");
+        let body = format!(r#"{{"id":"evt_1","type":"page.created","data":{{"Total":{total}}}}}"#);
+        changed.body = Some(body.into());
+        changed
+    };
+    let log = [
+        with("12.50"),
+        with("13.00"),
+        with("9007199254740993.0"),
+        with("9007199254740992"),
+    ];
+    let path = written(&folder, "log.jsonl", &log.into_iter().collect());
+    let differs = ran(&["diff", &path, "--line", "1", "--line", "2"]);
+    let expected = "body.data.Total\n  - 12.50\n  + 13.00\n";
+    assert_eq!((differs.code, &*differs.stdout), (Some(1), expected));
+    let differs = ran(&["diff", &path, "4", "3"]);
+    assert!(
+        differs.stdout.contains("  + 9007199254740993.0\n"),
+        "{}",
+        differs.stdout
+    );
+}
+
+#[test]
+fn a_line_is_named_by_its_option_for_every_command() {
+    let folder = Folder::new();
+    let path = written(&folder, "log.jsonl", &log());
+    for command in ["show", "curl"] {
+        let (by_place, by_option) = (
+            ran(&[command, &path, "2"]),
+            ran(&[command, &path, "--line", "2"]),
+        );
+        assert_eq!(
+            (by_option.code, &by_option.stdout),
+            (Some(0), &by_place.stdout)
+        );
+        assert_eq!(ran(&[command, &path, "2", "--line", "2"]).code, Some(2));
+        assert_eq!(ran(&[command, &path]).code, Some(2));
+    }
+    let by_place = ran(&["diff", &path, "1", "2"]);
+    let by_option = ran(&["diff", &path, "--line=1", "--line=2"]);
+    assert_eq!(
+        (by_option.code, &by_option.stdout),
+        (Some(1), &by_place.stdout)
+    );
+    let three = ran(&["diff", &path, "--line=1", "--line=2", "--line=3"]);
+    assert_eq!(three.code, Some(2));
+}
+
+#[test]
+fn curl_sends_to_the_recorded_host() {
+    let folder = Folder::new();
+    let with = |headers: &[(&str, &'static str)]| {
+        let mut logged = delivery("evt_1");
+        logged.target = "/hooks?a=1".into();
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), Bytes::from(*value)));
+        logged.headers.extend(headers);
+        logged
+    };
+    let log = [
+        with(&[("host", "127.0.0.1:8787")]),
+        with(&[
+            ("host", "hooks.example.org"),
+            ("x-forwarded-proto", "https"),
+        ]),
+        with(&[("host", "no host'; rm")]),
+    ];
+    let path = written(&folder, "log.jsonl", &log.into_iter().collect());
+    for (line, url) in [
+        ("1", "http://127.0.0.1:8787/hooks?a=1"),
+        ("2", "https://hooks.example.org/hooks?a=1"),
+        ("3", "http://localhost:8080/hooks?a=1"),
+    ] {
+        let curl = ran(&["curl", &path, line]);
+        assert!(
+            curl.stdout.contains(&format!("--url '{url}'")),
+            "{}",
+            curl.stdout
+        );
+        let other = ran(&["curl", &path, line, "--to", "http://localhost:1/"]);
+        assert!(
+            other.stdout.contains("--url 'http://localhost:1/'"),
+            "{}",
+            other.stdout
+        );
+    }
 }
 
 #[test]

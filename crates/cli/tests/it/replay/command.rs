@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;
 
 use super::*;
@@ -110,6 +111,10 @@ fn filters_choose_and_json_is_a_line_each() {
         (&2.into(), &2.into())
     );
     assert!(summary["latency"]["p99Us"].as_u64().unwrap() > 0);
+    let (by_line, ..) = lines(&["--line=1", "--line=3"]);
+    let logged = small_log();
+    let wanted = [0, 2].map(|at: usize| logged.deliveries()[at].event_id().unwrap());
+    assert_eq!(by_line, wanted);
     let (ids, ..) = lines(&["--outcome=replayed"]);
     assert_eq!(ids, ["evt_2"]);
     // The forged one stays forged: 401, and the exit code shows it.
@@ -124,7 +129,7 @@ fn filters_choose_and_json_is_a_line_each() {
     let nothing = run(&[path, "--to", &url, "--type=page.created"]);
     assert_eq!(nothing.status.code(), Some(3));
     assert!(
-        stderr(&nothing).contains("--type, --id and --outcome"),
+        stderr(&nothing).contains("--type, --id, --line and --outcome"),
         "{}",
         stderr(&nothing)
     );

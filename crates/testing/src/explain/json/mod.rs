@@ -110,6 +110,29 @@ impl<'b> Document<'b> {
         sequence.iter().enumerate().all(in_place) && sequence.iter().any(|&index| is_comma(index))
     }
 
+    /// Returns the key and the place of each number. Numbers in an array have the array's key, and the values before and after
+    /// a change have the key of the property, so that all numbers of one property have one key.
+    pub(super) fn numbers(&self) -> Vec<(&'b [u8], Range<usize>)> {
+        let mut found = Vec::new();
+        let mut key: &[u8] = b"";
+        let mut around = Vec::new();
+        for (index, token) in self.tokens.iter().enumerate() {
+            let text = self.text(token.at.clone());
+            match token.kind {
+                Kind::Open(_) => around.push(key),
+                Kind::Close => key = around.pop().unwrap_or_default(),
+                Kind::Number => found.push((key, token.at.clone())),
+                Kind::Text if self.kind(index + 1) == Some(Kind::Colon) => {
+                    let of_change = matches!(text, b"\"before\"" | b"\"after\"");
+                    let outer = around.last().copied().filter(|_| of_change);
+                    key = outer.unwrap_or(text);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
     fn write_token(&self, token: &Token, style: &Style, out: &mut Vec<u8>) {
         let text = self.text(token.at.clone());
         match token.kind {

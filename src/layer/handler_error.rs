@@ -1,0 +1,78 @@
+//! The error of a handler that uses `?`.
+
+use std::error::Error;
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use super::failure_reason::FailureReason;
+use super::handler::IntoAnswer;
+use super::handler_end::is_mismatch;
+use crate::readable::Chain;
+
+/// The error of a handler that passes on any error with `?`.
+///
+/// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an
+/// [`EventError`](crate::EventError), the answer is 422. **The sender never gets a word of the error.** The operator gets it as a
+/// [`FailureReason`], with its chain of sources: in the hooks, in the span and the log, in the delivery log, and in
+/// `hookgate inbox list`. These show at most 2 KiB of it, the inbox 512 bytes.
+///
+/// It works in axum handlers, in [`Receiver::handle`](crate::Receiver::handle), in the arms of the event router, and in the
+/// workers of an inbox. It is made from each type that converts to `Box<dyn Error + Send + Sync>`: all errors, `anyhow::Error`,
+/// and texts. Therefore it is not itself an [`Error`].
+///
+/// For another status, [`mark`](FailureReason::mark) a response with a `FailureReason`.
+///
+/// ```
+/// use hookgate::layer::IntoAnswer;
+/// use hookgate::{Delivery, HandlerError};
+/// use http::StatusCode;
+///
+/// async fn on_delivery(delivery: Delivery) -> Result<StatusCode, HandlerError> {
+///     std::fs::write("/no/such/folder/event", delivery.body())?; // 500, and the operator reads why
+///     Ok(StatusCode::NO_CONTENT)
+/// }
+/// # let _ = |delivery| on_delivery(delivery);
+///
+/// fn total(text: &str) -> Result<u32, HandlerError> {
+///     if text.is_empty() {
+///         return Err("the order has no total".into());
+///     }
+///     Ok(text.parse()?)
+/// }
+///
+/// assert_eq!(total("12").unwrap(), 12);
+/// assert_eq!(format!("{:?}", total("").unwrap_err()), "HandlerError(the order has no total)");
+/// let answer = total("twelve").unwrap_err().into_answer();
+/// assert_eq!((answer.status().as_u16(), &answer.body()[..]), (500, &b""[..]));
+/// ```
+///
+/// # Security
+/// Text that an error contains, such as a row that a database refused, is in the operator's log. It is not redacted.
+#[must_use = "an error must be returned as the handler's answer"]
+pub struct HandlerError(FailureReason);
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self(FailureReason::new(error))
+    }
+}
+
+impl IntoAnswer for HandlerError {
+    fn into_answer(self) -> Response<Bytes> {
+        let status = if is_mismatch(&*self.0.0) {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        self.0.mark(status.into_answer())
+    }
+}
+
+/// Shows the reason with its sources, for the tests of a handler.
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandlerError({})", Chain(&*self.0.0))
+    }
+}

@@ -1,0 +1,266 @@
+//! The URL of a database, with the words about TLS that the crate tokio-postgres does not know.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ::tokio_postgres::config::{Config, Host, SslMode};
+
+use crate::dedupe::{StoreError, StoreErrorKind};
+
+/// The certificates to trust.
+#[cfg_attr(not(feature = "postgres-tls"), allow(dead_code))]
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Authority {
+    System,
+    /// One or more certificates in PEM.
+    Pem(Vec<u8>),
+}
+
+const NO_URL: &str = "this can't be used as the URL of a PostgreSQL: write postgres://user@host/database, special characters of a password as %XX";
+
+/// Returns the configuration. Its `sslmode` is whether TLS is used; where it is used, certificates are verified.
+pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
+    let (rest, words) = Words::taken_from(url)?;
+    // The error would repeat a part of the URL.
+    let mut config: Config = rest.parse().map_err(|_| refused(NO_URL))?;
+    // Who names an authority wants it to be checked.
+    let mode = words
+        .mode
+        .or_else(|| words.authority.as_ref().map(|_| SslMode::Require));
+    let authority = match words.authority {
+        Some(path) if path.as_os_str() != "system" => {
+            let pem = std::fs::read(&path).map_err(|error| {
+                refused("the file of sslrootcert can't be read: give its path to the certificates to trust, in PEM")
+                    .caused_by(format!("{}: {error}", path.display()))
+            })?;
+            Authority::Pem(pem)
+        }
+        Some(_) | None => Authority::System,
+    };
+    config.ssl_mode(match mode {
+        _ if on_sockets(&config) => SslMode::Disable,
+        Some(SslMode::Prefer) | None
+            if cfg!(not(feature = "postgres-tls")) || on_this_machine(&config) =>
+        {
+            SslMode::Disable
+        }
+        mode => mode.unwrap_or(SslMode::Prefer),
+    });
+    Ok((config, authority))
+}
+
+/// What a URL says about TLS.
+#[derive(Default)]
+struct Words {
+    mode: Option<SslMode>,
+    authority: Option<PathBuf>,
+}
+
+impl Words {
+    /// Returns the words, and the URL without them.
+    fn taken_from(url: &str) -> Result<(String, Self), StoreError> {
+        let mut words = Self::default();
+        let is_url = ["postgres://", "postgresql://"]
+            .iter()
+            .any(|start| url.starts_with(start));
+        if !is_url {
+            // A quoted value may contain any text, so that words can't be told apart.
+            if url.contains('\'') {
+                let plain = !url.contains("sslmode=verify") && !url.contains("sslrootcert");
+                return if plain {
+                    Ok((url.to_owned(), words))
+                } else {
+                    Err(refused(NO_URL))
+                };
+            }
+            let mut rest = Vec::new();
+            for word in url.split_whitespace() {
+                if !words.take(word)? {
+                    rest.push(word);
+                }
+            }
+            return Ok((rest.join(" "), words));
+        }
+        // A password may contain a question mark.
+        let host = url.find('@').unwrap_or_default();
+        let Some(query) = url[host..].find('?').map(|at| host + at) else {
+            return Ok((url.to_owned(), words));
+        };
+        let mut rest = Vec::new();
+        for word in url[query + 1..].split('&') {
+            if !words.take(word)? {
+                rest.push(word);
+            }
+        }
+        let mark = if rest.is_empty() { "" } else { "?" };
+        Ok((format!("{}{mark}{}", &url[..query], rest.join("&")), words))
+    }
+
+    /// Takes one word, where it is about TLS.
+    fn take(&mut self, word: &str) -> Result<bool, StoreError> {
+        match word.split_once('=') {
+            Some(("sslmode", mode)) => {
+                self.mode = Some(match mode {
+                    "disable" => SslMode::Disable,
+                    "allow" | "prefer" => SslMode::Prefer,
+                    "require" | "verify-ca" | "verify-full" => SslMode::Require,
+                    _ => {
+                        return Err(refused(
+                            "the URL's sslmode is unknown: use verify-full, or disable for no TLS",
+                        ));
+                    }
+                });
+            }
+            Some(("sslrootcert", file)) => {
+                self.authority = Some(decoded(file).ok_or_else(|| refused(NO_URL))?.into());
+            }
+            Some(("sslcert" | "sslkey", _)) => {
+                return Err(refused(
+                    "the URL names a certificate of the client, which is not supported: use Postgres::new with a connector of your own",
+                ));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Undoes the `%XX` of a URL.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        let (number, rest) = (part.get(..2)?, part.get(2..)?);
+        bytes.push(u8::from_str_radix(number, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn on_sockets(config: &Config) -> bool {
+    let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
+    !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_socket)
+}
+
+/// No packet leaves the machine, and a certificate for such a name is rare.
+fn on_this_machine(config: &Config) -> bool {
+    let is_here = |host: &Host| match host {
+        Host::Tcp(name) => {
+            let address = name.parse::<IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    };
+    let addresses = config.get_hostaddrs();
+    if !addresses.is_empty() {
+        return addresses.iter().all(IpAddr::is_loopback);
+    }
+    config.get_hosts().iter().all(is_here)
+}
+
+fn refused(message: &'static str) -> StoreError {
+    StoreError::saying(StoreErrorKind::Setting, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(url: &str) -> SslMode {
+        read(url).unwrap().0.get_ssl_mode()
+    }
+
+    #[test]
+    fn the_url_decides_about_tls() {
+        for start in [
+            "postgres://app:a?b@db.example/app?",
+            "host=db.example user=app ",
+        ] {
+            for word in ["require", "verify-ca", "verify-full"] {
+                assert_eq!(
+                    mode(&format!("{start}sslmode={word}")),
+                    SslMode::Require,
+                    "{word}"
+                );
+            }
+            assert_eq!(mode(&format!("{start}sslmode=disable")), SslMode::Disable);
+            let unknown = read(&format!("{start}sslmode=on")).unwrap_err();
+            assert!(unknown.to_string().contains("sslmode"), "{unknown}");
+        }
+        let offered = if cfg!(feature = "postgres-tls") {
+            SslMode::Prefer
+        } else {
+            SslMode::Disable
+        };
+        for url in [
+            "postgres://app@db.example/app",
+            "postgresql://app@db.example?sslmode=prefer",
+            "postgres://db.example?sslmode=allow",
+            "host=db.example user=app",
+            "postgres://app@localhost,db.example/app",
+        ] {
+            assert_eq!(mode(url), offered, "{url}");
+        }
+        for url in [
+            "postgres://app@localhost/app",
+            "postgres://app@127.0.0.1/app?sslmode=prefer",
+            "postgres://app@[::1]/app",
+            "host=db.example hostaddr=127.0.0.1 user=app",
+            "postgres://app@%2Fvar%2Frun%2Fpostgresql/app?sslmode=verify-full",
+            "host=/var/run/postgresql sslmode=require",
+        ] {
+            assert_eq!(mode(url), SslMode::Disable, "{url}");
+        }
+        assert_eq!(
+            mode("postgres://app@localhost/app?sslmode=require"),
+            SslMode::Require
+        );
+    }
+
+    #[test]
+    fn the_rest_of_the_url_stays_and_the_authority_is_read() {
+        let pem = std::env::temp_dir().join(format!("hookgate url {}", std::process::id()));
+        std::fs::write(&pem, "made up").unwrap();
+        let path = pem.to_str().unwrap().replace(' ', "%20");
+        let url = format!(
+            "postgres://app:pass%20word@db.example:5433/app?connect_timeout=2&sslrootcert={path}&sslmode=verify-full&application_name=orders"
+        );
+        let (config, authority) = read(&url).unwrap();
+        assert_eq!(authority, Authority::Pem(b"made up".to_vec()));
+        assert_eq!(config.get_password(), Some(b"pass word".as_slice()));
+        assert_eq!(config.get_application_name(), Some("orders"));
+        assert_eq!(config.get_ports(), [5433]);
+        // As for other clients, an authority is named to be checked.
+        let url = format!("postgres://app@db.example/app?sslrootcert={path}");
+        let (config, _) = read(&url).unwrap();
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        std::fs::remove_file(&pem).unwrap();
+        let error = read(&url).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Setting);
+        assert!(
+            error.to_string().contains("sslrootcert can't be read"),
+            "{error}"
+        );
+        let (_, authority) = read("postgres://db.example/?sslrootcert=system").unwrap();
+        assert_eq!(authority, Authority::System);
+    }
+
+    #[test]
+    fn a_url_that_is_refused_is_not_shown() {
+        for url in [
+            "postgres://app:hunter2@db.example/app?hunter2=1",
+            "postgres://app:hunter2@db.example:hunter2/app",
+            "postgres://app:hunter2@db.example/app?sslmode=hunter2",
+            "postgres://app:hunter2@db.example/app?sslcert=hunter2&sslkey=k",
+            "postgres://app:hunter2@db.example/app?sslrootcert=%zz",
+            "host=db password='hunter2 sslmode=verify-full'",
+            "hunter2",
+        ] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Setting, "{url}");
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A store by the URL of its server.
+
+use ::redis::Client;
+
+use super::check;
+use super::connection::Connection;
+use super::store::RedisStore;
+use crate::dedupe::{StoreError, StoreErrorKind};
+
+impl RedisStore {
+    /// Connects, and [checks](Self::check) the server's settings. The findings are logged by `tracing`; without that feature, or
+    /// without a subscriber, those that may [forget](super::Risk::forgets) ids are lines on stderr. To see them yourself, or to
+    /// refuse to start, use [`open`](Self::open) and call [`check`](Self::check).
+    ///
+    /// `rediss://…` is TLS: [setup](super#tls).
+    ///
+    /// # Errors
+    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
+    ///   enabled.
+    /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
+    /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let store = Self::open(url)?;
+        check::report(&store.check().await?);
+        Ok(store)
+    }
+
+    /// Connects with the first call, and checks no settings: for programs that start whether Redis is up or not. Until it is up,
+    /// deliveries are answered 503.
+    ///
+    /// # Errors
+    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        // The error of redis may repeat a part of the URL.
+        let client = Client::open(url).map_err(|_| {
+            let asks_for_tls = url.starts_with("rediss:") || url.starts_with("valkeys:");
+            let message = if asks_for_tls && cfg!(not(feature = "redis-tls")) {
+                "the URL asks for TLS, and this program is built without it: enable the feature redis-tls of hookgate"
+            } else {
+                "this can't be used as a Redis URL: write redis://host:port, rediss://host:port for TLS, or unix:///path"
+            };
+            StoreError::saying(StoreErrorKind::Setting, message)
+        })?;
+        Ok(Self::on(Connection::new(client)))
+    }
+
+    /// Trusts these authorities alone, whose certificates are in PEM, for a server whose certificate is not signed by one that the
+    /// system trusts. The URL must be `rediss://`. Call it before the first use; clones that were made before stay as they are.
+    ///
+    /// ```no_run
+    /// use hookgate::RedisStore;
+    ///
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ca = std::fs::read("provider-ca.pem")?;
+    /// let store = RedisStore::open("rediss://redis.internal:6380")?.with_ca(&ca)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Setting`](StoreErrorKind::Setting): this holds no certificate in PEM, or the URL is not `rediss://`.
+    #[cfg(feature = "redis-tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redis-tls")))]
+    pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, StoreError> {
+        use rustls::pki_types::CertificateDer;
+        use rustls::pki_types::pem::PemObject;
+
+        let setting = |message: &'static str| StoreError::saying(StoreErrorKind::Setting, message);
+        // The crate redis would take an empty list, and then trust no server.
+        if CertificateDer::pem_slice_iter(pem).next().is_none() {
+            return Err(setting(
+                "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----",
+            ));
+        }
+        self.connection = self.connection.with_ca(pem).map_err(|error| {
+            setting("the certificates of the authority can't be used: are they in PEM, and is the URL rediss://?")
+                .caused_by(error)
+        })?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,79 @@
+//! TLS to the stores: the certificates that are trusted, and errors about certificates in plain words.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
+use rustls::CertificateError as Fault;
+
+/// The source of an error, as the crate redis keeps it.
+type Shared = Arc<dyn Error + Send + Sync>;
+
+/// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused.
+pub(crate) fn refused_certificate(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
+            return Some(advice(fault));
+        }
+        next = match error.downcast_ref::<io::Error>().map(io::Error::get_ref) {
+            // Its `source` is that of the error inside, and leaves the inner error itself out.
+            Some(inner) => inner.map(|inner| inner as _),
+            None => match error.downcast_ref::<Shared>() {
+                Some(shared) => Some(&**shared as _),
+                None => error.source(),
+            },
+        };
+    }
+    None
+}
+
+fn advice(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::UnknownIssuer => {
+            "the server's certificate is signed by no authority that this program trusts: give the certificate of the provider's authority"
+        }
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => {
+            "the server's certificate is for another host name: connect by a name that it is for"
+        }
+        Fault::Expired | Fault::ExpiredContext { .. } => {
+            "the server's certificate has expired: renew it, or set the clock of this machine right"
+        }
+        Fault::NotValidYet | Fault::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet: set the clock of this machine right"
+        }
+        _ => "the server's certificate is not valid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_fault_is_found_below_the_errors_of_the_drivers() {
+        let io = |fault| {
+            let refused = rustls::Error::InvalidCertificate(fault);
+            io::Error::new(io::ErrorKind::InvalidData, refused)
+        };
+        let shared: Shared = Arc::new(io(Fault::UnknownIssuer));
+        let advice = refused_certificate(&shared).unwrap();
+        assert!(advice.contains("certificate of the provider"), "{advice}");
+        for (fault, words) in [
+            (Fault::NotValidForName, "another host name"),
+            (Fault::Expired, "has expired"),
+            (Fault::NotValidYet, "not valid yet"),
+            (Fault::Revoked, "is not valid"),
+        ] {
+            let advice = refused_certificate(&io(fault)).unwrap();
+            assert!(
+                advice.contains("certificate") && advice.contains(words),
+                "{advice}"
+            );
+        }
+        let other = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert_eq!(refused_certificate(&other), None);
+        let other = io::Error::other(rustls::Error::DecryptError);
+        assert_eq!(refused_certificate(&other), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! Handlers that use `?`: the answer to the sender, and the report to the operator.
+
+use std::fmt;
+
+use axum::routing::post;
+use axum::{Router, body::Body};
+use hookgate::{
+    Answer, Delivery, Event, EventData, EventRouter, Failed, Failure, HandlerError, Outcome,
+};
+use http::{Request, StatusCode};
+use tower::ServiceExt;
+
+use crate::harness::{Harness, Sent};
+
+/// An error with two below it. None of its words may reach the sender.
+#[derive(Debug, thiserror::Error)]
+#[error("order 7 of Ada was not stored")]
+struct NotStored(#[source] DatabaseDown);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the database is down")]
+struct DatabaseDown(#[source] std::io::Error);
+
+const CHAIN: &str = "order 7 of Ada was not stored: the database is down: no route to 10.0.0.7";
+
+fn store() -> Result<(), NotStored> {
+    Err(NotStored(DatabaseDown(std::io::Error::other(
+        "no route to 10.0.0.7",
+    ))))
+}
+
+async fn fails(_: Delivery) -> Result<StatusCode, HandlerError> {
+    store()?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn last_failed(harness: &Harness) -> Failed {
+    harness.told.failed.lock().unwrap().last().unwrap().clone()
+}
+
+/// Everything that the sender gets.
+async fn sent_back(response: axum::response::Response) -> String {
+    let (parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, 9_999).await.unwrap();
+    format!("{} {:?} {body:?}", parts.status, parts.headers)
+}
+
+fn holds_no_word(sent_back: &str) -> bool {
+    let mut words = CHAIN.split([' ', ':']).filter(|word| word.len() > 2);
+    words.all(|word| !sent_back.contains(word))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_gets_the_whole_chain_and_the_sender_no_word_of_it() {
+    let harness = Harness::of(|delivery, _| fails(delivery));
+    let answer = harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(answer.status(), 500);
+    let told = answer.extensions().get::<Answer>().unwrap();
+    assert_eq!(told.to_string(), format!("500 handler_status: {CHAIN}"));
+    let failed = last_failed(&harness);
+    assert_eq!(failed.to_string(), format!("handler_status: {CHAIN}"));
+    // The error itself is there too: a hook can look for the one that it knows.
+    let reason = failed.reason.unwrap();
+    assert!(reason.downcast_ref::<NotStored>().is_some());
+    let sent_back = sent_back(answer).await;
+    assert!(holds_no_word(&sent_back), "{sent_back}");
+    assert!(sent_back.ends_with(r#" b"""#), "{sent_back}");
+    // Released: the next attempt runs again.
+    harness.send(&Sent::event("evt_1")).await;
+    assert_eq!(harness.runs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_the_same_in_one_call_and_in_an_arm_of_the_router() {
+    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    let request = |id: &str| Sent::event(id).request(&harness.clock);
+    let answer = harness.receiver.handle(request("evt_1"), fails).await;
+    assert_eq!((answer.status().as_u16(), answer.body().len()), (500, 0));
+    assert_eq!(
+        last_failed(&harness).to_string(),
+        format!("handler_status: {CHAIN}")
+    );
+
+    let events = EventRouter::new().on("row.deleted", fails);
+    let route = events.build().unwrap().layer(harness.receiver.layer());
+    let app: Router = Router::new().route("/webhooks", route);
+    let answer = app.oneshot(request("evt_2")).await.unwrap();
+    assert_eq!(
+        last_failed(&harness).to_string(),
+        format!("handler_status: {CHAIN}")
+    );
+    assert_eq!(answer.status(), 500);
+    let sent_back = sent_back(answer).await;
+    assert!(holds_no_word(&sent_back), "{sent_back}");
+}
+
+/// Without the layer there is no operator to tell, and the sender gets no word either.
+#[tokio::test]
+async fn without_the_layer_no_word_is_sent_either() {
+    let app: Router = Router::new().route(
+        "/",
+        post(async || -> Result<StatusCode, HandlerError> {
+            store()?;
+            Ok(StatusCode::OK)
+        }),
+    );
+    let answer = app.oneshot(Request::post("/").body(Body::empty()).unwrap());
+    let sent_back = sent_back(answer.await.unwrap()).await;
+    assert!(
+        sent_back.starts_with("500 ") && holds_no_word(&sent_back),
+        "{sent_back}"
+    );
+}
+
+#[derive(serde::Deserialize)]
+struct Order {
+    #[serde(rename = "Total")]
+    _total: f64,
+}
+
+/// The application's own error around that of an event.
+#[derive(Debug, thiserror::Error)]
+#[error("the order was not read")]
+struct NotRead(#[from] hookgate::EventError);
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_does_not_fit_is_422_as_without_it() {
+    async fn plain(event: Event) -> Result<(), HandlerError> {
+        if let EventData::RowCreated(row) = event.data {
+            row.properties.to::<Order>()?;
+        }
+        Ok(())
+    }
+    async fn wrapped(event: Event) -> Result<(), HandlerError> {
+        if let EventData::RowCreated(row) = event.data {
+            row.properties.to::<Order>().map_err(NotRead)?;
+        }
+        Ok(())
+    }
+    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    let body = Sent::event("evt_1").body;
+    let body = body
+        .replace("row.deleted", "row.created")
+        .replace("deletedBy", "createdBy")
+        .replace(r#""rowId""#, r#""properties":{"Total":"x"},"rowId""#);
+    let sent = Sent {
+        body,
+        ..Sent::event("evt_1")
+    };
+    let by_layer = post(plain).layer(harness.receiver.layer());
+    let by_layer: Router = Router::new().route("/webhooks", by_layer);
+    let answer = by_layer
+        .oneshot(sent.request(&harness.clock))
+        .await
+        .unwrap();
+    let mut answers = vec![(answer.status(), last_failed(&harness))];
+    for wraps in [false, true] {
+        let request = sent.request(&harness.clock);
+        let answer = if wraps {
+            harness.receiver.handle(request, wrapped).await
+        } else {
+            harness.receiver.handle(request, plain).await
+        };
+        answers.push((answer.status(), last_failed(&harness)));
+    }
+    for (status, failed) in &answers {
+        assert_eq!(*status, 422);
+        assert_eq!(failed.outcome, Outcome::Failed(Failure::TypeMismatch));
+        assert!(failed.to_string().contains("Total"), "{failed}");
+    }
+    assert!(
+        answers[2]
+            .1
+            .to_string()
+            .contains("the order was not read: ")
+    );
+}
+
+/// As `anyhow::Error`: no `Error` itself, but it converts to a boxed one.
+struct Report(NotStored);
+
+impl From<Report> for Box<dyn std::error::Error + Send + Sync> {
+    fn from(report: Report) -> Self {
+        report.0.into()
+    }
+}
+
+#[test]
+fn whatever_converts_to_a_boxed_error_can_be_passed_on() {
+    fn passed(number: u8) -> Result<(), HandlerError> {
+        match number {
+            0 => Ok(store()?),
+            1 => Err(Box::<dyn std::error::Error + Send + Sync>::from(
+                store().unwrap_err(),
+            ))?,
+            2 => Err(Report(store().unwrap_err()))?,
+            3 => Err("just a text")?,
+            _ => Err(format!("made up at {number}"))?,
+        }
+    }
+    let shown: Vec<_> = (0..5)
+        .map(|number| format!("{:?}", passed(number).unwrap_err()))
+        .collect();
+    let chain = format!("HandlerError({CHAIN})");
+    assert_eq!(
+        shown,
+        [
+            &*chain,
+            &*chain,
+            &*chain,
+            "HandlerError(just a text)",
+            "HandlerError(made up at 4)"
+        ]
+    );
+}
+
+/// An error with a very long text, and without an end of its sources.
+#[derive(Debug)]
+struct Endless;
+
+impl fmt::Display for Endless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&"endless ".repeat(99))
+    }
+}
+
+impl std::error::Error for Endless {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_of_an_error_and_of_a_panic_has_a_bounded_length() {
+    let harness = Harness::of(|_, run| async move {
+        assert!(run != 2, "{}", "made up ".repeat(99_999));
+        Err::<StatusCode, _>(HandlerError::from(Endless))
+    });
+    for longest in [2_100, 600] {
+        let answer = harness.send(&Sent::event("evt_1")).await;
+        let told = answer.extensions().get::<Answer>().unwrap().to_string();
+        assert!(
+            told.ends_with('…') && told.len() < longest,
+            "{} {told}",
+            told.len()
+        );
+        assert!(last_failed(&harness).to_string().len() < longest);
+    }
+}

@@ -187,7 +187,7 @@ impl<'h> HeaderSlot<'h> {
     fn once(self) -> Option<&'h [u8]> {
         match self {
             Self::Once(value) => Some(value),
-            Self::Absent | Self::Duplicate => None,
+            Self::Absent | Self::Repeated => None,
         }
     }
 

@@ -14,7 +14,7 @@ statements! {
            (SELECT id FROM entries WHERE state = 2 AND until <= ?1 ORDER BY until LIMIT ?2)",
         // Entries whose `since` lies in the future: they wait for their whole original time, counted from now on. Entries that are
         // due by now need no correction, and may be very many.
-        mend: "UPDATE entries SET until = ?1 + (until - since), since = ?1 WHERE state IN (0, 1) AND until > ?1 AND since > ?1",
+        correct_times: "UPDATE entries SET until = ?1 + (until - since), since = ?1 WHERE state IN (0, 1) AND until > ?1 AND since > ?1",
     }
     /// The latest time that the clock has shown. The first time seen counts as set back, so that times of an earlier process are
     /// corrected as well.
@@ -39,9 +39,9 @@ impl Upkeep<'_> {
 
     /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its original time, counted from
     /// `now`.
-    pub(super) fn mend(&mut self, now: i64) -> Result<usize> {
+    pub(super) fn correct_times(&mut self, now: i64) -> Result<usize> {
         if self.is_set_back(now) {
-            self.mend.execute([now])
+            self.correct_times.execute([now])
         } else {
             Ok(0)
         }
@@ -79,8 +79,8 @@ mod tests {
           SELECT randomblob(16), 0, e, e, e, 0, 0, 0, 'evt_' || e, 'row.created', '1', 'default', 'default' FROM n";
         connection.execute_batch(fill).unwrap();
         let mut upkeep = Upkeep::prepare(&connection).unwrap();
-        assert_eq!(upkeep.mend(4_990).unwrap(), 10);
-        let steps = upkeep.mend.get_status(StatementStatus::VmStep);
+        assert_eq!(upkeep.correct_times(4_990).unwrap(), 10);
+        let steps = upkeep.correct_times.get_status(StatementStatus::VmStep);
         assert!(steps < 2_000, "{steps}");
     }
 }

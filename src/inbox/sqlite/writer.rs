@@ -195,7 +195,7 @@ impl<'c> Writer<'c> {
             // wait.
             let now = writer.now();
             if upkeep {
-                writer.upkeep.mend(now)?;
+                writer.upkeep.correct_times(now)?;
                 writer.upkeep.forget(now, writer.forget_at_once)?;
             }
             let done = group

@@ -43,7 +43,12 @@ async fn work(store: &PostgresStore, name: &str, events: usize) {
                     let committed = store.commit(&key, token, LONG).await.unwrap();
                     assert_eq!(committed, Ownership::Held);
                     let found = store.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-                    assert_eq!(found.unwrap(), Done { by: token });
+                    assert_eq!(
+                        found.unwrap(),
+                        Done {
+                            body_mark: token.body_mark()
+                        }
+                    );
                 }
                 claimed == Fresh
             })

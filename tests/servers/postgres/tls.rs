@@ -62,7 +62,12 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
         Ownership::Held
     );
     let again = store.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-    assert_eq!(again.unwrap(), Done { by: token });
+    assert_eq!(
+        again.unwrap(),
+        Done {
+            body_mark: token.body_mark()
+        }
+    );
 
     let transaction = client.transaction().await.unwrap();
     let values = ClaimValues::new("test", key, b"{}", LONG);
@@ -72,7 +77,12 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     let pool = Pool::builder(Manager::new(config, tls)).build().unwrap();
     let theirs = PostgresStore::new(&Postgres::with_pool(pool).with_timeout(LONG), "test");
     let again = theirs.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-    assert_eq!(again.unwrap(), Done { by: token });
+    assert_eq!(
+        again.unwrap(),
+        Done {
+            body_mark: token.body_mark()
+        }
+    );
 
     // The connection that listens is encrypted too: the poll interval alone would take longer.
     let inbox = Inbox::on_postgres(&postgres, "test").unwrap();

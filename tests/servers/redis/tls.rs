@@ -18,7 +18,12 @@ async fn works(store: &RedisStore) {
     assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
     assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
     let found = store.claim(&event, token(), LONG).await.unwrap();
-    assert_eq!(found, Done { by: holder });
+    assert_eq!(
+        found,
+        Done {
+            body_mark: holder.body_mark()
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,7 @@ pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
     StoreError::saying(kind, advice).caused_by(error)
 }
 
-/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](Kind::Conflict).
+/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](crate::StoreErrorKind::Conflict).
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         failed(error)

@@ -58,7 +58,7 @@ const MAX_WAITING: usize = 1_024;
 ///   reserved for this, and known events stay known.
 /// - **The file** is its own, or that of an inbox (feature `inbox`), which may be opened before or after. The database of another program is refused. Beside it are `-wal`, `-shm` and `-reserve`, which belong
 ///   to it and must not be deleted or left behind. Back it up with SQLite's `VACUUM INTO`, never with `cp`.
-/// - **Size**: about 130 bytes an id. At 10 events a second and 48 h of retention 230 MB. Ended records are deleted with later
+/// - **Size**: about 110 bytes an id. At 10 events a second and 48 h of retention 190 MB. Ended records are deleted with later
 ///   commits, 512 at a time, and their space is used again.
 /// - **At most 1,024 claims wait** for the writer; a further one is [`Unavailable`](StoreErrorKind::Unavailable) at once.
 ///

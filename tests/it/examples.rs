@@ -196,10 +196,10 @@ mod axum {
             ("DATA", folder.to_str().unwrap()),
         ];
         let order = |number: u32| row_created(&format!("evt_{number}"), "{}");
-        let mut first = Example::start("remembered_claims", &variables);
+        let first = Example::start("remembered_claims", &variables);
         assert_eq!(first.deliver(SECRET, &order(1)).status, 204);
         drop(first); // killed
-        let mut next = Example::start("remembered_claims", &variables);
+        let next = Example::start("remembered_claims", &variables);
         assert!(next.deliver(SECRET, &order(1)).is_replay());
         assert_eq!(next.deliver(SECRET, &order(2)).status, 204);
         drop(next);
@@ -207,7 +207,7 @@ mod axum {
         for name in ["claims.db", "claims.db-wal", "claims.db-shm"] {
             let _ = std::fs::remove_file(folder.join(name));
         }
-        let mut last = Example::start("remembered_claims", &variables);
+        let last = Example::start("remembered_claims", &variables);
         assert!(last.deliver(SECRET, &order(1)).is_replay());
         drop(last);
         let orders = rusqlite::Connection::open(folder.join("orders.db")).unwrap();

@@ -74,6 +74,6 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-#[cfg(any(feature = "inbox", feature = "postgres"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use key::body_digest;
 pub(crate) use scopes::ScopeHeld;

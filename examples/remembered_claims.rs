@@ -8,6 +8,7 @@
 //! A handler without a database needs only the line with `SqliteStore`.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
+#![allow(clippy::result_large_err)] // The error is axum's own response.
 
 use std::env;
 use std::error::Error;

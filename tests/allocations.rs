@@ -239,8 +239,8 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
             ClaimToken::new(b"{}"),
         );
         let (lease, retain) = (Duration::from_millis(1), Duration::from_secs(48 * 3_600));
-        drop(block_on(store.claim(&key, token, lease)).unwrap());
-        drop(block_on(store.commit(&key, token, retain)).unwrap());
+        let _ = block_on(store.claim(&key, token, lease)).unwrap();
+        let _ = block_on(store.commit(&key, token, retain)).unwrap();
     }
     let claiming = receiver().store(store).build().unwrap();
 

@@ -68,7 +68,8 @@
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
 //! | `redis-tls`, `postgres-tls` | TLS to these servers, by rustls |
-//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `tower` |
+//! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
+//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
@@ -84,6 +85,8 @@ mod caught;
 mod clock;
 mod config;
 pub mod dedupe;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod effects;
 pub mod event;
 #[cfg(feature = "axum")]
 pub mod extract;
@@ -107,6 +110,8 @@ pub mod record;
 pub mod redis;
 #[cfg(feature = "axum")]
 pub mod route;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod sync;
 mod text_id;
 #[cfg(any(feature = "postgres-tls", feature = "redis-tls"))]
@@ -154,6 +159,8 @@ pub use receiver::{Receiver, ReceiverBuilder};
 pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
     SignedBytes, StaleTimes, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,

@@ -41,6 +41,17 @@ struct Bounded<W> {
 }
 
 impl<W: fmt::Write> Bounded<W> {
+    /// Writes a space for each control character: the text may be a user's, and must not look like a line of the log, or move the
+    /// cursor of a terminal.
+    fn write_in_one_line(&mut self, text: &str) -> fmt::Result {
+        let mut parts = text.split(char::is_control);
+        self.to.write_str(parts.next().unwrap_or_default())?;
+        parts.try_for_each(|part| {
+            self.to.write_char(' ')?;
+            self.to.write_str(part)
+        })
+    }
+
     fn write_chain(&mut self, error: &dyn Error) -> fmt::Result {
         write!(self, "{error}")?;
         let mut below = error.source();
@@ -59,13 +70,13 @@ impl<W: fmt::Write> fmt::Write for Bounded<W> {
         }
         if let Some(left) = self.left.checked_sub(text.len()) {
             self.left = left;
-            return self.to.write_str(text);
+            return self.write_in_one_line(text);
         }
         self.is_cut = true;
         let ends = (0..=self.left)
             .rev()
             .find(|&end| text.is_char_boundary(end));
-        self.to.write_str(&text[..ends.unwrap_or_default()])?;
+        self.write_in_one_line(&text[..ends.unwrap_or_default()])?;
         self.to.write_str("…")?;
         Err(fmt::Error)
     }
@@ -154,5 +165,13 @@ mod tests {
         ] {
             assert_eq!(cut_to(3, text), cut);
         }
+    }
+
+    #[test]
+    fn a_text_with_line_breaks_is_one_line() {
+        let error = std::io::Error::other("no customer\nERROR forged: \u{1b}[2Jx");
+        let line = Chain(&error).to_string();
+        assert_eq!(line, "no customer ERROR forged:  [2Jx");
+        assert_eq!(cut_to(9, "ab\ncd\nefgh"), "ab cd efg…");
     }
 }

@@ -90,7 +90,7 @@ impl StoreError {
     }
 
     /// Names the file that the error is about, before the message.
-    #[cfg(feature = "inbox")]
+    #[cfg(feature = "sqlite")]
     pub(crate) fn about(mut self, file: &std::path::Path) -> Self {
         self.message = format!("{}: {}", file.display(), self.message).into();
         self

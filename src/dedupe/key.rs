@@ -35,7 +35,7 @@ impl EventKey {
     }
 
     /// Returns the key from the 16 bytes that a store has kept.
-    #[cfg(any(feature = "inbox", feature = "postgres"))]
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

@@ -35,6 +35,7 @@
 //! |---|---|---|
 //! | [`MemoryStore`] | one process; the reference | all forgotten |
 //! | `MokaStore`, feature `moka` | one process that wants that cache; [`MemoryStore`] is faster and smaller | all forgotten |
+//! | `SqliteStore`, feature `sqlite` | one process that must remember, or a few on one machine; `sqlite::claim_in` beside it: effects exactly once | all known |
 //! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
 //! | `PostgresStore`, feature `postgres` | replicas, restarts; `postgres::claim_in` beside it: effects exactly once | all known |
 //! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
@@ -73,6 +74,6 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-#[cfg(any(feature = "inbox", feature = "postgres"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use key::body_digest;
 pub(crate) use scopes::ScopeHeld;

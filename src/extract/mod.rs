@@ -41,8 +41,8 @@
 //! Without the layer there is no delivery to take: the request is answered 500, and the answer names the line of code to add.
 //! A handler never gets an unverified event.
 
-#[cfg(feature = "postgres")]
-mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod effects;
 mod rejection;
 
 pub use rejection::{EventRejection, LayerMissing};

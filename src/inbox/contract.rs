@@ -274,7 +274,7 @@ fn entry(name: &str) -> Entry {
         key_name: "key-1".to_owned(),
         subscription: None,
         workspace: None,
-        traceparent: None,
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         body,
     }
 }

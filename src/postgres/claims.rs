@@ -9,14 +9,13 @@ use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
-use super::micros;
-use super::namespace::Namespace;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
 };
 use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::effects::{Namespace, micros};
 
 /// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no
 /// record, the index accepts one; the others insert no row, and are tried again: then the record can be read.

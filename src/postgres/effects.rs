@@ -5,11 +5,9 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
-use super::claimed::ClaimedIn;
-use super::micros;
-use super::namespace::Namespace;
 use crate::Delivery;
-use crate::dedupe::{EventKey, StoreError, body_digest};
+use crate::dedupe::StoreError;
+use crate::effects::{ClaimValues, ClaimedIn};
 
 /// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx, diesel
 /// or SeaORM.
@@ -122,8 +120,8 @@ async fn asked(
             CLAIM_IN,
             &[
                 (&values.key(), Type::BYTEA),
-                (&values.body, Type::INT8),
-                (&values.retain_micros, Type::INT8),
+                (&values.body(), Type::INT8),
+                (&values.retain_micros(), Type::INT8),
             ],
         )
         .await?;
@@ -133,60 +131,4 @@ async fn asked(
         "held" => Some(ClaimedIn::Held),
         _ => same_body.map(|same_body| ClaimedIn::Duplicate { same_body }),
     })
-}
-
-/// The values to bind to [`CLAIM_IN`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClaimValues {
-    key: EventKey,
-    body: i64,
-    retain_micros: i64,
-}
-
-impl ClaimValues {
-    /// Returns the values of a delivery to the program of this name, remembered for `retain`.
-    #[must_use]
-    pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Self {
-        Self::new(name, *delivery.key(), delivery.body(), retain)
-    }
-
-    /// Returns the values of any event, with the body that was signed.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use hookgate::EventKey;
-    /// use hookgate::postgres::ClaimValues;
-    ///
-    /// let key = EventKey::new("default", "evt_1");
-    /// let values = ClaimValues::new("orders", key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
-    /// assert_eq!(values.key().len(), 16);
-    /// assert_ne!(values.key(), ClaimValues::new("members", key, b"{}", Duration::ZERO).key());
-    /// assert_eq!(values.retain_micros(), 172_800_000_000);
-    /// ```
-    #[must_use]
-    pub fn new(name: &str, key: EventKey, body: &[u8], retain: Duration) -> Self {
-        Self {
-            key: Namespace::new(name).key(&key),
-            body: body_digest(body).cast_signed(),
-            retain_micros: micros(retain),
-        }
-    }
-
-    /// Returns `$1`, as `bytea`.
-    #[must_use]
-    pub fn key(&self) -> &[u8] {
-        self.key.as_bytes()
-    }
-
-    /// Returns `$2`, as `bigint`: a digest, the same in every process and build.
-    #[must_use]
-    pub fn body(&self) -> i64 {
-        self.body
-    }
-
-    /// Returns `$3`, as `bigint`.
-    #[must_use]
-    pub fn retain_micros(&self) -> i64 {
-        self.retain_micros
-    }
 }

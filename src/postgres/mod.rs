@@ -192,7 +192,6 @@
 //! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a device between
 //!   can pretend that the server has no TLS, and read and change everything.
 
-mod claimed;
 mod claims;
 mod connect;
 mod effects;
@@ -200,7 +199,6 @@ mod failure;
 mod forget;
 mod lent;
 mod migration;
-mod namespace;
 mod pool;
 mod query;
 mod session;
@@ -210,11 +208,9 @@ mod task;
 mod tls;
 mod url;
 
-use std::time::Duration;
-
-pub use claimed::{ClaimedIn, NotFresh};
+pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
-pub use effects::{CLAIM_IN, ClaimValues, FORGET_EFFECTS, claim_in, claim_values_in};
+pub use effects::{CLAIM_IN, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use forget::forget;
 pub use migration::migrate;
 pub use pool::Postgres;
@@ -224,9 +220,3 @@ pub use tables::{MIGRATIONS, Migration};
 #[cfg(feature = "inbox")]
 pub(crate) use task::Task;
 pub use tls::Tls;
-
-/// Returns microseconds for an interval of the server, limited to a hundred years.
-fn micros(time: Duration) -> i64 {
-    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
-}

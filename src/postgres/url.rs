@@ -23,9 +23,12 @@ pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     let (rest, words) = Words::taken_from(url)?;
     // The error would repeat a part of the URL.
     let mut config: Config = rest.parse().map_err(|_| refused(NO_URL))?;
+    // A mode that stands beside quotes or spaces was read by the other crate, whose default is `Prefer`.
+    let other = Some(config.get_ssl_mode()).filter(|mode| *mode != SslMode::Prefer);
     // Who names an authority wants it to be checked.
     let mode = words
         .mode
+        .or(other)
         .or_else(|| words.authority.as_ref().map(|_| SslMode::Require));
     let authority = match words.authority {
         Some(path) if path.as_os_str() != "system" => {
@@ -140,7 +143,9 @@ fn decoded(text: &str) -> Option<String> {
 
 fn on_sockets(config: &Config) -> bool {
     let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
-    !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_socket)
+    // An address goes before the host.
+    let is_named = !config.get_hosts().is_empty() && config.get_hostaddrs().is_empty();
+    is_named && config.get_hosts().iter().all(is_socket)
 }
 
 /// No packet leaves the machine, and a certificate for such a name is rare.
@@ -245,6 +250,27 @@ mod tests {
         );
         let (_, authority) = read("postgres://db.example/?sslrootcert=system").unwrap();
         assert_eq!(authority, Authority::System);
+    }
+
+    #[test]
+    fn a_mode_is_read_beside_quotes_and_spaces() {
+        for url in [
+            "host=db.example user=app password='x y' sslmode=require",
+            "host=db.example sslmode='require'",
+            "host=db.example sslmode = require",
+            "host=db.example sslmode =require",
+            "host=localhost sslmode = require",
+            "host=/var/run/postgresql hostaddr=192.0.2.5 sslmode=verify-full",
+        ] {
+            assert_eq!(mode(url), SslMode::Require, "{url}");
+        }
+        for url in [
+            "host=db.example sslmode = verify-full",
+            "host=db.example sslmode='verify-full'",
+            "host=db.example password='x y' sslmode = verify-ca",
+        ] {
+            assert!(read(url).is_err(), "{url}");
+        }
     }
 
     #[test]

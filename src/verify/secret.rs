@@ -278,7 +278,8 @@ mod tests {
                 b"whsec_0123456789abcdef\nwhsec_0123456789abcdef\n",
                 Some(Kind::SecretContainsWhiteSpace),
             ),
-            (b"\xff\xfe", Some(Kind::SecretNotText)),
+            (b"\xff\xfe", Some(Kind::SecretByteOrderMark)),
+            (b"whsec_\xff", Some(Kind::SecretNotText)),
             (&[b'a'; 4_096], Some(Kind::SecretWithoutPrefix)),
             (&[b'a'; 4_097], Some(Kind::SecretUnreadable)),
         ] {

@@ -185,6 +185,39 @@ mod axum {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn remembered_claims_knows_after_a_kill_what_it_has_handled() {
+        let folder = scratch("remembered");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let variables = [
+            ("WEBHOOK_SECRET", SECRET),
+            ("DATA", folder.to_str().unwrap()),
+        ];
+        let order = |number: u32| row_created(&format!("evt_{number}"), "{}");
+        let first = Example::start("remembered_claims", &variables);
+        assert_eq!(first.deliver(SECRET, &order(1)).status, 204);
+        drop(first); // killed
+        let next = Example::start("remembered_claims", &variables);
+        assert!(next.deliver(SECRET, &order(1)).is_replay());
+        assert_eq!(next.deliver(SECRET, &order(2)).status, 204);
+        drop(next);
+        // The claims in the transaction know it too.
+        for name in ["claims.db", "claims.db-wal", "claims.db-shm"] {
+            let _ = std::fs::remove_file(folder.join(name));
+        }
+        let last = Example::start("remembered_claims", &variables);
+        assert!(last.deliver(SECRET, &order(1)).is_replay());
+        drop(last);
+        let orders = rusqlite::Connection::open(folder.join("orders.db")).unwrap();
+        let count = "SELECT count(*) FROM orders";
+        let count: i64 = orders.query_row(count, [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 2);
+        drop(orders);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn many_subscriptions_looks_each_up_once_and_forgets_when_told() {
         let mut example = Example::start("many_subscriptions", &[("OPERATOR_ADDR", "127.0.0.1:0")]);

@@ -48,7 +48,7 @@ fn the_sizes_follow_from_their_formula() {
         .filter(|line| line.starts_with("| ") && line.ends_with("GB |"))
         .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
         .collect();
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 8);
     for row in rows {
         let bytes: f64 = row[1].parse().unwrap();
         for (cell, rate) in row[2..].iter().zip([1.0, 100.0, 10_000.0]) {

@@ -318,7 +318,7 @@ mod packages {
         LazyLock::new(|| rust_versions(&[]));
 
     /// README's rows and the matching arguments for cargo.
-    const ROWS: [(&str, &[&str]); 17] = [
+    const ROWS: [(&str, &[&str]); 18] = [
         ("none", &["--no-default-features"]),
         ("`tower`", &["--no-default-features", "--features=tower"]),
         ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -345,6 +345,7 @@ mod packages {
             "`postgres-tls`",
             &["--no-default-features", "--features=postgres-tls"],
         ),
+        ("`sqlite`", &["--no-default-features", "--features=sqlite"]),
         ("`inbox`", &["--no-default-features", "--features=inbox"]),
         ("`chrono`", &["--no-default-features", "--features=chrono"]),
         ("`jiff`", &["--no-default-features", "--features=jiff"]),

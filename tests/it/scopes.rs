@@ -247,6 +247,19 @@ fn receivers_on_redis_are_compared_by_prefix() {
     assert_eq!(kind(with(LEDGER).store(back)), TAKEN);
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn receivers_on_sqlite_are_compared_by_store() {
+    let name = format!("hookgate-scopes-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let store = hookgate::SqliteStore::open(folder.join("claims.db")).unwrap();
+    let orders = with(SECRET).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
+    drop((orders, store));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[cfg(feature = "postgres")]
 #[test]
 fn receivers_on_postgres_are_compared_by_name() {

@@ -81,6 +81,24 @@ fn effects_in_the_same_transaction() {
     topology(test, Engine::Postgres, roles).run();
 }
 
+#[test]
+fn claims_on_sqlite() {
+    topology("kill::claims_on_sqlite", Engine::Sqlite, &[Role::Handles]).run();
+}
+
+#[test]
+fn claims_on_sqlite_in_two_processes() {
+    let test = "kill::claims_on_sqlite_in_two_processes";
+    topology(test, Engine::Sqlite, &[Role::Handles, Role::Handles]).run();
+}
+
+#[test]
+fn effects_in_the_same_transaction_of_sqlite() {
+    let test = "kill::effects_in_the_same_transaction_of_sqlite";
+    let roles = &[Role::HandlesInTransaction, Role::HandlesInTransaction];
+    topology(test, Engine::Sqlite, roles).run();
+}
+
 /// The loops can fail: a sink that answers before the delivery is durable loses events, and the loop finds it.
 #[test]
 fn a_sink_that_answers_too_early_is_found_out() {

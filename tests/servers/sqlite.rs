@@ -1,8 +1,10 @@
-//! The inbox on SQLite: its file in several processes, on a full disk, under a lock, killed, and with a clock that is set.
+//! The inbox and the claims on SQLite: its file in several processes, on a full disk, under a lock, killed, and with a clock that is set.
 
+mod claims;
 mod clock;
 mod crash;
 mod durable;
+mod effects;
 mod faults;
 mod full;
 mod opening;

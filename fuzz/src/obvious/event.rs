@@ -288,7 +288,7 @@ fn fields(value: &Json, path: &str, known: &[(&str, bool, Check<'_>)], faults: &
             faults.push(("Missing", join(path, name)));
         }
         if found.len() > 1 {
-            faults.push(("Duplicate", join(path, name)));
+            faults.push(("RepeatedKey", join(path, name)));
         }
         for value in found {
             check(value, join(path, name), faults);

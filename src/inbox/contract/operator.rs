@@ -211,6 +211,7 @@ pub(super) async fn what_is_erased_is_gone_and_still_known(subject: Subject) {
         );
         let (_, entry) = subject.engine.show(listed.id).await.unwrap().unwrap();
         assert!(entry.body.is_empty() && entry.row.is_none(), "{name}");
+        assert_eq!(entry.traceparent, None, "{name}");
         // A copy is a duplicate, and another body under the same id is noticed.
         let mut copy = super::entry(name);
         let same = Accepted::Duplicate { same_body: true };

@@ -171,7 +171,7 @@ const DEAD_LETTER: &str = "UPDATE hookgate_inbox i
 SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id";
 
 const ERASE: &str = "UPDATE hookgate_inbox i
-SET state = 2, token = NULL, row_key = NULL, last_error = NULL, body = ''::bytea FROM chosen WHERE i.id = chosen.id";
+SET state = 2, token = NULL, row_key = NULL, last_error = NULL, body = ''::bytea, traceparent = NULL FROM chosen WHERE i.id = chosen.id";
 
 const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 

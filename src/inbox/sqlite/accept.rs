@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result, params};
 
-use super::statements::statements;
-use super::units::millis;
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
+use crate::sqlite::statements::statements;
+use crate::sqlite::units::millis;
 
 statements! {
     Accepting {

@@ -1,7 +1,7 @@
 //! The commands for the writer's thread, their answers, and the data that the threads share with their callers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use crate::inbox::engine::{Batch, Change, End, EntryId, EntryState, LeaseRequest
 use crate::inbox::entry::Entry;
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
+use crate::sqlite::seat::Seat;
 
 /// A command, and its caller.
 pub(super) struct Command {
@@ -129,21 +130,4 @@ pub(super) struct EngineState {
     /// The number of deliveries that wait to be stored.
     pub(super) waiting: Arc<AtomicUsize>,
     pub(super) scopes: ScopesInUse,
-}
-
-/// One of the places for deliveries that wait.
-pub(super) struct Seat(Arc<AtomicUsize>);
-
-impl Seat {
-    /// Returns `None` if all places are taken.
-    pub(super) fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let seat = Self(Arc::clone(taken));
-        (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(seat)
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

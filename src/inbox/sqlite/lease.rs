@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result, params};
 
-use super::row::{self, ENTRY, LISTED};
-use super::statements::statements;
-use super::units::{duration, millis, narrow};
+use super::row::{self, ENTRY, LISTED, narrow};
 use crate::dedupe::ClaimToken;
 use crate::inbox::engine::{
     Batch, CLOCK_LEAP, EntryId, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
 };
 use crate::inbox::entry::UNREADABLE;
+use crate::sqlite::statements::statements;
+use crate::sqlite::units::{duration, millis};
 
 /// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
 const LOOKED_AT: usize = 1_000;

@@ -5,18 +5,13 @@
 
 mod accept;
 mod command;
-mod fault;
 mod lease;
 mod open;
-mod open_files;
 mod options;
 mod read;
-mod reserve;
 mod row;
 mod schema;
 mod settle;
-mod statements;
-mod units;
 mod upkeep;
 mod writer;
 
@@ -28,15 +23,13 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use self::command::{Answer, Command, EngineState, Seat, Task};
-use self::fault::{ended, failed};
+use self::command::{Answer, Command, EngineState, Task};
 use self::read::{Question, Reader};
 use self::writer::Writer;
 use super::engine::{
@@ -49,6 +42,10 @@ use super::sink::Accepted;
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::sqlite::commits::Commits;
+use crate::sqlite::fault::{ended, failed};
+use crate::sqlite::seat::Seat;
+use crate::sqlite::thread::start;
 
 pub use options::InboxOptions;
 
@@ -71,11 +68,12 @@ impl SqliteEngine {
     pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
         options.check()?;
         let opened = open::open(path, options)?;
+        let open::Connections { writer, reader } = opened.connections;
         let (alive, open) = watch::channel(());
         let shared = Arc::new(EngineState::default());
         let (questions, asked) = channel();
         let clock = Arc::clone(&options.clock);
-        let reader = start("inbox-reader", opened.reader, move |connection, ready| {
+        let reader = start("inbox-reader", reader, move |connection, ready| {
             let mut reader = Reader::prepare(connection, clock)?;
             ready();
             reader.run(&asked);
@@ -86,9 +84,13 @@ impl SqliteEngine {
         let (files, reserve) = (opened.files, opened.reserve);
         start(
             "inbox-writer",
-            (opened.writer, alive),
+            (writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(connection, &settings, files, reserve, state)?;
+                let mut writer = Writer::prepare(
+                    Commits::prepare(connection, files, reserve)?,
+                    &settings,
+                    state,
+                )?;
                 ready();
                 writer.run(&asked);
                 // The last connection to close copies the log into the file; of two that close at the same time, neither is the
@@ -180,33 +182,6 @@ impl SqliteEngine {
                 changed => return changed,
             }
         }
-    }
-}
-
-/// Starts a thread with the values that it owns, and waits until it is ready.
-fn start<O: Send + 'static>(
-    name: &str,
-    owned: O,
-    work: impl FnOnce(&O, &dyn Fn()) -> rusqlite::Result<()> + Send + 'static,
-) -> Result<JoinHandle<()>, StoreError> {
-    let (ready, is_ready) = sync_channel(1);
-    let not_started = |error| {
-        let advice = "the system starts no more threads: look for the program that has so many";
-        StoreError::saying(StoreErrorKind::Unavailable, advice).caused_by(error)
-    };
-    let thread = thread::Builder::new().name(name.to_owned());
-    let started = thread.spawn(move || {
-        // Only the first report is read.
-        let say = |word| drop(ready.try_send(word));
-        if let Err(error) = work(&owned, &|| say(Ok(()))) {
-            say(Err(error));
-        }
-    });
-    let thread = started.map_err(not_started)?;
-    match is_ready.recv() {
-        Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(failed(error)),
-        Err(_) => Err(not_started(std::io::Error::other("a thread has ended"))),
     }
 }
 

@@ -9,11 +9,11 @@ use rusqlite::{
 };
 
 use super::row::{self, ENTRY, LISTED};
-use super::units::{duration, millis, reading};
 use crate::clock::Clock;
 use crate::dedupe::EventKey;
 use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use crate::inbox::entry::{Entry, unsigned};
+use crate::sqlite::units::{duration, millis, reading};
 
 /// A call on the reader's thread, which sends its answer.
 pub(super) type Question = Box<dyn FnOnce(&mut Reader<'_>) + Send>;

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 
-use super::units::narrow;
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
@@ -90,4 +89,8 @@ pub(super) fn is_unreadable(error: &Error) -> bool {
             | Error::IntegralValueOutOfRange(..)
             | Error::Utf8Error(..)
     )
+}
+
+pub(super) fn narrow(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,8 @@
-//! The tables, and the marks in the file's header that it is an inbox, and of which version.
+//! The tables of an inbox.
 
 use rusqlite::Connection;
 
-/// The application id in the file's header, so that no other program's database is taken for an inbox: `hkgt`.
-pub(super) const APPLICATION: i64 = 0x686b_6774;
-/// The version of the tables below.
-pub(super) const VERSION: i64 = 1;
+use crate::sqlite::header;
 
 /// `state` is the number of an [`EntryState`](crate::inbox::EntryState). `until` depends on it: when the entry is due, when its
 /// lease ends, when its id is forgotten. `since` is the time when `until` was set: if the clock shows an earlier time, it has
@@ -70,30 +67,10 @@ CREATE TRIGGER entries_scope AFTER INSERT ON entries WHEN NOT EXISTS (SELECT 1 F
 END;
 ";
 
-/// The owner of a file, by its header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileOwner {
-    /// The file is empty: no program owns it yet.
-    New,
-    /// An inbox of this version.
-    Ours,
-    /// An inbox of a version that this version does not know.
-    Newer(i64),
-    /// A database of another program.
-    Foreign,
-}
-
-pub(super) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
-    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    let application = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    Ok(match (application, version) {
-        (0, 0) if tables == 0 => FileOwner::New,
-        (APPLICATION, VERSION) => FileOwner::Ours,
-        (APPLICATION, version) if version > VERSION => FileOwner::Newer(version),
-        _ => FileOwner::Foreign,
-    })
+/// Whether the file has an inbox. One with a store of claims alone has none.
+pub(super) fn exists(connection: &Connection) -> rusqlite::Result<bool> {
+    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'entries'";
+    connection.query_row(find, [], |row| row.get(0))
 }
 
 /// The columns that a file may lack: table, name and type.
@@ -130,27 +107,19 @@ fn lacks_scopes(connection: &Connection) -> rusqlite::Result<bool> {
 /// Creates the tables, or the parts that an older file lacks, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     // A large file is read before it is locked: other processes write meanwhile.
-    let known = if owner(connection)? == FileOwner::Ours && lacks_scopes(connection)? {
+    let known = if exists(connection)? && lacks_scopes(connection)? {
         scopes_after(connection, 0)?
     } else {
         Vec::new()
     };
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = owner(connection).and_then(|owner| match owner {
-        FileOwner::New => connection.execute_batch(&format!(
-            "{TABLES}{SCOPES}PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
-        )),
-        FileOwner::Ours => complete(connection, &known),
-        _ => Ok(()),
-    });
-    match made {
-        Ok(()) => connection.execute_batch("COMMIT"),
-        Err(error) => {
-            // The first failure is the one that is reported.
-            let _ = connection.execute_batch("ROLLBACK");
-            Err(error)
+    header::create(connection, || {
+        if exists(connection)? {
+            complete(connection, &known)
+        } else {
+            connection.execute_batch(TABLES)?;
+            connection.execute_batch(SCOPES)
         }
-    }
+    })
 }
 
 /// Adds the parts that an older file lacks. `known` are the scopes of the entries that were read before.

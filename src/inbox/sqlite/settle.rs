@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result, params};
 
-use super::statements::statements;
-use super::units::millis;
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{Change, End, EntryId, EntryState};
+use crate::sqlite::statements::statements;
+use crate::sqlite::units::millis;
 
 statements! {
     Settling {

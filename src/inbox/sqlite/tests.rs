@@ -5,8 +5,6 @@ mod hostile;
 mod model;
 mod upkeep;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,32 +17,10 @@ use crate::dedupe::{EventKey, body_digest};
 use crate::inbox::Inbox;
 use crate::inbox::contract::{self, Subject, Time};
 use crate::inbox::engine::{EntryState, Job};
+use crate::sqlite::tests::Folder;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
-
-pub(super) struct Folder(PathBuf);
-
-impl Folder {
-    pub(super) fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hookgate-inbox-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(super) fn file(&self) -> PathBuf {
-        self.0.join("inbox.db")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn manual() -> ManualClock {
     ManualClock::at(UnixSeconds::new(1_763_690_000))

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Result};
 
-use super::statements::statements;
+use crate::sqlite::statements::statements;
 
 /// A smaller jump back of the clock is ignored: it makes no entry wait for longer than this, in milliseconds.
 const SET_BACK: i64 = 1_000;

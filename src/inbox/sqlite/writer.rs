@@ -5,48 +5,41 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use rusqlite::{Connection, Result, Statement};
+use rusqlite::{Result, Statement};
 
 use super::accept::Accepting;
 use super::command::{Answer, Command, EngineState, Task};
-use super::fault::{failed, lacks_room};
 use super::lease::Leasing;
-use super::open::{copy_log, max_page_count, page_bytes};
-use super::open_files::OpenFiles;
+use super::open::max_page_count;
 use super::options::InboxOptions;
-use super::reserve::{GROUP_BYTES, LOG_BYTES, Reserve};
 use super::settle::{Operating, Settling};
-use super::units::reading;
 use super::upkeep::Upkeep;
 use crate::caught::caught;
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::End;
+use crate::sqlite::commits::Commits;
+use crate::sqlite::fault::{failed, lacks_room};
+use crate::sqlite::reserve::GROUP_BYTES;
+use crate::sqlite::units::reading;
 
 /// How often an idle writer checks whether another process has written, and whether ids must be forgotten.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(super) struct Writer<'c> {
-    connection: &'c Connection,
+    file: Commits<'c>,
     accepting: Accepting<'c>,
     leasing: Leasing<'c>,
     settling: Settling<'c>,
     operating: Operating<'c>,
     upkeep: Upkeep<'c>,
-    begin: Statement<'c>,
-    commit: Statement<'c>,
     data_version: Statement<'c>,
-    log_pages: Statement<'c>,
     seen_version: i64,
     clock: Arc<dyn Clock>,
     max_group: usize,
     /// The largest number of the file's own pages.
     max_pages: Option<i64>,
-    /// The log is copied when it has this number of pages.
-    most_log_pages: i64,
     forget_at_once: usize,
-    files: OpenFiles,
-    reserve: Reserve,
     shared: Arc<EngineState>,
     /// Commands for the beginning of the next group.
     carried: VecDeque<Command>,
@@ -54,12 +47,11 @@ pub(super) struct Writer<'c> {
 
 impl<'c> Writer<'c> {
     pub(super) fn prepare(
-        connection: &'c Connection,
+        file: Commits<'c>,
         options: &InboxOptions,
-        files: OpenFiles,
-        reserve: Reserve,
         shared: Arc<EngineState>,
     ) -> Result<Self> {
+        let connection = file.connection;
         let mut data_version = connection.prepare("PRAGMA data_version")?;
         Ok(Self {
             accepting: Accepting::prepare(connection)?,
@@ -67,22 +59,16 @@ impl<'c> Writer<'c> {
             settling: Settling::prepare(connection)?,
             operating: Operating::prepare(connection)?,
             upkeep: Upkeep::prepare(connection)?,
-            begin: connection.prepare("BEGIN IMMEDIATE")?,
-            commit: connection.prepare("COMMIT")?,
             seen_version: data_version.query_row([], |row| row.get(0))?,
             data_version,
-            log_pages: connection.prepare("PRAGMA wal_checkpoint(NOOP)")?,
-            connection,
+            file,
             clock: Arc::clone(&options.clock),
             max_group: options.max_group,
             max_pages: options
                 .max_pages
                 .map(|pages| max_page_count(connection, pages))
                 .transpose()?,
-            most_log_pages: LOG_BYTES / page_bytes(connection)?,
             forget_at_once: options.forget_at_once,
-            files,
-            reserve,
             shared,
             carried: VecDeque::new(),
         })
@@ -92,9 +78,9 @@ impl<'c> Writer<'c> {
     pub(super) fn run(&mut self, commands: &Receiver<Command>) {
         // The clock is the user's own code. If it panics, the callers of the group get no answer, and the next group is served.
         while caught(|| self.round(commands)).unwrap_or(true) {
-            self.leave_none_open();
+            self.file.leave_none_open();
         }
-        self.reserve.refill();
+        self.file.reserve.refill();
     }
 
     /// Serves one group, and returns whether there can be another one.
@@ -120,11 +106,11 @@ impl<'c> Writer<'c> {
         }
         self.look_for_others();
         group.retain(|command| !command.is_given_up());
-        if group.iter().any(Command::is_accept) && !self.reserve.is_whole() {
+        if group.iter().any(Command::is_accept) && !self.file.reserve.is_whole() {
             group = self.refuse_new(group);
         }
         self.serve(group);
-        self.shorten_log();
+        self.file.shorten_log();
         true
     }
 
@@ -157,7 +143,7 @@ impl<'c> Writer<'c> {
         };
         let (accepts, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Command::is_accept);
         // No write can succeed now, for any command of the group.
-        let nothing_can = fault.kind() == StoreErrorKind::TimedOut || !self.files.stands();
+        let nothing_can = self.file.is_stuck(&fault);
         // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
         for command in accepts {
@@ -169,7 +155,7 @@ impl<'c> Writer<'c> {
             Err(fault)
         };
         let lacks_room = committed.as_ref().is_err_and(lacks_room);
-        if lacks_room && !others.is_empty() && self.take_reserve() {
+        if lacks_room && !others.is_empty() && self.file.take_reserve() {
             committed = self.commit(&others, false);
         }
         match committed {
@@ -183,17 +169,6 @@ impl<'c> Writer<'c> {
         if !nothing_can {
             self.tidy();
         }
-    }
-
-    /// Frees the reserve, and uses the space at once to copy the log: after that the log needs no more. Returns whether there was
-    /// a reserve.
-    fn take_reserve(&mut self) -> bool {
-        let had_any = self.reserve.release();
-        if had_any {
-            // An error here occurs again, and is reported, at the next write.
-            let _ = copy_log(self.connection);
-        }
-        had_any
     }
 
     /// Carries out all commands in one transaction, together with the writer's own upkeep.
@@ -210,7 +185,8 @@ impl<'c> Writer<'c> {
             } else {
                 i64::from(u32::MAX)
             };
-            self.connection
+            self.file
+                .connection
                 .execute_batch(&format!("PRAGMA max_page_count = {pages}"))
                 .map_err(failed)?;
         }
@@ -256,29 +232,9 @@ impl<'c> Writer<'c> {
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<T>,
     ) -> std::result::Result<T, StoreError> {
-        self.begin.execute([]).map_err(failed)?;
-        let written = write(self).and_then(|written| {
-            self.commit.execute([])?;
-            Ok(written)
-        });
-        self.leave_none_open();
-        let written = written.map_err(failed)?;
-        if !self.files.stands() {
-            return Err(StoreError::saying(
-                StoreErrorKind::Unavailable,
-                "the inbox's file, or the log beside it, was moved or deleted while it was open: put it back, or restart",
-            ));
-        }
-        Ok(written)
-    }
-
-    /// Rolls back a transaction that is still open. Some failures end the transaction themselves; others, and a panic, leave it
-    /// open.
-    fn leave_none_open(&self) {
-        if !self.connection.is_autocommit() {
-            // The first failure is the one that is reported.
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
+        self.file.begin()?;
+        let written = write(self);
+        self.file.end(written)
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
@@ -305,8 +261,8 @@ impl<'c> Writer<'c> {
         if self.upkeep.is_due(now).unwrap_or(false) {
             self.tidy();
         }
-        self.shorten_log();
-        self.reserve.refill_in_time(SystemClock.monotonic());
+        self.file.shorten_log();
+        self.file.reserve.refill_in_time(SystemClock.monotonic());
     }
 
     fn tidy(&mut self) {
@@ -322,20 +278,6 @@ impl<'c> Writer<'c> {
         {
             self.seen_version = version;
             self.shared.changed.wake_all();
-        }
-    }
-
-    /// Copies the log into the file, so that the log does not grow: after all callers are answered, and not before.
-    fn shorten_log(&mut self) {
-        let pages = self.log_pages.query_row([], |row| {
-            let (log, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
-            Ok(log.saturating_sub(copied))
-        });
-        if pages.is_ok_and(|pages| pages >= self.most_log_pages) {
-            // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
-            if copy_log(self.connection).is_err_and(|error| lacks_room(&failed(error))) {
-                self.take_reserve();
-            }
         }
     }
 

@@ -20,6 +20,7 @@ use labels::{NONE, OTHER, attempt};
 
 use super::reports::{Answer, Failed, Settled};
 use super::step::{Observed, Observer, Step};
+use crate::outcome::{Failure, Outcome};
 use crate::verify::Verified;
 use crate::walk::Delivery;
 
@@ -114,7 +115,10 @@ fn settled(to: Meter<'_>, run: &Settled) {
             ("late", if run.late { "true" } else { "false" }.into()),
         ],
     );
-    handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+    // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
+    if run.outcome != Outcome::Failed(Failure::Drained) {
+        handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+    }
 }
 
 /// Records the time in the handler, of a run of the layer or of a worker.

@@ -16,9 +16,10 @@ use hookgate::inbox::{Backoff, Disposition, RunningWorkers, Workers};
 use hookgate::postgres::{ClaimedIn, Postgres, claim_in};
 use hookgate::{
     Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
-    Receiver, ReceiverBuilder, RedisStore, Secret, Sink, StoreFuture, WebhookLayer,
+    Receiver, ReceiverBuilder, RedisStore, Secret, Sink, SqliteStore, StoreFuture, WebhookLayer,
 };
 use http::StatusCode;
+use rusqlite::{Connection, TransactionBehavior};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tokio_postgres::{Config, NoTls};
@@ -168,10 +169,27 @@ fn receiver() -> ReceiverBuilder {
 /// A store for the layer.
 pub fn claims(store: &str) -> Arc<dyn DedupeStore> {
     if store.starts_with("redis:") {
-        Arc::new(RedisStore::open(store).unwrap())
-    } else {
-        Arc::new(PostgresStore::new(&database(store), "test"))
+        return Arc::new(RedisStore::open(store).unwrap());
     }
+    if store.starts_with("host=") {
+        return Arc::new(PostgresStore::new(&database(store), "test"));
+    }
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        match SqliteStore::open(store) {
+            Ok(store) => return Arc::new(store),
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The file with the effects of [`Role::HandlesInTransaction`].
+pub fn effects_file(store: &str) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(store)?;
+    connection.busy_timeout(Duration::from_secs(2))?;
+    connection.execute_batch("PRAGMA synchronous = FULL")?;
+    Ok(connection)
 }
 
 /// The layer, which reports to the ledger how each run was settled.
@@ -234,11 +252,15 @@ struct Handler {
     ledger: Ledger,
     chance: Arc<Mutex<Rng>>,
     database: Option<Pool>,
+    file: Option<Arc<Mutex<Connection>>>,
 }
 
 impl Handler {
     fn of(task: &Task) -> Self {
-        let database = (task.role == Role::HandlesInTransaction).then(|| {
+        let claims = task.role == Role::HandlesInTransaction;
+        let on_postgres = task.store.starts_with("host=");
+        let file = (claims && !on_postgres).then(|| effects_file(&task.store).unwrap());
+        let database = (claims && on_postgres).then(|| {
             let manager = Manager::new(Config::from_str(&task.store).unwrap(), NoTls);
             Pool::builder(manager)
                 .max_size(8)
@@ -252,6 +274,7 @@ impl Handler {
             ledger: Ledger::within(&task.folder),
             chance: Arc::new(Mutex::new(Rng::with_seed(task.seed))),
             database,
+            file: file.map(|file| Arc::new(Mutex::new(file))),
         }
     }
 
@@ -285,7 +308,15 @@ impl Handler {
         let event = delivery.event_id();
         this.ledger.add(Step::Begun, event);
         let (time, fails) = this.draw();
-        match this.effect(&delivery, time, fails).await {
+        let effect = match this.file.clone() {
+            Some(file) => {
+                let delivery = delivery.clone();
+                let effect = move || effect_in_file(&file, &delivery, time, fails);
+                tokio::task::spawn_blocking(effect).await.unwrap()
+            }
+            None => this.effect(&delivery, time, fails).await,
+        };
+        match effect {
             Ok(Ok(())) => {
                 this.ledger.add(Step::Ended, event);
                 StatusCode::NO_CONTENT.into_response()
@@ -320,6 +351,29 @@ impl Handler {
         transaction.commit().await?;
         Ok(Ok(()))
     }
+}
+
+/// The same as [`Handler::effect`] in a file. One transaction writes at a time, so that each takes a tenth of the time.
+fn effect_in_file(
+    file: &Mutex<Connection>,
+    delivery: &Delivery,
+    time: Duration,
+    fails: bool,
+) -> Result<Result<(), Response>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut file = file.lock().unwrap();
+    let transaction = file.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let claimed = hookgate::sqlite::claim_in(&transaction, "test", delivery, RETAIN)?;
+    if let Err(reason) = claimed.fresh() {
+        return Ok(Err(reason.into_response()));
+    }
+    let effect = "INSERT INTO effects (event_id, process) VALUES (?1, ?2)";
+    transaction.execute(effect, (delivery.event_id(), std::process::id()))?;
+    std::thread::sleep(time / 10);
+    if fails {
+        return Ok(Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()));
+    }
+    transaction.commit()?;
+    Ok(Ok(()))
 }
 
 pub const NEVER: &str = "never handled, on purpose";

@@ -15,7 +15,7 @@ use hookgate::inbox::{EntryState, Page, Selection};
 
 use super::ledger::{Account, Follower, Ledger};
 use super::processes::Process;
-use super::role::{Role, TRIES, Task};
+use super::role::{Role, TRIES, Task, effects_file};
 use super::sender::Sender;
 use crate::support::{Folder, PostgresServer, RedisServer, Skew, client_at, free_port, given};
 
@@ -142,6 +142,8 @@ impl Topology {
         };
         if let Some(config) = &database {
             runtime.block_on(tables(config));
+        } else if self.has(Role::HandlesInTransaction) {
+            tables_in_file(&server.name());
         }
 
         let ledger = Ledger::within(folder.path());
@@ -233,7 +235,11 @@ impl Topology {
         report.elapsed = begun.elapsed();
         if self.has(Role::HandlesInTransaction) {
             let sent = &sender.heard.lock().unwrap().sent;
-            runtime.block_on(effects(&database.unwrap(), sent, &mut report));
+            let rows = match &database {
+                Some(config) => runtime.block_on(effects(config)),
+                None => effects_in_file(&server.name()),
+            };
+            report.effects(&rows, sent);
         }
         report.hear(&sender);
         Some(report)
@@ -322,24 +328,43 @@ pub async fn tables(config: &str) {
     client.batch_execute(effects).await.unwrap();
 }
 
-/// Exactly one effect for each event.
-async fn effects(config: &str, sent: &[String], report: &mut Report) {
+fn tables_in_file(file: &str) {
+    let file = effects_file(file).unwrap();
+    hookgate::sqlite::migrate(&file).unwrap();
+    let effects = "PRAGMA journal_mode = WAL;
+        CREATE TABLE effects (event_id TEXT NOT NULL, process INTEGER NOT NULL)";
+    file.execute_batch(effects).unwrap();
+}
+
+/// The event of each effect.
+async fn effects(config: &str) -> Vec<String> {
     let client = client_at(config).await;
     let rows = client.query("SELECT event_id FROM effects", &[]);
-    let rows: Vec<String> = rows.await.unwrap().iter().map(|row| row.get(0)).collect();
-    let distinct: HashSet<&String> = rows.iter().collect();
-    let sent: HashSet<&String> = sent.iter().collect();
-    if distinct != sent || rows.len() != sent.len() {
-        report.wrong.push(format!(
-            "{} effects of {} events for {} that were sent",
-            rows.len(),
-            distinct.len(),
-            sent.len()
-        ));
-    }
+    rows.await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+fn effects_in_file(file: &str) -> Vec<String> {
+    let file = effects_file(file).unwrap();
+    let mut rows = file.prepare("SELECT event_id FROM effects").unwrap();
+    let rows = rows.query_map([], |row| row.get(0)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
 }
 
 impl Report {
+    /// Exactly one effect for each event.
+    fn effects(&mut self, rows: &[String], sent: &[String]) {
+        let distinct: HashSet<&String> = rows.iter().collect();
+        let sent: HashSet<&String> = sent.iter().collect();
+        if distinct != sent || rows.len() != sent.len() {
+            self.wrong.push(format!(
+                "{} effects of {} events for {} that were sent",
+                rows.len(),
+                distinct.len(),
+                sent.len()
+            ));
+        }
+    }
+
     /// Nothing that was acknowledged is missing, and nothing is done that was not handled.
     fn inbox(
         &mut self,

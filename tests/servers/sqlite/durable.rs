@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookgate::{Accepted, Inbox, InboxOptions, Sink};
+use hookgate::{
+    Accepted, ClaimToken, Claimed, DedupeStore, EventKey, Inbox, InboxOptions, Ownership, Sink,
+    SqliteStore,
+};
 use hookgate_testing::Signer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -169,4 +172,84 @@ async fn burst(folder: &Path, group: usize) {
     for producer in producers {
         producer.await.unwrap();
     }
+}
+
+/// A claim and a commit each wait for a flush, which those that come together share; a duplicate waits for none.
+#[tokio::test]
+async fn claims_that_come_together_share_a_flush() {
+    if let Some(given) = given() {
+        let (folder, calls) = given.split_once('\n').unwrap();
+        return claims(Path::new(folder), calls).await;
+    }
+    let test = "sqlite::durable::claims_that_come_together_share_a_flush";
+    let mut counts = Vec::new();
+    for calls_in_child in ["one by one", "together", "duplicates"] {
+        let folder = Folder::new();
+        let given = format!("{}\n{calls_in_child}", folder.path().display());
+        let Some(mut child) = strace(folder.path(), test, &given) else {
+            return;
+        };
+        assert!(child.wait().success());
+        counts.push(flushes(&calls(folder.path())).count());
+    }
+    let both = 2 * PRODUCERS * EACH;
+    assert!(counts[0] >= both, "{counts:?}");
+    assert!(counts[1] * 5 <= both, "{counts:?}");
+    assert!(counts[2] < 20, "{counts:?}");
+}
+
+async fn claims(folder: &Path, calls: &str) {
+    const HOUR: std::time::Duration = std::time::Duration::from_secs(3_600);
+    let store = SqliteStore::open(folder.join("inbox.db")).unwrap();
+    let finish = async |store: &SqliteStore, id: &str| {
+        let (key, token) = (EventKey::new("default", id), ClaimToken::new(b"{}"));
+        match store.claim(&key, token, HOUR).await.unwrap() {
+            Claimed::Fresh => {
+                let held = store.commit(&key, token, RETAIN).await.unwrap();
+                assert_eq!(held, Ownership::Held);
+            }
+            claimed => assert!(matches!(claimed, Claimed::Done { .. })),
+        }
+    };
+    let one_by_one = async |producer: usize, store: &SqliteStore| {
+        for number in 0..EACH {
+            finish(store, &format!("evt_{producer}_{number}")).await;
+        }
+    };
+    match calls {
+        "duplicates" => {
+            for _ in 0..PRODUCERS * EACH {
+                finish(&store, "evt_1").await;
+            }
+        }
+        "together" => {
+            let producers = (0..PRODUCERS).map(|producer| one_by_one(producer, &store));
+            futures(producers).await;
+        }
+        _ => {
+            for producer in 0..PRODUCERS {
+                one_by_one(producer, &store).await;
+            }
+        }
+    }
+}
+
+/// Runs all of them at the same time, in this task.
+async fn futures<F: Future<Output = ()>>(all: impl Iterator<Item = F>) {
+    let mut all: Vec<_> = all.map(|future| Some(Box::pin(future))).collect();
+    std::future::poll_fn(|context| {
+        for slot in &mut all {
+            if let Some(future) = slot
+                && future.as_mut().poll(context).is_ready()
+            {
+                *slot = None;
+            }
+        }
+        if all.iter().all(Option::is_none) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
 }

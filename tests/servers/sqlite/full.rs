@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -36,8 +36,26 @@ fn mounts() -> Option<&'static [&'static str]> {
     way
 }
 
+/// Runs this in a child, whose folder is a file system of 64 MB that it alone sees.
+pub(super) fn in_a_small_file_system(test: &str, work: impl AsyncFnOnce(PathBuf)) {
+    if let Some(disk) = given() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+        return runtime.unwrap().block_on(work(PathBuf::from(disk)));
+    }
+    let Some(mounts) = mounts() else {
+        return;
+    };
+    let folder = Folder::new();
+    let disk = folder.path().to_str().unwrap();
+    let program = [mounts, &["sh", "-c", MOUNT, disk]].concat();
+    let mut child = Child::start_under(&program, &[], test, disk);
+    assert!(child.wait().success());
+}
+
 /// Takes every byte that is left.
-fn fill(disk: &Path) {
+pub(super) fn fill(disk: &Path) {
     let mut file = File::options()
         .append(true)
         .create(true)
@@ -78,21 +96,8 @@ fn work(inbox: &Inbox) -> RunningWorkers {
 
 #[test]
 fn on_a_full_disk_accepts_are_503_and_the_work_goes_on() {
-    if let Some(disk) = given() {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build();
-        return runtime.unwrap().block_on(on_a_full_disk(Path::new(&disk)));
-    }
-    let Some(mounts) = mounts() else {
-        return;
-    };
-    let folder = Folder::new();
-    let disk = folder.path().to_str().unwrap();
-    let program = [mounts, &["sh", "-c", MOUNT, disk]].concat();
     let test = "sqlite::full::on_a_full_disk_accepts_are_503_and_the_work_goes_on";
-    let mut child = Child::start_under(&program, &[], test, disk);
-    assert!(child.wait().success());
+    in_a_small_file_system(test, async |disk| on_a_full_disk(&disk).await);
 }
 
 async fn on_a_full_disk(disk: &Path) {
@@ -188,24 +193,9 @@ async fn on_a_full_disk(disk: &Path) {
 /// The log has its most pages and the largest body that the reserve covers, and the file grows by all of them.
 #[test]
 fn the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk() {
-    if let Some(disk) = given() {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build();
-        return runtime
-            .unwrap()
-            .block_on(the_largest_body(Path::new(&disk)));
-    }
-    let Some(mounts) = mounts() else {
-        return;
-    };
-    let folder = Folder::new();
-    let disk = folder.path().to_str().unwrap();
-    let program = [mounts, &["sh", "-c", MOUNT, disk]].concat();
     let test =
         "sqlite::full::the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk";
-    let mut child = Child::start_under(&program, &[], test, disk);
-    assert!(child.wait().success());
+    in_a_small_file_system(test, async |disk| the_largest_body(&disk).await);
 }
 
 async fn the_largest_body(disk: &Path) {

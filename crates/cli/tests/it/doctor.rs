@@ -127,7 +127,7 @@ fn capacity_is_judged_by_rate_and_retention() {
         (
             &[][..],
             "not_measured",
-            "262144 events, about 5 MiB in a MemoryStore",
+            "262144 events, about 5.5 MiB in a MemoryStore",
         ),
         (&["--rate", "1"], "ok", "need 172800"),
         (&["--rate", "1.517"], "ok", "need 262138"),

@@ -65,6 +65,7 @@ impl Row {
         self.settled = None;
         self.error = None;
         self.entry.body = bytes::Bytes::new();
+        self.entry.traceparent = None;
         self.entry.row = None;
     }
 

@@ -1,6 +1,6 @@
 //! Changes to the file from outside, and failures that must not spread.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::clock::{Clock, Monotonic, SystemClock};
@@ -63,7 +63,7 @@ fn outside(folder: &Folder) -> Connection {
 fn every_connection_flushes_each_commit() {
     let folder = Folder::new();
     let opened = open::open(&folder.file(), &InboxOptions::default()).unwrap();
-    for connection in [&opened.writer, &opened.reader] {
+    for connection in [&opened.connections.writer, &opened.connections.reader] {
         let number = |pragma: &str| -> i64 {
             let pragma = format!("PRAGMA {pragma}");
             connection.query_row(&pragma, [], |row| row.get(0)).unwrap()

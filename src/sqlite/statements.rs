@@ -8,13 +8,13 @@ macro_rules! statements {
         $($(#[$field_doc:meta])* $field:ident: $type:ty = $value:expr)?
     ) => {
         $(#[$doc])*
-        pub(super) struct $name<'c> {
+        pub(crate) struct $name<'c> {
             $($statement: rusqlite::Statement<'c>,)*
             $($(#[$field_doc])* $field: $type,)?
         }
 
         impl<'c> $name<'c> {
-            pub(super) fn prepare(connection: &'c rusqlite::Connection) -> rusqlite::Result<Self> {
+            pub(crate) fn prepare(connection: &'c rusqlite::Connection) -> rusqlite::Result<Self> {
                 Ok(Self {
                     $($statement: connection.prepare($sql)?,)*
                     $($field: $value,)?
@@ -24,4 +24,4 @@ macro_rules! statements {
     };
 }
 
-pub(super) use statements;
+pub(crate) use statements;

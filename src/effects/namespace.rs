@@ -8,10 +8,10 @@ pub(crate) const DEFAULT: &str = "default";
 /// The keys of one name. Without a name, two programs with the same scope and id would have the same key, and each would find its
 /// events already claimed by the other.
 #[derive(Clone, Copy)]
-pub(super) struct Namespace([u8; 16]);
+pub(crate) struct Namespace([u8; 16]);
 
 impl Namespace {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         // Keys of records without a name stay unchanged.
         if name == DEFAULT {
             return Self([0; 16]);
@@ -21,7 +21,7 @@ impl Namespace {
 
     /// Returns the key that is stored: a digest combined with another one, so that an id under one name never has the key of
     /// another id under another name.
-    pub(super) fn key(self, key: &EventKey) -> EventKey {
+    pub(crate) fn key(self, key: &EventKey) -> EventKey {
         let mut bytes = *key.as_bytes();
         for (byte, other) in bytes.iter_mut().zip(self.0) {
             *byte ^= other;

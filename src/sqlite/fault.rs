@@ -9,7 +9,7 @@ use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 const NO_ROOM: &str = "there is no room: free some on the disk, or allow more with .max_pages(…)";
 
 /// Converts an error of SQLite. Opening reports it as well as each call.
-pub(super) fn failed(error: rusqlite::Error) -> StoreError {
+pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
     let (kind, advice) = match error.sqlite_error_code() {
         // The memory beside the log is a file on the same disk.
         _ if has_code(&error, &[ffi::SQLITE_IOERR_SHMSIZE]) => (Kind::Full, NO_ROOM),
@@ -21,9 +21,14 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
             Kind::Corrupt,
             "the file is damaged: move it away with those beside it, and put a backup in its place",
         ),
+        // Of transactions of the user's own: those of this crate are immediate.
+        _ if has_code(&error, &[ffi::SQLITE_BUSY_SNAPSHOT]) => (
+            Kind::Conflict,
+            "another transaction has committed since this one began: roll back and answer 503, or begin it with BEGIN IMMEDIATE",
+        ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             Kind::TimedOut,
-            "another process keeps the file locked: end it, or wait for longer with .patience(…)",
+            "another process keeps the file locked: end it, or wait for longer with .patience(…), or the busy_timeout of a connection of your own",
         ),
         Some(ErrorCode::DiskFull) => (Kind::Full, NO_ROOM),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
@@ -34,14 +39,34 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
             Kind::NotDurable,
             "the file system keeps no locks: use a disk of this machine",
         ),
+        Some(ErrorCode::ConstraintViolation) => (
+            Kind::Refused,
+            "the tables refuse these values, and would again",
+        ),
+        _ if error
+            .to_string()
+            .contains("no such table: hookgate_effects") =>
+        {
+            (
+                Kind::Missing,
+                "the table is missing: run hookgate::sqlite::migrate on this file",
+            )
+        }
         _ => (Kind::Unavailable, "SQLite can't use the file"),
     };
     StoreError::saying(kind, advice).caused_by(error)
 }
 
+/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](crate::StoreErrorKind::Conflict).
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        failed(error)
+    }
+}
+
 /// Whether the write may succeed when the reserve is released. SQLite reports [`ErrorCode::DiskFull`] only if the disk has no
 /// space left. If the user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
-pub(super) fn lacks_room(error: &StoreError) -> bool {
+pub(crate) fn lacks_room(error: &StoreError) -> bool {
     let error: Option<&rusqlite::Error> = error.source().and_then(|source| source.downcast_ref());
     error.is_some_and(|error| {
         let of_a_quota = [
@@ -58,11 +83,11 @@ fn has_code(error: &rusqlite::Error, extended: &[i32]) -> bool {
     error.is_some_and(|error| extended.contains(&error.extended_code))
 }
 
-/// No answer comes: the threads have ended because the inbox was dropped, or the user's code that they called has panicked.
-pub(super) fn ended() -> StoreError {
+/// No answer comes: the threads have ended because the inbox or the store was dropped, or the user's code that they called has panicked.
+pub(crate) fn ended() -> StoreError {
     StoreError::saying(
         Kind::Unavailable,
-        "the inbox is closed, or its clock has panicked",
+        "the file is closed here, or its clock has panicked",
     )
 }
 

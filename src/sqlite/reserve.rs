@@ -1,8 +1,10 @@
-//! Disk space that is reserved for the workers: a file beside the inbox, whose blocks are freed when the disk is full.
+//! Disk space that is reserved for events that were accepted: a file beside the database, whose blocks are freed when the disk is
+//! full.
 //!
 //! A commit needs space in the log, and the log's pages need space in the file when they are copied there. If another program has
 //! used the last space of the disk, no entry could be leased or settled any more, and the file could not even be opened. So
-//! deliveries are accepted only while the whole reserve exists. A lease or a settlement that finds no space uses the reserve,
+//! deliveries are accepted, and events claimed, only while the whole reserve exists. A lease or a settlement that finds no space uses
+//! the reserve,
 //! which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is written from its
 //! beginning again, and needs no more space. The reserve is filled again as soon as there is room, at the latest when the inbox is
 //! closed: the space that is left must not go to another program, since the next start needs a little of it.
@@ -16,9 +18,9 @@ use crate::clock::{Clock, Monotonic, SystemClock};
 
 /// When the log has pages of this number of bytes, they are copied from the log into the file. The writer does this itself, after
 /// it has answered. At four times this number SQLite does it, in whichever process writes.
-pub(super) const LOG_BYTES: i64 = 1_000 * 4_096;
+pub(crate) const LOG_BYTES: i64 = 1_000 * 4_096;
 /// No delivery is added to a group that has this number of bytes of bodies: the reserve must have room for what one commit adds.
-pub(super) const GROUP_BYTES: usize = 1024 * 1024;
+pub(crate) const GROUP_BYTES: usize = 1024 * 1024;
 /// The file grows by at most the pages that the log has and the file lacks: [`LOG_BYTES`], and those of one group. The bodies of a
 /// group have fewer than [`GROUP_BYTES`] before the last body is added. The rest is left for the log, which may grow before it is
 /// written from its beginning again.
@@ -38,16 +40,16 @@ const CHUNK: usize = 256 * 1024;
 /// The time between two calls that fill the reserve.
 const AGAIN: Duration = Duration::from_secs(1);
 
-pub(super) struct Reserve {
+pub(crate) struct Reserve {
     file: PathBuf,
     filled_at: Option<Monotonic>,
     short_since: Option<Monotonic>,
 }
 
 impl Reserve {
-    /// Returns the reserve of the inbox in this file.
-    pub(super) fn of(inbox: &Path) -> Self {
-        let mut file = inbox.as_os_str().to_owned();
+    /// Returns the reserve of this file.
+    pub(crate) fn of(database: &Path) -> Self {
+        let mut file = database.as_os_str().to_owned();
         file.push("-reserve");
         Self {
             file: file.into(),
@@ -57,7 +59,7 @@ impl Reserve {
     }
 
     /// Whether the reserve has its full size. If not, it is filled first, at most once per [`AGAIN`].
-    pub(super) fn is_whole(&mut self) -> bool {
+    pub(crate) fn is_whole(&mut self) -> bool {
         if self.bytes() >= BYTES {
             return true;
         }
@@ -72,9 +74,9 @@ impl Reserve {
         is_time && self.bytes() >= BYTES
     }
 
-    /// Fills a reserve that was used, as far as the disk has room. An inbox that never had a reserve gets none: it is open for an
+    /// Fills a reserve that was used, as far as the disk has room. A file that never had a reserve gets none: it is open for an
     /// operator only.
-    pub(super) fn refill(&self) {
+    pub(crate) fn refill(&self) {
         if self.is_short() {
             self.fill();
         }
@@ -82,7 +84,7 @@ impl Reserve {
 
     /// As [`refill`](Self::refill), when the reserve has been too short for [`AGAIN`]: another process that has just released it
     /// needs the space first.
-    pub(super) fn refill_in_time(&mut self, now: Monotonic) {
+    pub(crate) fn refill_in_time(&mut self, now: Monotonic) {
         if !self.is_short() {
             self.short_since = None;
             return;
@@ -105,7 +107,7 @@ impl Reserve {
     }
 
     /// Frees the space of the reserve. Returns whether there was any.
-    pub(super) fn release(&self) -> bool {
+    pub(crate) fn release(&self) -> bool {
         if self.bytes() == 0 {
             return false;
         }
@@ -119,7 +121,7 @@ impl Reserve {
         found.map_or(0, |found| found.len())
     }
 
-    /// Opens the file. It is readable for its owner alone, as the inbox is, because it may be taken for a part of the inbox.
+    /// Opens the file. It is readable for its owner alone, as the database is, because it may be taken for a part of it.
     fn open(&self) -> io::Result<File> {
         // Opening a named pipe waits for a reader.
         match fs::metadata(&self.file) {
@@ -161,7 +163,7 @@ fn not_regular() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inbox::sqlite::tests::Folder;
+    use crate::sqlite::tests::Folder;
 
     fn reserve(folder: &Folder) -> Reserve {
         Reserve::of(&folder.file())

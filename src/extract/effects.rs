@@ -3,8 +3,8 @@
 use axum_core::response::{IntoResponse, Response};
 
 use crate::dedupe::StoreError;
+use crate::effects::NotFresh;
 use crate::layer::{AlreadyHandled, FailureReason};
-use crate::postgres::NotFresh;
 
 /// In seconds. A transaction that holds the claim ends within the sender's time-out, or when its connection ends.
 const RETRY_AFTER: &str = "5";

@@ -8,12 +8,12 @@ use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
 /// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
 /// directory.
-pub(super) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
+pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
         return Err(StoreError::saying(
             Kind::NotDurable,
-            "an inbox is a file on a disk: give its plain path",
+            "it must be a file on a disk: give its plain path",
         ));
     }
     let failed = |error: io::Error| {
@@ -187,14 +187,14 @@ fn is_of_a_network(kind: &str, source: &str) -> bool {
         || (kind == "fuse" && (by(source) || source.contains("://")))
 }
 
-/// The files that were opened: the inbox and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
+/// The files that were opened: the database and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
 /// without a name, and all those writes would be lost at the end of the process.
 #[derive(Debug)]
-pub(super) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 2]);
+pub(crate) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 2]);
 
 impl OpenFiles {
-    /// Notes the files of an open inbox: while it is open, no other process may replace its log.
-    pub(super) fn of(file: PathBuf) -> Self {
+    /// Notes the files of an open database: while it is open, no other process may replace its log.
+    pub(crate) fn of(file: PathBuf) -> Self {
         let mut log = file.clone().into_os_string();
         log.push("-wal");
         Self([file, log.into()].map(|file| {
@@ -203,7 +203,7 @@ impl OpenFiles {
         }))
     }
 
-    pub(super) fn stands(&self) -> bool {
+    pub(crate) fn stands(&self) -> bool {
         self.0.iter().all(|(file, opened)| number(file) == *opened)
     }
 }

@@ -11,7 +11,8 @@ pub enum ClaimedIn {
         /// Whether they were written for the same body.
         same_body: bool,
     },
-    /// Another transaction has claimed the event and has not ended. Answer 503: its outcome is not known yet.
+    /// Another transaction has claimed the event and has not ended. Answer 503: its outcome is not known yet. On SQLite it does not
+    /// occur, since one transaction writes at a time.
     Held,
 }
 
@@ -22,10 +23,12 @@ impl ClaimedIn {
     /// The event is not fresh. An axum handler returns the error as its answer.
     ///
     /// ```
-    /// use hookgate::postgres::{ClaimedIn, NotFresh};
+    /// # #[cfg(feature = "sqlite")] {
+    /// use hookgate::sqlite::{ClaimedIn, NotFresh};
     ///
     /// assert_eq!(ClaimedIn::Fresh.fresh(), Ok(()));
     /// assert_eq!(ClaimedIn::Held.fresh(), Err(NotFresh::Held));
+    /// # }
     /// ```
     pub fn fresh(self) -> Result<(), NotFresh> {
         match self {

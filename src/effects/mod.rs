@@ -1,0 +1,12 @@
+//! Claims inside the transaction that writes the effects: what PostgreSQL and SQLite have in common.
+
+mod claimed;
+mod namespace;
+mod values;
+
+pub use claimed::{ClaimedIn, NotFresh};
+#[cfg(feature = "postgres")]
+pub(crate) use namespace::Namespace;
+pub use values::ClaimValues;
+#[cfg(feature = "postgres")]
+pub(crate) use values::micros;

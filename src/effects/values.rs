@@ -1,0 +1,71 @@
+//! The values of a claim in a transaction, whichever database and crate runs its statement.
+
+use std::time::Duration;
+
+use super::namespace::Namespace;
+use crate::dedupe::{EventKey, body_digest};
+use crate::walk::Delivery;
+
+/// The values to bind to the statement `CLAIM_IN`, of PostgreSQL or of SQLite: see there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimValues {
+    key: EventKey,
+    body: i64,
+    retain_micros: i64,
+}
+
+impl ClaimValues {
+    /// Returns the values of a delivery to the program of this name, remembered for `retain`.
+    #[must_use]
+    pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Self {
+        Self::new(name, *delivery.key(), delivery.body(), retain)
+    }
+
+    /// Returns the values of any event, with the body that was signed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::EventKey;
+    /// # #[cfg(feature = "sqlite")] {
+    /// use hookgate::sqlite::ClaimValues;
+    ///
+    /// let key = EventKey::new("default", "evt_1");
+    /// let values = ClaimValues::new("orders", key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
+    /// assert_eq!(values.key().len(), 16);
+    /// assert_ne!(values.key(), ClaimValues::new("members", key, b"{}", Duration::ZERO).key());
+    /// assert_eq!(values.retain_micros(), 172_800_000_000);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn new(name: &str, key: EventKey, body: &[u8], retain: Duration) -> Self {
+        Self {
+            key: Namespace::new(name).key(&key),
+            body: body_digest(body).cast_signed(),
+            retain_micros: micros(retain),
+        }
+    }
+
+    /// Returns the first value: 16 bytes.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.key.as_bytes()
+    }
+
+    /// Returns the second value: a digest of the body, the same in every process and build.
+    #[must_use]
+    pub fn body(&self) -> i64 {
+        self.body
+    }
+
+    /// Returns the third value: how long the event is remembered, in microseconds.
+    #[must_use]
+    pub fn retain_micros(&self) -> i64 {
+        self.retain_micros
+    }
+}
+
+/// Returns microseconds, limited to a hundred years, which a database can add to its time.
+pub(crate) fn micros(time: Duration) -> i64 {
+    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,99 @@
+//! The marks in the file's header that it is this crate's, and of which version.
+
+use rusqlite::{Connection, MAIN_DB};
+
+use super::fault::failed;
+use super::open::set;
+use crate::dedupe::{StoreError, StoreErrorKind};
+
+/// The application id in the file's header, so that no other program's database is taken for one of this crate: `hkgt`.
+const APPLICATION: i64 = 0x686b_6774;
+/// The version of the tables. An inbox and a store of claims have tables of their own in the file, which each makes when it needs
+/// them.
+const VERSION: i64 = 1;
+/// The size of the pages of a new file. A commit writes each page that it changes, and an event changes some pages by a few bytes:
+/// small pages are less to write. An older file keeps its pages of 4,096 bytes.
+const PAGE_BYTES: i64 = 1_024;
+
+/// The owner of a file, by its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileOwner {
+    /// The file is empty: no program owns it yet.
+    New,
+    /// This crate, with tables of this version.
+    Ours,
+    /// This crate, in a version that this version does not know.
+    Newer(i64),
+    /// Another program.
+    Foreign,
+}
+
+pub(crate) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
+    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(match (application, version) {
+        (0, 0) if tables == 0 => FileOwner::New,
+        (APPLICATION, VERSION) => FileOwner::Ours,
+        (APPLICATION, version) if version > VERSION => FileOwner::Newer(version),
+        _ => FileOwner::Foreign,
+    })
+}
+
+/// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's, before anything is changed.
+pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreError> {
+    if writer.is_readonly(MAIN_DB).map_err(failed)? {
+        return Err(StoreError::saying(
+            StoreErrorKind::Denied,
+            "this program may only read the file: give the file and its folder to its user",
+        ));
+    }
+    match owner(writer).map_err(failed)? {
+        FileOwner::Ours => Ok(false),
+        FileOwner::New => {
+            if create {
+                set(writer, "page_size", PAGE_BYTES).map_err(failed)?;
+            }
+            Ok(true)
+        }
+        FileOwner::Newer(version) => {
+            let error = StoreError::saying(
+                StoreErrorKind::Newer,
+                "a newer version of hookgate has written the file: use that one",
+            );
+            Err(error.caused_by(format!("its tables have version {version}")))
+        }
+        FileOwner::Foreign => Err(StoreError::saying(
+            StoreErrorKind::NotAStore,
+            "this is the database of another program: name another file",
+        )),
+    }
+}
+
+/// Makes tables in one transaction, in a file that is new or this crate's, and marks a new one. Another process may have made them
+/// in the meantime: the function checks it.
+pub(crate) fn create(
+    connection: &Connection,
+    tables: impl FnOnce() -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let made = owner(connection).and_then(|owner| match owner {
+        FileOwner::New => {
+            tables()?;
+            connection.execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
+            ))
+        }
+        FileOwner::Ours => tables(),
+        FileOwner::Newer(_) | FileOwner::Foreign => Ok(()),
+    });
+    match made {
+        Ok(()) => connection.execute_batch("COMMIT"),
+        Err(error) => {
+            // The first failure is the one that is reported.
+            let _ = connection.execute_batch("ROLLBACK");
+            Err(error)
+        }
+    }
+}

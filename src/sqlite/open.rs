@@ -1,0 +1,185 @@
+//! Opens a file, and checks the file, SQLite, and every connection.
+
+use std::error::Error as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::fault::{failed, lacks_room};
+use super::open_files::{OpenFiles, find};
+use super::reserve::{LOG_BYTES, Reserve};
+use crate::dedupe::{StoreError, StoreErrorKind};
+
+/// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
+/// the fault.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// If a burst has left a larger log on the disk, the log is shortened to this number of bytes.
+const LARGEST_LOG: i64 = 64 * 1024 * 1024;
+
+/// Settings that must hold on every connection, also on readers': any connection may copy the log into the file. 2 is FULL: each
+/// commit is flushed.
+const MUST: [(&str, i64); 3] = [
+    ("synchronous", 2),
+    ("fullfsync", 1),
+    ("checkpoint_fullfsync", 1),
+];
+
+/// An open file, with its connections.
+pub(crate) struct Opened<C> {
+    pub(crate) connections: C,
+    pub(crate) files: OpenFiles,
+    pub(crate) reserve: Reserve,
+}
+
+/// Opens the file with this function. If it lacks room, the reserve is released, and the function is called again.
+pub(crate) fn open<C>(
+    path: &Path,
+    create: bool,
+    connect: impl Fn(&Path) -> Result<C, StoreError>,
+) -> Result<Opened<C>, StoreError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        let error = StoreError::saying(
+            StoreErrorKind::TooOld,
+            "this program is linked with a SQLite before 3.51.3, which damages files that two connections write: build with the bundled one",
+        );
+        return Err(error.caused_by(format!("it is {}", rusqlite::version())));
+    }
+    let file = find(path, create)?;
+    let mut reserve = Reserve::of(&file);
+    let connections = match connect(&file) {
+        // SQLite does not report for every file that it could not be created because the disk is full.
+        Err(error) if may_be_for_room(&error) && reserve.release() => connect(&file),
+        connected => connected,
+    };
+    let connections = connections?;
+    if create {
+        // If the reserve is too short, nothing new is accepted until there is room, and known events are still settled.
+        reserve.is_whole();
+    }
+    Ok(Opened {
+        connections,
+        files: OpenFiles::of(file),
+        reserve,
+    })
+}
+
+fn may_be_for_room(error: &StoreError) -> bool {
+    let cannot_open = |source| {
+        let source: Option<&rusqlite::Error> = source;
+        source.is_some_and(|source| source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+    };
+    lacks_room(error) || cannot_open(error.source().and_then(|source| source.downcast_ref()))
+}
+
+pub(crate) fn connect(file: &Path, patience: Duration) -> Result<Connection, StoreError> {
+    // Each connection belongs to one thread.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
+    connection.busy_timeout(patience).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Sets the options that make a commit durable, and reads them back: SQLite may refuse each of them without an error.
+pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
+    let not_durable = |advice: &'static str, found: String| {
+        StoreError::saying(StoreErrorKind::NotDurable, advice).caused_by(found)
+    };
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(failed)?;
+    if mode != "wal" {
+        return Err(not_durable(
+            "SQLite can't keep a write-ahead log there: use a disk of this machine",
+            format!("its journal is of mode {mode}"),
+        ));
+    }
+    for (pragma, value) in MUST {
+        // Only on Apple systems does a plain flush stop at the disk's cache.
+        if pragma.contains("fullfsync") && !cfg!(target_vendor = "apple") {
+            continue;
+        }
+        if set(connection, pragma, value).map_err(failed)? != value {
+            return Err(not_durable(
+                "SQLite refuses to flush each commit to the disk",
+                format!("it left {pragma} as it was"),
+            ));
+        }
+    }
+    let log_pages = LOG_BYTES * 4 / page_bytes(connection).map_err(failed)?;
+    set(connection, "wal_autocheckpoint", log_pages).map_err(failed)?;
+    set(connection, "journal_size_limit", LARGEST_LOG).map_err(failed)?;
+    // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
+    connection
+        .execute_batch("PRAGMA secure_delete = FAST")
+        .map_err(failed)?;
+    // The file may come from any source: calls in its schema can do no more than its data can.
+    set(connection, "trusted_schema", 0).map_err(failed)?;
+    Ok(())
+}
+
+/// A process may have been killed between its write and its flush. Its writes are read like all others, and a copy of such a
+/// delivery would be answered as a duplicate although the first was never flushed. So the log is copied into the file, which
+/// flushes the log first.
+pub(crate) fn flush_what_is_there(connection: &Connection) -> Result<(), StoreError> {
+    // If another process keeps the file open, its next write flushes all earlier writes.
+    match copy_log(connection) {
+        // The log is flushed before the first page is copied, and only the copies found no room.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
+        copied => copied.map_err(failed),
+    }
+}
+
+/// Copies the log into the file, except pages that a reader still needs.
+pub(crate) fn copy_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// Returns the size of the file's pages.
+pub(crate) fn page_bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(bytes.max(1))
+}
+
+/// Sets the option, and returns its value after that.
+pub(crate) fn set(connection: &Connection, pragma: &str, value: i64) -> rusqlite::Result<i64> {
+    connection.execute_batch(&format!("PRAGMA {pragma} = {value}"))?;
+    connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
+        let takes = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            may_be_for_room(&failed(error))
+        };
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_CANTOPEN,
+            ffi::SQLITE_IOERR_WRITE,
+            ffi::SQLITE_IOERR_FSYNC,
+            ffi::SQLITE_IOERR_SHMSIZE,
+        ] {
+            assert!(takes(code), "{code}");
+        }
+        for code in [
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_PERM,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_NOTADB,
+            ffi::SQLITE_IOERR_READ,
+            ffi::SQLITE_ERROR,
+        ] {
+            assert!(!takes(code), "{code}");
+        }
+        let read_only = StoreError::saying(StoreErrorKind::Denied, "read only");
+        assert!(!may_be_for_room(&read_only));
+    }
+}

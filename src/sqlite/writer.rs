@@ -1,0 +1,241 @@
+//! The one thread that writes claims: calls that wait share a commit, and are answered after it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rusqlite::Result;
+use tokio::sync::oneshot;
+
+use super::claims::Claims;
+use super::commits::Commits;
+use super::fault::lacks_room;
+use super::seat::Seat;
+use super::units::reading;
+use crate::caught::caught;
+use crate::clock::{Clock, SystemClock};
+use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind};
+
+/// How often an idle writer checks whether records must be deleted.
+const LOOK: Duration = Duration::from_secs(1);
+/// The largest number of calls that share a commit.
+const GROUP: usize = 256;
+
+/// A call of the store, and its caller.
+pub(super) struct Call {
+    pub(super) key: EventKey,
+    pub(super) token: ClaimToken,
+    pub(super) task: Task,
+    /// A claim's. It is freed when the call is dropped.
+    pub(super) _seat: Option<Seat>,
+}
+
+type Reply<T> = oneshot::Sender<std::result::Result<T, StoreError>>;
+
+pub(super) enum Task {
+    Claim(Duration, Reply<Claimed>),
+    Renew(Duration, Reply<Ownership>),
+    Commit(Duration, Reply<Ownership>),
+    Release(Reply<Ownership>),
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Claimed(Claimed),
+    Ownership(Ownership),
+}
+
+impl Call {
+    fn is_claim(&self) -> bool {
+        matches!(self.task, Task::Claim(..))
+    }
+
+    /// Whether the caller no longer waits and the call can be dropped: a claim that has no holder, a renewal. A commit and a
+    /// release are carried out, also without a caller.
+    fn is_given_up(&self) -> bool {
+        match &self.task {
+            Task::Claim(_, reply) => reply.is_closed(),
+            Task::Renew(_, reply) => reply.is_closed(),
+            Task::Commit(..) | Task::Release(_) => false,
+        }
+    }
+
+    fn answer(self, answer: std::result::Result<Answer, StoreError>) {
+        // A caller that no longer waits needs no answer.
+        match (self.task, answer) {
+            (Task::Claim(_, reply), Ok(Answer::Claimed(claimed))) => {
+                drop(reply.send(Ok(claimed)));
+            }
+            (Task::Claim(_, reply), Err(error)) => drop(reply.send(Err(error))),
+            (
+                Task::Renew(_, reply) | Task::Commit(_, reply) | Task::Release(reply),
+                Ok(Answer::Ownership(ownership)),
+            ) => drop(reply.send(Ok(ownership))),
+            (Task::Renew(_, reply) | Task::Commit(_, reply) | Task::Release(reply), Err(error)) => {
+                drop(reply.send(Err(error)))
+            }
+            // The function that carries out a call makes the answer of its type.
+            (_, Ok(_)) => {}
+        }
+    }
+}
+
+pub(super) struct Writer<'c> {
+    file: Commits<'c>,
+    claims: Claims<'c>,
+    clock: Arc<dyn Clock>,
+}
+
+impl<'c> Writer<'c> {
+    pub(super) fn prepare(file: Commits<'c>, clock: Arc<dyn Clock>) -> Result<Self> {
+        Ok(Self {
+            claims: Claims::prepare(file.connection)?,
+            file,
+            clock,
+        })
+    }
+
+    /// Runs until all senders are dropped, and every call is answered.
+    pub(super) fn run(&mut self, calls: &Receiver<Call>) {
+        // The clock is the user's own code. If it panics, the callers of the group get no answer, and the next group is served.
+        while caught(|| self.round(calls)).unwrap_or(true) {
+            self.file.leave_none_open();
+        }
+        self.file.reserve.refill();
+    }
+
+    /// Serves one group, and returns whether there can be another one.
+    fn round(&mut self, calls: &Receiver<Call>) -> bool {
+        let mut group = match calls.recv_timeout(LOOK) {
+            Ok(call) => vec![call],
+            Err(RecvTimeoutError::Timeout) => {
+                self.look();
+                return true;
+            }
+            Err(RecvTimeoutError::Disconnected) => return false,
+        };
+        while group.len() < GROUP
+            && let Ok(call) = calls.try_recv()
+        {
+            group.push(call);
+        }
+        group.retain(|call| !call.is_given_up());
+        if group.iter().any(Call::is_claim) && !self.file.reserve.is_whole() {
+            group = self.refuse_new(group);
+        }
+        if !group.is_empty() {
+            self.serve(group);
+        }
+        self.file.shorten_log();
+        true
+    }
+
+    /// The free space is kept for events that run: a claim of another event is refused. A claim of an event that runs or is done
+    /// needs no space.
+    fn refuse_new(&mut self, group: Vec<Call>) -> Vec<Call> {
+        let now = self.now();
+        let (claims, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::is_claim);
+        for claim in claims {
+            let held = self.claims.held(&claim.key, claim.token, now);
+            claim.answer(match held {
+                Ok(Some(held)) => Ok(Answer::Claimed(held)),
+                Ok(None) => Err(StoreError::saying(
+                    StoreErrorKind::Full,
+                    "the disk is full: make room; the rest of its space is reserved for events that run",
+                )),
+                Err(error) => Err(super::fault::failed(error)),
+            });
+        }
+        rest
+    }
+
+    fn serve(&mut self, group: Vec<Call>) {
+        let fault = match self.commit(&group, true) {
+            Ok(answers) => return answer_all(group, answers),
+            Err(fault) => fault,
+        };
+        // Commits and releases must not fail together with claims that found no space.
+        let (claims, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::is_claim);
+        let again = !claims.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
+        for claim in claims {
+            claim.answer(Err(fault.clone()));
+        }
+        let mut committed = if again {
+            self.commit(&others, false)
+        } else {
+            Err(fault)
+        };
+        let lacks_room = committed.as_ref().is_err_and(lacks_room);
+        if lacks_room && !others.is_empty() && self.file.take_reserve() {
+            committed = self.commit(&others, false);
+        }
+        match committed {
+            Ok(answers) => answer_all(others, answers),
+            Err(fault) => {
+                for call in others {
+                    call.answer(Err(fault.clone()));
+                }
+            }
+        }
+    }
+
+    /// Carries out all calls in one transaction, together with the deletion of ended records.
+    fn commit(
+        &mut self,
+        group: &[Call],
+        tidies: bool,
+    ) -> std::result::Result<Vec<Answer>, StoreError> {
+        self.file.begin()?;
+        // Other processes may have kept the file locked until now.
+        let now = self.now();
+        let written = self.carry_out(group, tidies, now);
+        let answers = self.file.end(written)?;
+        if tidies {
+            self.claims.seen(now);
+        }
+        Ok(answers)
+    }
+
+    fn carry_out(&mut self, group: &[Call], tidies: bool, now: i64) -> Result<Vec<Answer>> {
+        if tidies {
+            self.claims.tidy(now)?;
+        }
+        let carry_out = |call: &Call| {
+            let (key, token) = (&call.key, call.token);
+            Ok(match &call.task {
+                Task::Claim(lease, _) => {
+                    Answer::Claimed(self.claims.claim(key, token, *lease, now)?)
+                }
+                Task::Renew(lease, _) => {
+                    Answer::Ownership(self.claims.renew(key, token, *lease, now)?)
+                }
+                Task::Commit(retain, _) => {
+                    Answer::Ownership(self.claims.commit(key, token, *retain, now)?)
+                }
+                Task::Release(_) => Answer::Ownership(self.claims.release(key, token, now)?),
+            })
+        };
+        group.iter().map(carry_out).collect()
+    }
+
+    /// Runs when no call has arrived for a while.
+    fn look(&mut self) {
+        let now = self.now();
+        // An error here occurs again, and is reported, at the next call.
+        if self.claims.is_due(now).unwrap_or(false) {
+            let _ = self.commit(&[], true);
+        }
+        self.file.shorten_log();
+        self.file.reserve.refill_in_time(SystemClock.monotonic());
+    }
+
+    fn now(&self) -> i64 {
+        reading(self.clock.unix_millis())
+    }
+}
+
+fn answer_all(group: Vec<Call>, answers: Vec<Answer>) {
+    for (call, answer) in group.into_iter().zip(answers) {
+        call.answer(Ok(answer));
+    }
+}

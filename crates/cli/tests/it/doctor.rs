@@ -138,11 +138,7 @@ fn capacity_is_judged_by_rate_and_retention() {
         ),
         (&["--rate", "2.7"], "warn", "MemoryStore::new(46656"),
         (&["--rate", "2.8"], "bad", "while the sender still retries"),
-        (
-            &["--rate", "10", "--capacity", "1728000"],
-            "ok",
-            "197.8 MiB",
-        ),
+        (&["--rate", "10", "--capacity", "1728000"], "ok", "36.3 MiB"),
         (
             &["--rate", "10", "--capacity", "1727999"],
             "warn",

@@ -142,7 +142,7 @@ const INBOX_TRACE: Migration = Migration {
 /// delivery that they accept fails with SQLSTATE 42P10, and their workers run the entries of every name. Entries from before it
 /// belong to the name `default`. Keep that name for the inbox, or let workers of that name handle the entries before you change
 /// it. Entries of a name without workers stay, also those that are done. `hookgate inbox purge --name default --all` deletes the
-/// dead ones, and with `--state done` those that are done; `hookgate inbox dead_letter` makes queued ones dead.
+/// dead ones, and with `--state done` those that are done; `hookgate inbox dead-letter` makes queued ones dead.
 pub const MIGRATIONS: &[Migration] = &[
     ENCODING,
     CLAIMS,

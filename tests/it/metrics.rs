@@ -329,6 +329,25 @@ async fn attempts_are_numbered_and_the_last_ones_that_fail_are_counted() {
     );
 }
 
+/// A restart of the program is no failure of a handler.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_a_shutdown_ended_has_no_time_in_the_handler() {
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let harness = Harness::of(|_, _| async {
+        sleep(Duration::from_secs(60)).await;
+        OK
+    });
+    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
+    harness.receiver.drain(Duration::ZERO).await;
+    pass(1_000).await;
+    let runs = of(&recorder, "hookgate_runs_total");
+    let drained = "outcome=failed,reason=drained,late=true";
+    assert_eq!(runs, is(&[(drained, 1.0)]));
+    let times = of(&recorder, "hookgate_handler_duration_seconds_count");
+    assert_eq!(times, is(&[]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_last_attempt_that_fails_late_is_counted_at_its_end() {
     let recorder = recorder();

@@ -47,19 +47,17 @@ struct Shard {
     done: Vec<DoneRecords>,
 }
 
-/// An event, as this table knows it.
-struct Event<'k> {
-    key: &'k EventKey,
-    shard: u8,
-    identity: Identity,
-}
-
 impl Shard {
-    fn find(&mut self, event: &Event<'_>, now: Nanos) -> Option<(&DoneRecords, Found)> {
+    fn find(&mut self, event: &Identity, now: Nanos) -> Option<(&DoneRecords, Found)> {
         self.done.iter_mut().find_map(|done| {
-            let found = done.find(&event.identity, now)?;
+            let found = done.find(event, now)?;
             Some((&*done, found))
         })
+    }
+
+    fn of_retention(&self, retention: Nanos) -> Option<usize> {
+        let mut done = self.done.iter();
+        done.position(|done| done.retention == retention)
     }
 }
 
@@ -107,13 +105,14 @@ impl Table {
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(self.event(key).shard));
+        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash(key))));
         shard.running.renew(key, token, now, lease)
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
-        let event = self.event(key);
-        let (mut shard, now) = self.enter(self.shard(event.shard));
+        let hash = self.hash(key);
+        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
+        let (mut shard, now) = self.enter(self.shard(number));
         let Some(lease) = shard.running.release(key, token, now) else {
             let found = shard.find(&event, now);
             let is_repeated = found.is_some_and(|(done, found)| done.is_by(found, token, now));
@@ -121,20 +120,19 @@ impl Table {
         };
         // Where space is counted, the space of the claim passes to the record.
         let retention = nanos_of(retain);
-        let of_retention = |done: &DoneRecords| done.retention == retention;
-        let at = shard.done.iter().position(of_retention).unwrap_or_else(|| {
+        let at = shard.of_retention(retention).unwrap_or_else(|| {
             let records = self.capacity.records().div_ceil(self.shards.len());
             shard.done.push(DoneRecords::new(retention, records));
             shard.done.len() - 1
         });
         if let Some(done) = shard.done.get_mut(at) {
-            done.push(&event.identity, token, now, lease, &self.places);
+            done.push(&event, token, now, lease, &self.places);
         }
         let mut order = lock(&self.order.0);
         // Before the new record is pushed: it is never the one that is evicted.
         let is_full = !self.refuses() && order.len() >= self.capacity.records();
         let evicted = is_full.then(|| order.evict(now)).flatten();
-        order.push(retention, event.shard, now);
+        order.push(retention, number, now);
         let has_ended = order.has_ended(now);
         drop((order, shard));
         // Until they have left their shards, the store remembers a few records more, which does no harm.
@@ -148,23 +146,18 @@ impl Table {
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(self.event(key).shard));
+        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash(key))));
         let is_held = shard.running.release(key, token, now).is_some();
         self.give_back(usize::from(is_held));
         Ownership::held(is_held)
     }
 
-    fn event<'k>(&self, key: &'k EventKey) -> Event<'k> {
-        let hash = self.hash.hash(u128::from_le_bytes(*key.as_bytes()));
-        Event {
-            key,
-            shard: hash.to_le_bytes()[5] % SHARDS,
-            identity: Identity::new(key, hash, &self.places),
-        }
+    fn hash(&self, key: &EventKey) -> u64 {
+        self.hash.hash(u128::from_le_bytes(*key.as_bytes()))
     }
 
-    fn shard(&self, shard: u8) -> &Mutex<Shard> {
-        &self.shards[usize::from(shard % SHARDS)].0
+    fn shard(&self, number: u8) -> &Mutex<Shard> {
+        &self.shards[usize::from(number % SHARDS)].0
     }
 
     fn now(&self) -> Nanos {
@@ -182,9 +175,10 @@ impl Table {
 
     /// Claims the event, without a look for ended records elsewhere.
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let event = self.event(key);
-        let (mut shard, now) = self.enter(self.shard(event.shard));
-        if let Some(claimed) = shard.running.claim_again(event.key, token, now, lease) {
+        let hash = self.hash(key);
+        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
+        let (mut shard, now) = self.enter(self.shard(number));
+        if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
             return Some(claimed);
         }
         // An ended claim leaves its space to the next one. That may still find none, so free the space first.
@@ -211,8 +205,7 @@ impl Table {
     /// Removes the record that was committed first, of those of this retention in this shard.
     fn forget(&self, first: &First) {
         let mut shard = lock(self.shard(first.shard));
-        let of_retention = |done: &DoneRecords| done.retention == first.retention;
-        if let Some(at) = shard.done.iter().position(of_retention)
+        if let Some(at) = shard.of_retention(first.retention)
             && let Some(done) = shard.done.get_mut(at)
         {
             done.pop(&self.places);
@@ -258,6 +251,11 @@ impl Table {
     }
 }
 
+/// Returns the number of the shard of an event with this hash of its key.
+fn shard_of(hash: u64) -> u8 {
+    hash.to_le_bytes()[5] % SHARDS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +266,7 @@ mod tests {
     fn keys_of_one_shard(table: &Table) -> impl Iterator<Item = EventKey> {
         (0..)
             .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(|key| table.event(key).shard == 7)
+            .filter(|key| shard_of(table.hash(key)) == 7)
     }
 
     /// A call frees at most one batch of ended records. The remaining ended records do not count as live.

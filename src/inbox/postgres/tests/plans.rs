@@ -71,7 +71,7 @@ async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
     ];
     for (statement, count, index) in [
         (&serial::CANDIDATES, 5, "hookgate_inbox_pending_by_name"),
-        (&serial::BY_ROWS, 6, "hookgate_inbox_queued_by_row"),
+        (&serial::BY_ROWS, 6, "hookgate_inbox_fresh_by_row"),
     ] {
         let types = &lease::TYPES[..count];
         let plan = plan(&client, statement, types, &parameters[..count], 2_500).await;
@@ -136,7 +136,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         &"default",
     ];
     for (state, index) in [
-        (EntryState::Queued, "hookgate_inbox_queued"),
+        (EntryState::Queued, "hookgate_inbox_pending_by_name"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
         let retry = operate::retry_as(lease::FIRST);

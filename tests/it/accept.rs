@@ -232,7 +232,7 @@ async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_call_is_told_for_how_long_to_remember() {
+async fn each_call_of_the_sink_has_the_retention() {
     let days = |days: u64| Duration::from_secs(days * 86_400);
     for (set, passed) in [(None, days(2)), (Some(days(7)), days(7))] {
         let rig = Rig::new(
@@ -348,7 +348,7 @@ async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_after_its_request_is_told_to_the_operator() {
+async fn a_sink_that_fails_after_its_request_is_reported_to_the_operator() {
     let rig = Rig::of(|_, _| async {
         sleep(Duration::from_secs(7)).await;
         Err(StoreError::new(StoreErrorKind::Unavailable))
@@ -418,7 +418,7 @@ async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_at_once_are_each_told_what_the_sink_says() {
+async fn copies_at_once_are_each_answered_as_the_sink_says() {
     let kept = Kept::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, _| {
@@ -713,7 +713,7 @@ async fn plain_hyper_needs_no_axum_to_accept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
+async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_retention() {
     let sink = || Arc::clone(&Rig::of(|_, _| pending()).sink);
     let kind = |builder: ReceiverBuilder| builder.accept_into(sink()).unwrap_err().kind();
     let short = Duration::from_secs(3_600);

@@ -281,7 +281,7 @@ fn every_value_format_has_its_getter() {
 }
 
 #[test]
-fn changes_tell_absent_null_and_values_apart() {
+fn changes_distinguish_absent_null_and_values() {
     let EventData::RowUpdated(row) = event::<Properties>(UPDATED).unwrap().data else {
         panic!()
     };
@@ -335,7 +335,7 @@ fn changes_tell_absent_null_and_values_apart() {
 }
 
 #[test]
-fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
+fn the_last_of_repeated_properties_is_read_and_both_are_kept() {
     let body = CREATED.replace(r#""Total":12.50"#, r#""Total":1,"Total":2"#);
     let EventData::RowCreated(row) = event::<Properties>(&body).unwrap().data else {
         panic!()
@@ -554,7 +554,7 @@ fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
 }
 
 #[test]
-fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
+fn a_type_mismatch_names_its_path_its_model_and_its_position_in_either_order() {
     let spread = CREATED.replace(r#""data":{"#, "\n \"data\":{\n  ");
     for body in [CREATED.to_owned(), data_first(CREATED), spread] {
         let body = body.replace("12.50", r#""much""#);
@@ -576,7 +576,7 @@ fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
 }
 
 #[test]
-fn fields_that_miss_double_or_misfit_are_named() {
+fn missing_repeated_and_mismatched_fields_are_named() {
     let without = |field: &str| CREATED.replacen(&format!("\"{field}\":"), "\"else\":", 1);
     for (field, path) in [
         ("id", "id"),
@@ -695,7 +695,7 @@ fn fields_that_miss_double_or_misfit_are_named() {
 }
 
 #[test]
-fn what_nobody_asks_for_is_checked_all_the_same() {
+fn fields_that_no_handler_reads_are_checked_too() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     for (value, kind) in [
         (r#""\ud800""#.to_owned(), Kind::LoneSurrogate),

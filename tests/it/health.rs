@@ -160,7 +160,7 @@ async fn a_draining_receiver_is_unready_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_authentic_makes_no_receiver_unready() {
+async fn unauthentic_deliveries_make_no_receiver_unready() {
     // One permit, and a store that fails every call: neither is touched.
     let store = Moody::default();
     store.is_now(DOWN);

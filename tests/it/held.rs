@@ -177,7 +177,7 @@ async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_body_under_way_gives_way() {
+async fn the_largest_unfinished_body_is_ended_for_others() {
     let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
     let mut first = Sending::begin(&app, "evt_1", 800_000);
     first.send(700_000).await;
@@ -227,7 +227,7 @@ async fn a_new_body_beside_idle_bodies_of_its_size_is_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_becomes_too_large_is_told_so_and_no_other_gives_way_for_it() {
+async fn a_body_that_becomes_too_large_is_413_and_ends_no_other_body() {
     let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
     let mut first = Sending::begin(&app, "evt_1", MIB);
     first.send(600_000).await;
@@ -241,7 +241,7 @@ async fn a_body_that_becomes_too_large_is_told_so_and_no_other_gives_way_for_it(
 }
 
 #[tokio::test]
-async fn a_sender_whose_body_gave_way_writes_the_rest_and_hears_503_on_a_whole_connection() {
+async fn a_sender_whose_body_was_ended_for_another_writes_the_rest_and_reads_503() {
     let receiver = receiver().body_budget(2 * MIB).build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     let large = Sent::new(vec![b'x'; MIB]).bytes();

@@ -71,7 +71,7 @@ async fn over_http2_a_good_delivery_runs_and_its_copy_does_not() {
 }
 
 #[tokio::test]
-async fn over_http2_doubled_headers_are_refused() {
+async fn over_http2_repeated_headers_are_refused() {
     let store = CountingStore::default();
     let receiver = receiver().store(store.clone()).build().unwrap();
     let probe = Probe::new();

@@ -105,7 +105,7 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
 /// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the store's clock jumps by nearly a
 /// lease, another copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
 #[test]
-fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_helped() {
+fn a_jump_of_the_stores_clock_during_a_claim_is_no_violation() {
     let plan = |store_jumps| Plan {
         store: Store::Memory,
         lease: 30_000,
@@ -131,7 +131,7 @@ fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_he
 
 /// Without a jump there must be no run: the lease is shorter than the store takes to answer the claim.
 #[test]
-fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
+fn a_claim_that_ends_before_its_answer_arrives_begins_no_run() {
     for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
         let plan = Plan {
             store: Store::Memory,

@@ -95,7 +95,7 @@ async fn a_body_up_to_the_receivers_own_limit_reaches_every_extractor() {
 }
 
 #[tokio::test]
-async fn a_limit_outside_the_layer_gives_way_and_one_inside_stays() {
+async fn a_body_limit_outside_the_layer_is_replaced_and_one_inside_stays() {
     let small = || DefaultBodyLimit::max(2_048);
     let sent = event_of(2_049);
     let outside = Router::new()

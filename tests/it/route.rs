@@ -396,7 +396,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
 }
 
 #[tokio::test]
-async fn what_is_refused_unhandled_reaches_a_mended_deployment() {
+async fn refused_unhandled_events_reach_a_corrected_deployment() {
     let store = Arc::new(MemoryStore::default());
     let settings = || receiver().store(Arc::clone(&store));
     let events = || EventRouter::new().on_model("row.created", "dm_1", says!("row"));
@@ -496,7 +496,7 @@ fn without_a_model(event_type: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_row_whose_model_cannot_be_told_is_refused_as_an_event_is() {
+async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
     let asking = Guarded::new(
         EventRouter::new()
             .on_model("row.created", "dm_1", never)

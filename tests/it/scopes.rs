@@ -146,7 +146,7 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
 }
 
 #[test]
-fn names_are_taken_at_their_word() {
+fn a_scope_that_is_named_may_have_several_secrets() {
     let store = MemoryStore::default();
     let _orders = with(SECRET).store(store.clone()).build().unwrap();
     let on = |builder: ReceiverBuilder| kind(builder.store(store.clone()));

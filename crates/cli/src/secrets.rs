@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_shows_nothing_and_leaves_the_terminal_whole_also_when_interrupted() {
+    fn a_prompt_shows_nothing_and_restores_the_terminal_also_when_interrupted() {
         if Command::new("script").arg("--version").output().is_err() {
             return;
         }

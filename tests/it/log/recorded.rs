@@ -355,7 +355,7 @@ async fn the_time_is_the_very_reading_that_the_age_was_judged_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorder_that_panics_costs_nobody_an_answer() {
+async fn a_recorder_that_panics_changes_no_answer() {
     let receiver = |panics: bool| {
         let recorder = move |_: LoggedDelivery| assert!(!panics, "the recorder");
         Receiver::builder()

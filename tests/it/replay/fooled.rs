@@ -115,7 +115,7 @@ async fn with_store(breach: Breach, faults: Faults) -> Report {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
+async fn a_store_that_forgets_or_grants_every_claim_is_found_by_repeated_runs() {
     for breach in [Breach::GrantsAll, Breach::ForgetsCommits] {
         // Even without a fault: one event has a copy in the log.
         let report = with_store(breach, Faults::none()).await;
@@ -133,7 +133,7 @@ async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
 
 /// Every status reports success.
 #[tokio::test(start_paused = true)]
-async fn a_2xx_whose_commit_is_lost_is_no_commit() {
+async fn a_2xx_whose_commit_is_lost_does_not_count_as_a_commit() {
     for breach in [Breach::LosesCommits, Breach::FailsCommits] {
         let report = with_store(breach, Faults::none()).await;
         let of_events = report.events().iter().flat_map(|event| &event.attempts);
@@ -250,7 +250,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
+async fn a_receiver_that_runs_twice_or_never_is_found_by_its_runs() {
     for (how, verdict) in [
         (How::RunsTwice, Verdict::Twice),
         (How::RunsNothing, Verdict::Never),

@@ -195,7 +195,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered_is_told_with_its_reason() {
+async fn unanswered_deliveries_are_reported_with_their_reason() {
     let slow = Says::new(200, 6_000);
     let report = Replay::of(events(3))
         .raw()
@@ -229,7 +229,7 @@ async fn what_is_not_answered_is_told_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_it_is_told_to_and_tells_what_was_answered_until_then() {
+async fn it_ends_on_request_and_reports_the_answers_until_then() {
     let mut heard = Vec::new();
     let says = Says::new(200, 1_000);
     let through = Replay::of(events(10)).raw().through(says.clone());

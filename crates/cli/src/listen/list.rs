@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_let_go_and_counted() {
+    fn the_oldest_are_evicted_and_counted() {
         let mut list = List::new(3);
         list.lay_out(2);
         (1..=3).for_each(|_| list.push(handled("evt")));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_are_let_go_by_their_bytes() {
+    fn large_bodies_are_evicted_by_their_bytes() {
         let mut list = List::new(1_000);
         list.most_bytes = 10_000;
         let large = "x".repeat(4_000);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    fn a_panic_restores_the_terminal_before_it_is_reported() {
         let (written, is_cooked) = in_a_terminal("panics_while_it_draws");
         let left = written
             .find("\x1b[?1049l")
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_elsewhere_is_told_at_the_end_and_quotes_nothing() {
+    fn a_panic_on_another_thread_is_reported_at_the_end_and_quotes_nothing() {
         let (written, is_cooked) = in_a_terminal("panics_beside_it");
         let left = written
             .rfind("\x1b[?1049l")

@@ -179,7 +179,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
 }
 
 #[test]
-fn what_a_stranger_writes_at_length_is_shown_in_part() {
+fn long_text_of_a_sender_is_shown_in_part() {
     let mut listening = Listening::start(&[]);
     let long = "M".repeat(100_000);
     let elsewhere = Reply::to(&listening.address, &long, "/", &[], "");
@@ -452,7 +452,7 @@ fn a_server_that_hangs_is_a_502() {
 }
 
 #[test]
-fn whoever_reads_no_more_ends_it_quietly() {
+fn a_reader_that_closes_the_pipe_ends_listen_without_an_error() {
     let mut child = command(&[]).spawn().unwrap();
     let mut first = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());

@@ -91,7 +91,7 @@ impl Postgres {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        super::connect::notice_silence(&mut config);
+        super::connect::set_keepalives(&mut config);
         let connector = Arc::new(Connector::new(config.clone(), tls));
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,

@@ -12,8 +12,8 @@ use http::StatusCode;
 use tokio::time::sleep;
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 use crate::support;
-use crate::through::{Call, Through, passes_through};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -35,21 +35,21 @@ impl Moody {
     }
 }
 
-impl Through for Moody {
+impl StoreProxy for Moody {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         match self.0.1.load(Ordering::SeqCst) {
             DOWN => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
             HANGING => StoreFuture::boxed(std::future::pending()),
-            _ => really(&self.0.0),
+            _ => call_inner(&self.0.0),
         }
     }
 }
 
-passes_through!(Moody);
+store_proxy!(Moody);
 
 fn moody() -> (Moody, Harness) {
     let store = Moody::default();
@@ -324,7 +324,7 @@ async fn a_full_store_is_no_failing_one() {
 #[derive(Debug)]
 struct Refusing;
 
-impl Through for Refusing {
+impl StoreProxy for Refusing {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
@@ -334,7 +334,7 @@ impl Through for Refusing {
     }
 }
 
-passes_through!(Refusing);
+store_proxy!(Refusing);
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
@@ -357,23 +357,23 @@ async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
 #[derive(Debug)]
 struct Slow(MemoryStore, u64);
 
-impl Through for Slow {
+impl StoreProxy for Slow {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         if call != Call::Claim {
-            return really(&self.0);
+            return call_inner(&self.0);
         }
         StoreFuture::boxed(async move {
             sleep(Duration::from_millis(self.1)).await;
-            really(&self.0).await
+            call_inner(&self.0).await
         })
     }
 }
 
-passes_through!(Slow);
+store_proxy!(Slow);
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_does_not_say_that_the_store_is_well() {

@@ -16,7 +16,7 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, replayed};
-use crate::through::{Call, Through, passes_through};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -755,32 +755,34 @@ impl Faulty {
     }
 }
 
-impl Through for Faulty {
+impl StoreProxy for Faulty {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let Some(fault) = self.fault(call) else {
-            return really(&self.inner);
+            return call_inner(&self.inner);
         };
         self.calls.fetch_add(1, Ordering::SeqCst);
         StoreFuture::boxed(async move {
             let lost = || StoreError::new(StoreErrorKind::Unavailable);
             let now = *fault.lock().unwrap();
             match now {
-                Fault::None | Fault::Fails(0) | Fault::LosesReply(0) => really(&self.inner).await,
+                Fault::None | Fault::Fails(0) | Fault::LosesReply(0) => {
+                    call_inner(&self.inner).await
+                }
                 Fault::Fails(times) => {
                     *fault.lock().unwrap() = Fault::Fails(times - 1);
                     Err(lost())
                 }
                 Fault::LosesReply(times) => {
                     *fault.lock().unwrap() = Fault::LosesReply(times - 1);
-                    really(&self.inner).await?;
+                    call_inner(&self.inner).await?;
                     Err(lost())
                 }
                 Fault::Slow(millis) => {
-                    let answer = really(&self.inner).await;
+                    let answer = call_inner(&self.inner).await;
                     sleep(Duration::from_millis(millis)).await;
                     answer
                 }
@@ -793,7 +795,7 @@ impl Through for Faulty {
     }
 }
 
-passes_through!(Faulty);
+store_proxy!(Faulty);
 
 fn with_faulty_store(
     script: impl Fn(usize) -> StatusCode + Clone + Send + Sync + 'static,
@@ -957,11 +959,11 @@ struct Panicking {
     times: AtomicUsize,
 }
 
-impl Through for Panicking {
+impl StoreProxy for Panicking {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let panics = *self.panics.lock().unwrap();
         match panics {
@@ -970,12 +972,12 @@ impl Through for Panicking {
                 assert!(!at_once, "made-up panic of a store's call");
                 StoreFuture::boxed(async { panic!("made-up panic of a store's future") })
             }
-            _ => really(&self.inner),
+            _ => call_inner(&self.inner),
         }
     }
 }
 
-passes_through!(Panicking);
+store_proxy!(Panicking);
 
 fn with_panicking_store<F>(
     script: impl Fn(usize) -> F + Clone + Send + Sync + 'static,

@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::through::{Call, Through, passes_through};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_wire_tests";
 /// The time of a manual clock.
@@ -441,18 +441,18 @@ impl CountingStore {
     }
 }
 
-impl Through for CountingStore {
+impl StoreProxy for CountingStore {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         self.0.1.fetch_add(1, Ordering::SeqCst);
-        really(&self.0.0)
+        call_inner(&self.0.0)
     }
 }
 
-passes_through!(CountingStore);
+store_proxy!(CountingStore);
 
 /// A service that nothing may reach.
 #[derive(Clone, Debug)]

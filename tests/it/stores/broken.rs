@@ -295,9 +295,9 @@ async fn each_fault_breaks_the_rule_that_names_it() {
         (Fault::OneRetention, StoreRule::RetentionIsEachRecords),
         (Fault::WholeLease, StoreRule::RetryAfter),
         (Fault::EvictsRunning, StoreRule::RunningNeverEvicted),
-        (Fault::NeverRefuses, StoreRule::RefuseRefuses),
-        (Fault::RefusesTooLate, StoreRule::RefuseRefuses),
-        (Fault::RefusesForEver, StoreRule::RefuseRefuses),
+        (Fault::NeverRefuses, StoreRule::FullStoreRefuses),
+        (Fault::RefusesTooLate, StoreRule::FullStoreRefuses),
+        (Fault::RefusesForEver, StoreRule::FullStoreRefuses),
     ] {
         let broken = broken_by(fault).await;
         assert!(broken.contains(&rule), "{fault:?} broke {broken:?}");

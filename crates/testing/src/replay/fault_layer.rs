@@ -15,9 +15,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::entry::EventIdentity;
-use super::harness::Process;
 use super::observations::{AttemptNumber, Run};
 use super::plan::{Behaviour, RunPlan};
+use super::process::Process;
 use super::report::RunEnd;
 
 /// Applies the plan's faults, directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the

@@ -1,37 +1,23 @@
 //! The parts that a replay gives to the app.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use hookgate::layer::WebhookService;
-use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer, Window};
+use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer};
 use tower_layer::Layer;
 
 use super::clock::ReplayClock;
-use super::end_signal::EndSignal;
 use super::fault_layer::{FaultLayer, FaultService};
 use super::observations::Observations;
 use super::probe::ProbedStore;
+use super::process::Process;
 use super::{ReplayError, ReplayErrorKind as Kind};
 
 /// Connects your app to the replay: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
 /// each call of the closure, gets its own harness.
 #[derive(Clone)]
 pub struct Harness(pub(super) Arc<Process>);
-
-/// A process of the replay.
-pub(super) struct Process {
-    /// The number of the process: 0 for the first.
-    pub(super) number: u32,
-    pub(super) clock: ReplayClock,
-    pub(super) keys: Keys,
-    pub(super) observations: Arc<Observations>,
-    pub(super) end_signal: EndSignal,
-    pub(super) has_fault_layer: AtomicBool,
-    receivers: Mutex<Vec<Receiver>>,
-}
 
 impl Harness {
     pub(super) fn new(
@@ -40,15 +26,7 @@ impl Harness {
         keys: Keys,
         observations: Arc<Observations>,
     ) -> Self {
-        Self(Arc::new(Process {
-            number,
-            clock,
-            keys,
-            observations,
-            end_signal: EndSignal::default(),
-            has_fault_layer: AtomicBool::new(false),
-            receivers: Mutex::default(),
-        }))
+        Self(Arc::new(Process::new(number, clock, keys, observations)))
     }
 
     /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in place of
@@ -111,42 +89,6 @@ impl Harness {
     #[must_use]
     pub fn process(&self) -> u32 {
         self.0.number
-    }
-}
-
-impl Process {
-    pub(super) fn has_fault_layer(&self) -> bool {
-        self.has_fault_layer.load(Ordering::SeqCst)
-    }
-
-    /// Returns the window of its receiver; `None` where the closure has made no receiver.
-    pub(super) fn window(&self) -> Option<Window> {
-        self.receivers().first().map(Receiver::window)
-    }
-
-    /// Waits until every run has ended by itself.
-    pub(super) async fn wait_for_runs(&self) {
-        let receivers = self.receivers().clone();
-        for receiver in receivers {
-            receiver.drain(Duration::MAX).await;
-        }
-    }
-
-    /// Ends like a killed process: none of its calls reaches a store, a hook or the handler any more.
-    pub(super) async fn kill(&self) {
-        self.end_signal.end();
-        let receivers = self.receivers().clone();
-        for receiver in receivers {
-            // Runs that have left their requests get the signal to end, which drops the handler's future. Their later calls to
-            // the store are not passed on.
-            receiver.drain(Duration::ZERO).await;
-        }
-    }
-
-    fn receivers(&self) -> std::sync::MutexGuard<'_, Vec<Receiver>> {
-        self.receivers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

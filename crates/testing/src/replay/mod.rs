@@ -205,6 +205,7 @@ mod mode;
 mod observations;
 mod plan;
 mod probe;
+mod process;
 mod report;
 mod runner;
 mod secrets;

@@ -9,7 +9,7 @@ use hookgate::{
     StoreFuture, StoreStats,
 };
 
-use super::harness::Process;
+use super::process::Process;
 
 /// Passes every call on while its process lives. After the end of the process, no call reaches the store.
 pub(super) struct ProbedStore {

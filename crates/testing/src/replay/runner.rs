@@ -18,9 +18,10 @@ use super::ReplayError;
 use super::attempt::{AttemptResult, Unanswered, deliver};
 use super::clock::ReplayClock;
 use super::entry::Entry;
-use super::harness::{Harness, Process};
+use super::harness::Harness;
 use super::observations::{AttemptNumber, Observations, millis};
 use super::plan::{Plan, Planned, at};
+use super::process::Process;
 use super::report::{AttemptReport, Origin};
 use crate::transport::{Transport, TransportError};
 

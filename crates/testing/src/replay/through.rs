@@ -19,7 +19,8 @@ use super::builder::Replay;
 use super::entry::{Entry, Evidence};
 use super::mode::Portable;
 use super::{ReplayError, ReplayErrorKind as Kind};
-use crate::transport::{Transport, TransportError};
+use crate::messages::chain;
+use crate::transport::Transport;
 
 /// The longest gap between two deliveries: the lowest rate is one delivery in this time. It prevents an overflow of a point of
 /// time.
@@ -224,7 +225,7 @@ fn send<T: Transport>(
         answered.elapsed_us = micros(began.elapsed());
         match answer {
             Ok(Ok(response)) => answered.set_answer(&response),
-            Ok(Err(error)) => answered.failure = Some(chain(&error)),
+            Ok(Err(error)) => answered.failure = Some(chain(&*error)),
             Err(_) => {
                 let millis = answer_timeout.as_millis();
                 answered.failure = Some(format!("no answer within {millis} ms"));
@@ -245,17 +246,6 @@ impl Answered {
         self.status = Some(response.status().as_u16());
         self.replayed = response.headers().contains_key("idempotent-replayed");
     }
-}
-
-/// An error, followed by its sources.
-fn chain(error: &TransportError) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        text = format!("{text}: {error}");
-        below = error.source();
-    }
-    text
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -310,7 +310,7 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     let count = |route: MethodRouter| {
-        // With its state, as a server has it: without, axum makes the route anew for each request.
+        // With its state, as a server has it: without, axum makes the route again for each request.
         let app = Router::new()
             .route("/", route.layer(receiver.layer()))
             .with_state(());

@@ -139,7 +139,7 @@ fn one_copy_wins_and_its_commit_stays() {
     });
 }
 
-/// A lease ends while its run goes on: one later claim succeeds, and the first commit of the two stays recorded.
+/// A lease ends while its run continues: one later claim succeeds, and the first commit of the two stays recorded.
 #[test]
 fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() {
     each_policy(4, |store, stats, clock| {

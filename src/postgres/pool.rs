@@ -153,7 +153,7 @@ impl Postgres {
     ///
     /// - The settings of [`new`](Self::new) are made for each transaction, with `SET LOCAL`, and not for the connection.
     /// - Statements have no name, so that the pooler need not know of prepared statements: any version works. The server plans each
-    ///   call anew, which costs it a fraction of a millisecond.
+    ///   call again, which costs it a fraction of a millisecond.
     /// - Nothing listens: workers of an inbox find new entries at their poll interval.
     ///
     /// A call is still one round trip. [`migrate`](super::migrate), [`claim_in`](super::claim_in) and
@@ -293,7 +293,7 @@ impl Postgres {
 
     /// After a silence, drops idle connections that have not answered since it began: the next call would use up its time
     /// on a connection whose peer is lost without a sign. Connections that have answered since stay, so that a server that is
-    /// merely slow does not have to accept all of them anew.
+    /// merely slow does not have to accept all of them again.
     pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
         self.spares.drop_idle(silence);

@@ -36,7 +36,7 @@ impl Receiver {
     /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
     /// future is `Send` if the body is. A body that is already complete also works.
     ///
-    /// If the server drops the future, for example because its client hangs up, a run that has begun goes on: it moves to its
+    /// If the server drops the future, for example because its client hangs up, a run that has begun continues: it moves to its
     /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
@@ -69,7 +69,7 @@ impl Receiver {
     /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
     /// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
     /// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
-    /// // For each request of the server at hand:
+    /// // For each request of the server:
     /// let request = Request::post("/webhooks")
     ///     .header("x-service-timestamp", timestamp.as_str())
     ///     .header("x-service-signature", &signature)

@@ -70,7 +70,7 @@ const COPIED: usize = 16 << 10;
 ///
 /// # When the disk fails
 /// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened
-/// anew if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
+/// again if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
 /// [`on_error`](RecorderBuilder::on_error) is called when the failure begins, [`last_error`](Self::last_error) returns it
 /// until a line is written again, and [`failures`](Self::failures) counts.
 ///

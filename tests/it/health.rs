@@ -353,7 +353,7 @@ async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
     assert!(harness.receiver.health().is_ready());
 }
 
-/// A `MemoryStore` behind a slow wire: its claims come after so many milliseconds, and hold.
+/// A `MemoryStore` behind a slow wire: its claims come after this many milliseconds, and hold.
 #[derive(Debug)]
 struct Slow(MemoryStore, u64);
 

@@ -729,7 +729,7 @@ enum Fault {
     Fails(usize),
     /// Takes effect, and loses its reply this many times.
     LosesReply(usize),
-    /// Takes effect, and answers after so many milliseconds.
+    /// Takes effect, and answers after this many milliseconds.
     Slow(u64),
     SlowlyFails(u64),
 }

@@ -156,7 +156,7 @@ where
             .headers
             .contains_key("access-control-allow-origin")
     );
-    // The time-out answers, and the run goes on.
+    // The time-out answers, and the run continues.
     let late = ask(sent.request(&harness.clock)).await;
     assert_eq!((late.status, late.body.len()), (504, 0));
     pass(2_000).await;

@@ -520,7 +520,7 @@ async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
             typed.last_answer().to_string(),
             "{body}"
         );
-        // Released, and so asked anew.
+        // Released, and so asked again.
         assert_eq!(asking.send(&*body).await.status, 422, "{body}");
     }
     let not_text = b"{\"id\":\"evt_t\",\"type\":\"row.created\",\"data\":{\"datamodelId\":\"dm_1\",\"x\":\"\xff\"}}";

@@ -401,7 +401,7 @@ async fn two_deliveries_in_one_write_are_answered_in_order() {
     wire.send(&bytes).await;
     assert_eq!(wire.answer().await.unwrap().status, 204);
     assert_eq!(wire.answer().await.unwrap().status, 401);
-    // Whether a connection goes on behind an unread body is the server's choice.
+    // Whether a connection continues behind an unread body is the server's choice.
     if let Some(answer) = wire.answer().await {
         assert!(answer.is_replay());
         assert_eq!(wire.answer().await.unwrap().status, 204);

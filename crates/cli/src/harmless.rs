@@ -25,7 +25,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text, or its beginning and a mark where it goes on. The longest text that is shown whole is the id of an event.
+/// The text, or its beginning and a mark where it continues. The longest text that is shown whole is the id of an event.
 pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 256;
     match text.char_indices().nth(LONGEST) {

@@ -77,7 +77,7 @@ pub(crate) struct Listen {
     /// handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
-    /// Answer 500 to so many runs before the first that succeeds
+    /// Answer 500 to this many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_first: u64,
     /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them

@@ -48,7 +48,7 @@ pub(crate) struct ReplayArgs {
     /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
     #[arg(long)]
     raw: bool,
-    /// Send so many copies of each delivery behind it, 1000 at most
+    /// Send this many copies after each delivery, 1000 at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1_000))]
     duplicate: u32,
     /// Send them in another order

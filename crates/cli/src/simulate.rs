@@ -34,7 +34,7 @@ pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Stop making events after so many. 20 where neither this nor --duration nor --body-file is given
+    /// Stop making events after this many. 20 where neither this nor --duration nor --body-file is given
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Stop making events after so long: 30s, 5min, 48h
@@ -50,10 +50,10 @@ pub(crate) struct SimulateArgs {
     /// The same seed makes the same events, with the same ids: a receiver that still knows them handles none again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Discard an event after so many attempts. The service's specification says five, and lists the waits of six
+    /// Discard an event after this many attempts. The service's specification says five, and lists the waits of six
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(5..=6))]
     attempts: u32,
-    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed anew
+    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed again
     #[arg(long)]
     first_timestamp: bool,
     /// Deliver the event in this file, byte for byte, in place of made-up ones. May be given several times; each file is one event,
@@ -184,7 +184,7 @@ struct Events {
 }
 
 impl Events {
-    /// Sends the next event that the subscription takes: each data model has one sooner or later.
+    /// Sends the next event that the subscription takes: each data model has one eventually.
     fn next(&mut self, sender: &mut Sender) -> Result<(), Fault> {
         let next = self.sent % self.bodies.len().max(1);
         if let Some((file, body)) = self.bodies.get(next) {

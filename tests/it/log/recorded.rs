@@ -296,7 +296,7 @@ async fn a_hang_up_is_recorded_without_an_answer() {
         LoggedDelivery::from_line(delivery.to_line()).unwrap(),
         delivery
     );
-    // The run went on, and its end is not the end of an answer.
+    // The run continued, and its end is not the end of an answer.
     pass(1_000).await;
     assert_eq!(harness.told.settled().len(), 1);
     assert!(told.all().is_empty());

@@ -38,7 +38,7 @@ pub(super) struct EventPlan {
     pub(super) faults: Vec<StoreFault>,
 }
 
-/// The action of one run of the handler, after so many milliseconds.
+/// The action of one run of the handler, after this many milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Does {
     Succeeds(u64),

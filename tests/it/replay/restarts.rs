@@ -1,4 +1,4 @@
-//! A process ends, and another begins: no work of the first goes on, and the memory that only it had is gone.
+//! A process ends, and another begins: no work of the first continues, and the memory that only it had is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -34,7 +34,7 @@ enum Fault {
     IdleRenewal,
     /// A commit repeated after its reply was lost finds no running claim.
     RepeatedCommitLost,
-    /// A repeated commit begins the retention anew.
+    /// A repeated commit begins the retention again.
     RepeatedCommitExtends,
     /// A claim repeated after its reply was lost finds its own record and waits for it.
     RepeatedClaimRuns,

@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Whether it was answered 2xx. Signed anew each time, and sent to any of the receivers.
+    /// Whether it was answered 2xx. Signed again each time, and sent to any of the receivers.
     async fn attempt(&self, event: &Event, chance: &mut Rng) -> bool {
         let receiver = self.receivers[chance.usize(..self.receivers.len())];
         let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);

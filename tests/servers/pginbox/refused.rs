@@ -86,7 +86,7 @@ async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worke
     let error = accept(&inbox, "evt_\u{20ac}").await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Refused, "{error:?}");
 
-    // A reason: the entry is a dead letter all the same, and its worker goes on.
+    // A reason: the entry is a dead letter all the same, and its worker continues.
     for id in ["evt_1", "evt_2"] {
         accept(&inbox, id).await.unwrap();
     }

@@ -356,7 +356,7 @@ async fn a_server_that_became_a_replica_is_left() {
     recovered(&store).await;
 }
 
-/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed anew
+/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed again
 /// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {

@@ -181,7 +181,7 @@ async fn on_a_full_disk(disk: &Path) {
         assert!(number < 1_999, "it is full");
     }
 
-    // There is room again, and nothing is started anew.
+    // There is room again, and nothing is started again.
     fs::remove_file(disk.join("filler")).unwrap();
     until("deliveries are accepted again", async || {
         accept(&inbox, "evt_after").await.is_ok()

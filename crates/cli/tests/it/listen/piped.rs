@@ -283,7 +283,7 @@ fn answers_are_what_was_asked_for() {
             "{line}"
         );
     }
-    // Longer than the budget: the sender gets a 503 and tries again later, and the run goes on to its end.
+    // Longer than the budget: the sender gets a 503 and tries again later, and the run continues to its end.
     let mut slow = Listening::start(&["--delay", "5s", "--status", "202"]);
     let body = row_created("evt_slow", "{}");
     let begun = Instant::now();

@@ -119,7 +119,7 @@ fn deliveries_are_shown_filtered_opened_copied_and_delivered_again() {
     );
     escape(&mut terminal, "as curl");
 
-    // Again: signed anew, so it is authentic, and known.
+    // Again: signed again, so it is authentic, and known.
     terminal.press("r");
     terminal.shows(&["delivered again", ": 200"]);
     terminal.shows(&["4 came"]);

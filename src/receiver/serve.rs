@@ -125,10 +125,9 @@ impl Receiver {
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
     /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
     ///
-    /// Counters and histograms are updated when something happens. Gauges are not. If a number changes thousands of times a
-    /// second, one reading for each scrape is enough. A gauge that is read at that time is also right if nothing has happened
-    /// for long. No background task runs for it. A store in memory is asked for its numbers; it may do some housekeeping first.
-    /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
+    /// Counters and histograms are updated at each event, and gauges only by this call, so that those of an idle receiver are
+    /// right too. A store in memory may do some housekeeping first. Other stores report no numbers, unless they implement
+    /// [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
     /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
     ///

@@ -49,9 +49,9 @@ pub(super) async fn attempt(
             with_copy(ended, once().await)
         }
         Way::Slow { there, back } => {
-            with_timeout(patience, async {
+            within(patience, async {
                 sleep(there).await;
-                let answer = deliver_catching_panics(subscription, request).await;
+                let answer = carried(subscription, request).await;
                 sleep(back).await;
                 answer
             })
@@ -65,11 +65,11 @@ async fn deliver(
     request: Request<Bytes>,
     patience: Duration,
 ) -> Ended {
-    with_timeout(patience, deliver_catching_panics(subscription, request)).await
+    within(patience, carried(subscription, request)).await
 }
 
 /// The sender hangs up by dropping the future of the request.
-async fn with_timeout(
+async fn within(
     patience: Duration,
     answer: impl Future<Output = Result<Response<Bytes>, String>>,
 ) -> Ended {
@@ -87,14 +87,14 @@ async fn with_timeout(
 
 /// Sends the request. Where a receiver in this process panics, the attempt fails, as over a network, where the connection
 /// would break off.
-async fn deliver_catching_panics(
+async fn carried(
     subscription: &Subscription,
     request: Request<Bytes>,
 ) -> Result<Response<Bytes>, String> {
-    let mut delivering = subscription.deliver(request);
+    let mut carried = subscription.deliver(request);
     poll_fn(|context| {
         // Unwind safety: the future is dropped after a panic.
-        match catch_unwind(AssertUnwindSafe(|| delivering.as_mut().poll(context))) {
+        match catch_unwind(AssertUnwindSafe(|| carried.as_mut().poll(context))) {
             Ok(poll) => poll.map_err(|error| reason(&*error)),
             Err(payload) => {
                 // Leaked, as its destructor may panic too.

@@ -437,9 +437,9 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
-    struct Fed(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+    struct ChannelBody(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
 
-    impl http_body::Body for Fed {
+    impl http_body::Body for ChannelBody {
         type Data = Bytes;
         type Error = std::convert::Infallible;
 
@@ -475,7 +475,7 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
             let request = Request::post("/")
                 .header("x-service-timestamp", timestamp.as_str())
                 .header("x-service-signature", signature)
-                .body(Body::new(Fed(fed)))
+                .body(Body::new(ChannelBody(fed)))
                 .unwrap();
             let answer = tokio::spawn(app.clone().oneshot(request));
             senders.push((sender, answer));

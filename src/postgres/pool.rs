@@ -13,7 +13,7 @@ use deadpool_postgres::{
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, PoolConnector};
-use super::lent::{Held, PooledConnection};
+use super::pooled::{Held, PooledConnection};
 use super::session::Session;
 use super::spare::{ReservedConnections, STARVED, first_of};
 use crate::dedupe::ScopesInUse;
@@ -202,7 +202,7 @@ impl Postgres {
             recycle: None,
         };
         match timeout(patience, self.pool.timeout_get(&patient)).await {
-            Ok(Ok(object)) => Ok(self.lent(Held::Pooled(object))),
+            Ok(Ok(object)) => Ok(self.pooled(Held::Pooled(object))),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
@@ -215,11 +215,11 @@ impl Postgres {
         patience: Duration,
     ) -> Result<PooledConnection, StoreError> {
         if let Some(spare) = self.spares.idle() {
-            return Ok(self.lent(Held::Spare(spare)));
+            return Ok(self.pooled(Held::Spare(spare)));
         }
         self.spares.refill(&self.pool);
         let (mut unopened, mut failed) = (None, None);
-        let spare = async { self.lent(Held::Spare(self.spares.wait(&mut unopened).await)) };
+        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
         let pool = async {
             loop {
                 match self.client_within(patience).await {
@@ -248,7 +248,7 @@ impl Postgres {
         }
     }
 
-    fn lent(&self, held: Held) -> PooledConnection {
+    fn pooled(&self, held: Held) -> PooledConnection {
         PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.session))
     }
 

@@ -19,7 +19,7 @@ pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<OpenFile>,
-    /// The error of the last failed rotation, until `unmoved` takes it.
+    /// The error of the last failed rotation, until `rotation_error` takes it.
     rotation_error: Option<io::Error>,
 }
 

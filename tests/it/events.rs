@@ -308,13 +308,13 @@ fn changes_distinguish_absent_null_and_values() {
     );
 
     #[derive(Deserialize)]
-    struct Fits {
+    struct MatchingModel {
         #[serde(rename = "Total")]
         total: Option<Change<f64>>,
         #[serde(rename = "Note")]
         note: Option<Change<Option<String>>>,
     }
-    let fits: Fits = changes.to().unwrap();
+    let fits: MatchingModel = changes.to().unwrap();
     assert_eq!(fits.total.unwrap().after, 2.5);
     assert_eq!(
         fits.note.unwrap(),
@@ -325,11 +325,11 @@ fn changes_distinguish_absent_null_and_values() {
     );
 
     #[derive(Debug, Deserialize)]
-    struct Misfits {
+    struct MismatchedModel {
         #[serde(rename = "Note")]
         _note: Option<Change<u8>>,
     }
-    let error = changes.to::<Misfits>().unwrap_err();
+    let error = changes.to::<MismatchedModel>().unwrap_err();
     assert_eq!(error.kind(), Kind::TypeMismatch);
     assert_eq!(error.path(), Some("data.changes.Note.after"));
 }
@@ -800,7 +800,7 @@ fn no_value_shows_in_any_debug_or_message() {
         Open,
     }
     #[derive(Debug, Deserialize)]
-    struct Fussy {
+    struct OnlyKnownStates {
         #[serde(rename = "State")]
         _state: State,
     }
@@ -818,7 +818,7 @@ fn no_value_shows_in_any_debug_or_message() {
     let _ = State::Open;
     let errors = [
         event::<Order>(&created).unwrap_err(),
-        event::<Fussy>(&created).unwrap_err(),
+        event::<OnlyKnownStates>(&created).unwrap_err(),
         event::<Silent>(&created).unwrap_err(),
         event::<Strict>(created.replace("\"Name\"", "\"SECRETS\"")).unwrap_err(),
         event::<Order>(created.replace("\"id\":\"usr_1\"", "\"id\":[\"SECRET\"]")).unwrap_err(),

@@ -23,19 +23,19 @@ fn reasons(health: &Health) -> Vec<Unready> {
 
 /// A `MemoryStore` that can be set to fail.
 #[derive(Clone, Debug, Default)]
-struct Moody(Arc<(MemoryStore, AtomicU8)>);
+struct SwitchableStore(Arc<(MemoryStore, AtomicU8)>);
 
 const WELL: u8 = 0;
 const DOWN: u8 = 1;
 const HANGING: u8 = 2;
 
-impl Moody {
+impl SwitchableStore {
     fn is_now(&self, mood: u8) {
         self.0.1.store(mood, Ordering::SeqCst);
     }
 }
 
-impl StoreProxy for Moody {
+impl StoreProxy for SwitchableStore {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
@@ -49,10 +49,10 @@ impl StoreProxy for Moody {
     }
 }
 
-store_proxy!(Moody);
+store_proxy!(SwitchableStore);
 
-fn moody() -> (Moody, Harness) {
-    let store = Moody::default();
+fn moody() -> (SwitchableStore, Harness) {
+    let store = SwitchableStore::default();
     let own = store.clone();
     let harness = Harness::new(move |builder, _| builder.store(own), |_, _| async { OK });
     (store, harness)
@@ -162,7 +162,7 @@ async fn a_draining_receiver_is_unready_for_good() {
 #[tokio::test(start_paused = true)]
 async fn unauthentic_deliveries_make_no_receiver_unready() {
     // One permit, and a store that fails every call: neither is touched.
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     store.is_now(DOWN);
     let harness = Harness::new(
         move |builder, _| builder.store(store).max_runs(1),
@@ -237,7 +237,7 @@ async fn a_store_that_hangs_is_failing_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_is_given_up_on_counts_when_it_is() {
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     let [own, handlers] = [store.clone(), store.clone()];
     let harness = Harness::new(
         move |builder, _| builder.store(own),
@@ -258,7 +258,7 @@ async fn a_commit_that_is_given_up_on_counts_when_it_is() {
 
 #[test]
 fn commits_and_releases_that_fail_count_without_a_layer_too() {
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     let receiver = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
         .store(store.clone())

@@ -34,9 +34,9 @@ fn held(receiver: &Receiver) -> usize {
 }
 
 /// A body that is handed over piece by piece.
-struct Fed(mpsc::UnboundedReceiver<Bytes>);
+struct ChannelBody(mpsc::UnboundedReceiver<Bytes>);
 
-impl Body for Fed {
+impl Body for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -54,7 +54,7 @@ struct Sending {
     pieces: Option<mpsc::UnboundedSender<Bytes>>,
     body: Bytes,
     sent: usize,
-    answer: JoinHandle<Got>,
+    answer: JoinHandle<Received>,
 }
 
 impl Sending {
@@ -63,13 +63,15 @@ impl Sending {
         body.push_str(&" ".repeat(length.saturating_sub(body.len())));
         let sent = Sent::at(NOW, body);
         let (pieces, fed) = mpsc::unbounded_channel();
-        let request = sent.request_with(AxumBody::new(Fed(fed)));
+        let request = sent.request_with(AxumBody::new(ChannelBody(fed)));
         let app = app.clone();
         Self {
             pieces: Some(pieces),
             body: sent.body.into(),
             sent: 0,
-            answer: tokio::spawn(async move { Got::of(app.oneshot(request).await.unwrap()).await }),
+            answer: tokio::spawn(
+                async move { Received::of(app.oneshot(request).await.unwrap()).await },
+            ),
         }
     }
 
@@ -82,7 +84,7 @@ impl Sending {
         settle().await;
     }
 
-    async fn finish(mut self) -> Got {
+    async fn finish(mut self) -> Received {
         self.send(usize::MAX / 2).await;
         self.pieces = None;
         self.answer.await.unwrap()

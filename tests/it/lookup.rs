@@ -156,7 +156,7 @@ async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
         let frames = frames.map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))));
         let (body, polls) = support::CountedBody::new(frames.collect());
         let answer = service.clone().oneshot(sent.request_with(body)).await;
-        let answer = support::Got::of(answer.unwrap()).await;
+        let answer = support::Received::of(answer.unwrap()).await;
         let polls = polls.load(Ordering::SeqCst);
         seen.push((answer.status, answer.headers, answer.body, polls));
     }

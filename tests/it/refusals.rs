@@ -603,7 +603,7 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
             response.headers(),
             response.extensions().get::<Answer>()
         ));
-        all.push_str(&format!("{:?}", Got::of(response).await));
+        all.push_str(&format!("{:?}", Received::of(response).await));
     }
     all.push_str(&shown.lock().unwrap());
     for hidden in [

@@ -15,7 +15,7 @@ use hookgate::{
 use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 
-use crate::support::{Got, NOW, Sent, ask, ask_request, manual, receiver};
+use crate::support::{NOW, Received, Sent, ask, ask_request, manual, receiver};
 
 /// An arm that says its name.
 macro_rules! says {
@@ -50,11 +50,11 @@ fn event(id: &str, event_type: &str, model: &str) -> String {
 /// A route with a router behind the layer, and the reports to its hooks.
 struct Guarded {
     app: Router,
-    told: Told,
+    told: HookReports,
 }
 
 #[derive(Clone, Default)]
-struct Told {
+struct HookReports {
     answers: Arc<Mutex<Vec<Answer>>>,
     settled: Arc<Mutex<Vec<Settled>>>,
     failed: Arc<Mutex<Vec<Outcome>>>,
@@ -66,8 +66,8 @@ impl Guarded {
     }
 
     fn with(events: EventRouter, settings: ReceiverBuilder) -> Self {
-        let told = Told::default();
-        let Told {
+        let told = HookReports::default();
+        let HookReports {
             answers,
             settled,
             failed,
@@ -86,7 +86,7 @@ impl Guarded {
         }
     }
 
-    async fn send(&self, body: impl Into<Vec<u8>>) -> Got {
+    async fn send(&self, body: impl Into<Vec<u8>>) -> Received {
         ask(&self.app, &Sent::at(NOW, body)).await
     }
 
@@ -254,11 +254,11 @@ async fn an_arm_that_refuses_passes_nothing_on() {
 #[tokio::test]
 async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
     #[derive(Clone)]
-    struct Shop {
+    struct AppState {
         seen: Arc<Mutex<Vec<String>>>,
     }
 
-    async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
+    async fn on_order(State(shop): State<AppState>, event: Event<Order>) -> StatusCode {
         let EventData::RowCreated(row) = event.data else {
             return StatusCode::BAD_REQUEST;
         };
@@ -267,7 +267,10 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
         StatusCode::NO_CONTENT
     }
 
-    async fn on_invoice(event: Event<Invoice>, State(shop): State<Shop>) -> Result<(), EventError> {
+    async fn on_invoice(
+        event: Event<Invoice>,
+        State(shop): State<AppState>,
+    ) -> Result<(), EventError> {
         if let EventData::RowCreated(row) = event.data {
             shop.seen.lock().unwrap().push(row.properties.number);
         }
@@ -275,7 +278,7 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
     }
 
     async fn on_page(
-        State(shop): State<Shop>,
+        State(shop): State<AppState>,
         OriginalUri(uri): OriginalUri,
         headers: HeaderMap,
         delivery: Delivery,
@@ -291,11 +294,11 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
         Ok(StatusCode::ACCEPTED)
     }
 
-    let shop = Shop {
+    let shop = AppState {
         seen: Arc::default(),
     };
     let receiver = receiver().clock(manual()).build().unwrap();
-    let events: MethodRouter<Shop> = EventRouter::new()
+    let events: MethodRouter<AppState> = EventRouter::new()
         .on_model("row.created", "dm_orders", on_order)
         .on_model("row.created", "dm_invoices", on_invoice)
         .otherwise(on_page)

@@ -321,9 +321,9 @@ async fn a_run_stays_in_its_span_when_it_outlives_its_request() {
 
 /// A sink that answers so, whatever it is given.
 #[derive(Debug)]
-struct Says(Result<Accepted, StoreErrorKind>);
+struct FixedSink(Result<Accepted, StoreErrorKind>);
 
-impl Sink for Says {
+impl Sink for FixedSink {
     fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
         StoreFuture::ready(self.0.map_err(StoreError::new))
     }
@@ -343,7 +343,7 @@ async fn the_answer_of_a_sink_is_in_the_deliverys_span() {
         let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
         let acceptor = builder
             .clock(clock.clone())
-            .accept_into(Says(said))
+            .accept_into(FixedSink(said))
             .unwrap();
         let sent = Sent::event("evt_1");
         let answer = acceptor.oneshot(sent.request(&clock)).await.unwrap();
@@ -625,9 +625,9 @@ struct Order {
 
 /// All records, in one text.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<String>>);
+struct Recorded(Arc<Mutex<String>>);
 
-impl Said {
+impl Recorded {
     fn debug(&self, what: &(impl Debug + ?Sized)) {
         writeln!(self.0.lock().unwrap(), "{what:?}\n{what:#?}").unwrap();
     }
@@ -655,7 +655,7 @@ impl Said {
 #[tokio::test(start_paused = true)]
 async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
     record();
-    let said = Said::default();
+    let said = Recorded::default();
     let clock = TokioClock::start();
     let [answers, settled, failed, letters] = [(); 4].map(|()| said.clone());
     let secret = || Secret::new(SECRET).unwrap();

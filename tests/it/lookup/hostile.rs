@@ -336,17 +336,17 @@ static KEYS: OnceLock<Keys> = OnceLock::new();
 
 /// An error that looks at the keys when it is dropped, as one might that hands a connection back.
 #[derive(Debug)]
-struct ComesBack;
+struct LooksAtKeysOnDrop;
 
-impl fmt::Display for ComesBack {
+impl fmt::Display for LooksAtKeysOnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("comes back")
     }
 }
 
-impl Error for ComesBack {}
+impl Error for LooksAtKeysOnDrop {}
 
-impl Drop for ComesBack {
+impl Drop for LooksAtKeysOnDrop {
     fn drop(&mut self) {
         let stats = KEYS.get().and_then(Keys::lookup_stats);
         assert!(stats.is_some());
@@ -355,7 +355,7 @@ impl Drop for ComesBack {
 
 #[test]
 fn an_error_is_dropped_where_it_may_come_back() {
-    let (provider, told) = told(|| Err(LookupError::unavailable(ComesBack)));
+    let (provider, told) = told(|| Err(LookupError::unavailable(LooksAtKeysOnDrop)));
     let receiver = receiver(&provider);
     KEYS.get_or_init(|| receiver.keys().clone());
     let (done, is_done) = mpsc::channel::<Infallible>();

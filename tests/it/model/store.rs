@@ -104,7 +104,7 @@ impl DedupeStore for WatchedStore {
         );
         let event = self.world.event_of(key);
         StoreFuture::boxed(async move {
-            let mut asking = Asking {
+            let mut asking = PendingClaim {
                 world: &self.world,
                 since: Instant::now(),
                 answered: false,
@@ -163,13 +163,13 @@ impl DedupeStore for WatchedStore {
 }
 
 /// A pending claim. A caller that stops waiting before the call's time is up can't release a claim that was granted.
-struct Asking<'a> {
+struct PendingClaim<'a> {
     world: &'a World,
     since: Instant,
     answered: bool,
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         let listened = self.since.elapsed();
         if !self.answered && listened < LATE_STORE_CALL {

@@ -28,13 +28,13 @@ pub struct Sender {
     pub stop: AtomicBool,
     /// Where a 2xx proves a run: whether that run had ended.
     follower: Option<Mutex<Follower>>,
-    pub heard: Mutex<Heard>,
+    pub heard: Mutex<Answers>,
     under_way: AtomicUsize,
 }
 
 /// The answers.
 #[derive(Default)]
-pub struct Heard {
+pub struct Answers {
     pub sent: Vec<String>,
     pub acknowledged: Vec<String>,
     /// 2xx in all, with those of copies.

@@ -100,7 +100,7 @@ impl Place {
 
 /// The state of the handlers, and the runs so far.
 #[derive(Default)]
-struct Here {
+struct HandlerState {
     mended: AtomicBool,
     handled: Mutex<BTreeMap<String, usize>>,
 }
@@ -117,7 +117,7 @@ pub(crate) async fn accept(inbox: &Inbox, id: &str) {
 /// Fills the inbox, has workers handle the entries, and uses the command as an operator does, step by step; new events arrive and
 /// are handled all the while.
 async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
-    let here = Arc::new(Here::default());
+    let here = Arc::new(HandlerState::default());
     let released = Arc::new(Semaphore::new(0));
     let hour = Duration::from_secs(3_600);
     let workers = Workers::new(&inbox)

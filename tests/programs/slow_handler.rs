@@ -67,6 +67,7 @@ pub async fn run(takes: Duration) -> Result<(), Box<dyn Error>> {
     until(&inbox, EntryState::Done).await?;
 
     acceptor.drain(Duration::from_secs(5)).await;
+    drop(acceptor); // `close` waits until nothing holds the inbox any more
     assert_eq!(workers.shutdown(Duration::from_secs(5)).await.aborted(), 0);
     inbox.close().await;
     Ok(std::fs::remove_dir_all(folder)?)
@@ -83,5 +84,5 @@ async fn until(inbox: &Inbox, state: EntryState) -> Result<(), Box<dyn Error>> {
 
 #[tokio::main]
 pub async fn main() -> Result<(), Box<dyn Error>> {
-    run(Duration::from_secs(2)).await
+    run(Duration::from_secs(30)).await
 }

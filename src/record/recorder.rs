@@ -207,6 +207,9 @@ impl RecorderBuilder {
     }
 
     /// Sets the redaction of each delivery. Default: only the headers that carry credentials are redacted.
+    ///
+    /// A delivery with a removed value can be replayed, signed anew. Why its signature failed can no longer be found out: the
+    /// signed bytes are gone.
     pub fn redact(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self

@@ -694,6 +694,16 @@ fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
             explanation.to_string().contains("not proven: "),
             "{explanation}"
         );
+        // A redacted delivery fits no secret, so it is no sign of a wrong one.
+        let blames_the_secret = explanation.conclusion().contains("not known here");
+        assert!(
+            kind != HintKind::Redacted || !blames_the_secret,
+            "{explanation}"
+        );
+        assert!(
+            kind != HintKind::KeysSorted || blames_the_secret,
+            "{explanation}"
+        );
     }
     let explanation = Explainer::new()
         .secret("KEY", "tk_live_0123456789abcdef")

@@ -227,7 +227,7 @@ fn prompt() -> Result<Zeroizing<String>, Fault> {
     if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
         return Err(none_given());
     }
-    let asked = interrupt::held_back(|| {
+    let asked = interrupt::defer_interrupt(|| {
         rpassword::prompt_password("secret of the subscription (not shown): ")
     })?;
     asked.map(Zeroizing::new).map_err(|error| {

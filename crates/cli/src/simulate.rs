@@ -22,7 +22,7 @@ use crate::http_client::{HttpClient, target};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
-use lines::{Lines, Told};
+use lines::{Lines, Progress};
 
 /// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed
 /// through its retries.
@@ -99,16 +99,16 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault>
         sent: 0,
         world: World::seeded(seed).with_clock(SystemClock),
     };
-    let (tell, told) = unbounded_channel();
-    let sender = sender(args, seed, tell)?;
+    let (sender_progress, progress) = unbounded_channel();
+    let sender = sender(args, seed, sender_progress)?;
     let log = args.log.as_ref().map(lines::open).transpose()?;
     let lines = Lines {
-        told,
+        progress,
         log,
         attempts: args.attempts,
     };
     let work = work(args, seed, sender, &mut events, lines, out);
-    interrupt::block_on_to_its_end(work)
+    interrupt::block_on_until_done(work)
 }
 
 async fn work(
@@ -130,8 +130,8 @@ async fn work(
     let report = sender.report();
     drop(sender);
     // Reports that arrived in the meantime.
-    while let Ok(told) = lines.told.try_recv() {
-        lines.print(told, out)?;
+    while let Ok(progress) = lines.progress.try_recv() {
+        lines.print(progress, out)?;
     }
     lines::summary(&report, seed, started.elapsed(), out)?;
     match interrupted {
@@ -164,7 +164,7 @@ async fn stream(
     loop {
         let more = made < count && until.is_none_or(|until| Instant::now() < until);
         tokio::select! {
-            Some(told) = lines.told.recv() => lines.print(told, out)?,
+            Some(progress) = lines.progress.recv() => lines.print(progress, out)?,
             _ = ticks.tick(), if more => {
                 made += 1;
                 events.next(sender)?;
@@ -211,7 +211,7 @@ impl Events {
 fn sender(
     args: &SimulateArgs,
     seed: u64,
-    tell: UnboundedSender<Told>,
+    sender_progress: UnboundedSender<Progress>,
 ) -> Result<SenderBuilder, Fault> {
     let url = target(&args.to)?.to_string();
     let secret = args.secret.first()?;
@@ -244,10 +244,13 @@ fn sender(
         builder = builder.retry_timestamps(RetryTimestamps::First);
     }
     if args.log.is_some() {
-        let tell = tell.clone();
-        builder = builder.on_recent(move |line| drop(tell.send(Told::Recent(line.to_line()))));
+        let sender_progress = sender_progress.clone();
+        builder = builder
+            .on_recent(move |line| drop(sender_progress.send(Progress::Recent(line.to_line()))));
     }
-    Ok(builder.on_attempt(move |event| drop(tell.send(Told::Attempt(Box::new(event.clone()))))))
+    Ok(builder.on_attempt(move |event| {
+        drop(sender_progress.send(Progress::Attempt(Box::new(event.clone()))))
+    }))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

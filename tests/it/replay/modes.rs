@@ -463,7 +463,7 @@ async fn time_that_runs_is_an_error_that_names_the_mend() {
         .against(|harness| forgetful(&harness, &effects))
         .await;
     let error = running.unwrap_err();
-    assert_eq!(error.kind(), Kind::TimeRuns);
+    assert_eq!(error.kind(), Kind::TimeNotPaused);
     assert!(error.to_string().contains("start_paused = true"), "{error}");
     // Or on purpose, with the long waits cut short.
     let began = std::time::Instant::now();

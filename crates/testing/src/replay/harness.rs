@@ -10,9 +10,9 @@ use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer, Window};
 use tower_layer::Layer;
 
 use super::clock::ReplayClock;
+use super::end_signal::EndSignal;
 use super::fault_layer::{FaultLayer, FaultService};
-use super::ledger::Ledger;
-use super::life::Life;
+use super::observations::Observations;
 use super::probe::ProbedStore;
 use super::{ReplayError, ReplayErrorKind as Kind};
 
@@ -27,20 +27,25 @@ pub(super) struct Process {
     pub(super) number: u32,
     pub(super) clock: ReplayClock,
     pub(super) keys: Keys,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) life: Life,
+    pub(super) observations: Arc<Observations>,
+    pub(super) end_signal: EndSignal,
     pub(super) has_fault_layer: AtomicBool,
     receivers: Mutex<Vec<Receiver>>,
 }
 
 impl Harness {
-    pub(super) fn new(number: u32, clock: ReplayClock, keys: Keys, ledger: Arc<Ledger>) -> Self {
+    pub(super) fn new(
+        number: u32,
+        clock: ReplayClock,
+        keys: Keys,
+        observations: Arc<Observations>,
+    ) -> Self {
         Self(Arc::new(Process {
             number,
             clock,
             keys,
-            ledger,
-            life: Life::default(),
+            observations,
+            end_signal: EndSignal::default(),
             has_fault_layer: AtomicBool::new(false),
             receivers: Mutex::default(),
         }))
@@ -69,7 +74,7 @@ impl Harness {
     /// As [`layer`](Self::layer).
     pub fn receiver(&self, settings: ReceiverBuilder) -> Result<Receiver, ReplayError> {
         let mut has_store = false;
-        let life = self.0.life.clone();
+        let end_signal = self.0.end_signal.clone();
         let receiver = settings
             .map_store(|inner| {
                 has_store = true;
@@ -80,7 +85,7 @@ impl Harness {
             })
             .clock(self.0.clock.clone())
             .replace_keys(self.0.keys.clone())
-            .hooks_while(move || !life.is_over())
+            .hooks_while(move || !end_signal.has_ended())
             .build()
             .map_err(|error| ReplayError::new(Kind::Settings).caused_by(error))?;
         if !has_store {
@@ -110,7 +115,7 @@ impl Harness {
 }
 
 impl Process {
-    pub(super) fn stands_before_a_handler(&self) -> bool {
+    pub(super) fn has_fault_layer(&self) -> bool {
         self.has_fault_layer.load(Ordering::SeqCst)
     }
 
@@ -120,7 +125,7 @@ impl Process {
     }
 
     /// Waits until every run has ended by itself.
-    pub(super) async fn comes_to_rest(&self) {
+    pub(super) async fn wait_for_runs(&self) {
         let receivers = self.receivers().clone();
         for receiver in receivers {
             receiver.drain(Duration::MAX).await;
@@ -128,8 +133,8 @@ impl Process {
     }
 
     /// Ends like a killed process: none of its calls reaches a store, a hook or the handler any more.
-    pub(super) async fn is_killed(&self) {
-        self.life.end();
+    pub(super) async fn kill(&self) {
+        self.end_signal.end();
         let receivers = self.receivers().clone();
         for receiver in receivers {
             // Runs that have left their requests get the signal to end, which drops the handler's future. Their later calls to

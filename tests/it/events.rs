@@ -483,6 +483,88 @@ fn an_integer_in_any_form_of_a_json_number_fits_an_integer_field() {
 }
 
 #[test]
+fn an_integer_field_below_flatten_or_in_an_untagged_enum_takes_every_form_too() {
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        name: String,
+        #[serde(flatten)]
+        inner: Inner,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        n: i64,
+        small: u8,
+        float: f64,
+        either: Either,
+        tagged: Tagged,
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Integer(i32),
+        Text(String),
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Size { n: u16 },
+    }
+    let json = |n: &str| {
+        format!(
+            r#"{{"name":"x","n":{n},"small":1e2,"float":2.0,"either":-5.0,"tagged":{{"kind":"Size","n":7.00}}}}"#
+        )
+    };
+    for (text, n) in [
+        ("3.0", 3),
+        ("-12e2", -1_200),
+        ("9007199254740992.0", 1 << 53),
+        ("9007199254740993", (1 << 53) + 1),
+    ] {
+        let read: Outer = row(&json(text)).unwrap();
+        assert_eq!((&*read.name, read.inner.n, read.inner.small), ("x", n, 100));
+        assert!((read.inner.float - 2.0).abs() < f64::EPSILON);
+        assert_eq!(read.inner.either, Either::Integer(-5));
+        assert_eq!(read.inner.tagged, Tagged::Size { n: 7 });
+        let properties: Properties = serde_json::from_str(&json(text)).unwrap();
+        assert_eq!(properties.to::<Outer>().unwrap().inner.n, n);
+    }
+    // No integer by its digits, or beyond what a float holds; and a value of another kind.
+    for text in [
+        "3.5",
+        "3.0000000000000000001",
+        "9007199254740993.0",
+        "1e19",
+        "true",
+    ] {
+        let error = row::<Outer>(&json(text)).unwrap_err();
+        assert_eq!(error.kind(), Kind::TypeMismatch, "{text}: {error}");
+        let properties: Properties = serde_json::from_str(&json(text)).unwrap();
+        assert!(properties.to::<Outer>().is_err(), "{text}");
+    }
+
+    // What can be read without it is read as before: a float stays one.
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Integer(i64),
+        Float(f64),
+    }
+    #[derive(Debug, Deserialize)]
+    struct Row {
+        n: Number,
+        needs_a_second_reading: i64,
+        #[serde(flatten)]
+        rest: std::collections::BTreeMap<String, serde_json::Value>,
+    }
+    let read: Row = row(r#"{"n":3.0,"needs_a_second_reading":1.0,"more":4.0}"#).unwrap();
+    assert_eq!(
+        (read.n, read.needs_a_second_reading),
+        (Number::Float(3.0), 1)
+    );
+    assert_eq!(read.rest["more"].to_string(), "4.0");
+}
+
+#[test]
 fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
     for (json, reason) in [
         ("3.5", "found a decimal number, expected"),

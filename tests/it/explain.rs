@@ -1,6 +1,9 @@
 //! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
 
 mod mistakes;
+#[cfg(feature = "axum")]
+mod requests;
+mod writers;
 
 use std::collections::BTreeSet;
 

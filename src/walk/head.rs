@@ -105,7 +105,7 @@ impl<'h> RequestHead<'h> {
     }
 
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
-        self.found.clone().into_headers()
+        self.found.clone().headers()
     }
 }
 

@@ -190,17 +190,17 @@
 //! - A role that can write these tables decides which events run: a row for an id prevents its run. Grant the rights to the
 //!   receiver's role alone.
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
-//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a device between
-//!   can pretend that the server has no TLS, and read and change everything.
+//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a
+//!   device in the network path can pretend that the server has no TLS, and read and change everything.
 
 mod claims;
 mod connect;
 mod effects;
 mod failure;
 mod forget;
-mod lent;
 mod migration;
 mod pool;
+mod pooled;
 mod query;
 mod session;
 mod spare;

@@ -51,7 +51,7 @@ fn holds_no_word(sent_back: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_operator_gets_the_whole_chain_and_the_sender_no_word_of_it() {
+async fn the_operator_gets_the_whole_chain_of_errors_and_the_sender_none() {
     let harness = Harness::of(|delivery, _| fails(delivery));
     let answer = harness.send(&Sent::event("evt_1")).await;
     assert_eq!(answer.status(), 500);

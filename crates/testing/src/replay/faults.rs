@@ -108,7 +108,7 @@ impl Faults {
         self
     }
 
-    pub(super) fn are_the_handlers(&self) -> bool {
+    pub(super) fn affect_the_handler(&self) -> bool {
         self.hang_up || self.fails > 0 || self.panics > 0 || self.slow.is_some()
     }
 }

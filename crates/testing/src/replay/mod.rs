@@ -189,31 +189,32 @@
 
 mod answered;
 mod attempt;
+mod build_report;
 mod builder;
-mod chance;
+mod choices;
 mod clock;
-mod conclude;
 mod diff;
 mod display;
-mod drive;
+mod end_signal;
 mod entry;
 mod error;
 mod fault_layer;
 mod faults;
 mod harness;
-mod ledger;
-mod life;
 mod mode;
+mod observations;
 mod plan;
 mod probe;
+mod process;
 mod report;
+mod runner;
 mod secrets;
 mod through;
 
 pub use answered::{Answered, AnsweredReport, Latency, Summary};
 pub use builder::Replay;
 pub use clock::ReplayClock;
-pub use diff::{Came, EventDiff, ReportDiff};
+pub use diff::{EventDiff, EventResult, ReportDiff};
 pub use error::{ReplayError, ReplayErrorKind};
 pub use fault_layer::{FaultLayer, FaultService};
 pub use faults::Faults;

@@ -50,7 +50,7 @@ pub(super) mod sealed {
         fn signing(&self) -> Signing;
 
         /// Returns the time of the receiver's clock at the beginning; `first` is the time of receipt of the log's first delivery.
-        fn begins_at(&self, first: UnixSeconds) -> UnixSeconds {
+        fn start_time(&self, first: UnixSeconds) -> UnixSeconds {
             first
         }
     }
@@ -74,7 +74,7 @@ pub(super) mod sealed {
             Signing::Raw
         }
 
-        fn begins_at(&self, _: UnixSeconds) -> UnixSeconds {
+        fn start_time(&self, _: UnixSeconds) -> UnixSeconds {
             self.at.unwrap_or_else(|| SystemClock.now())
         }
     }

@@ -115,7 +115,7 @@ async fn in_inbox(
         found.iter().partition(|(_, holds)| *holds == Holds::InBody);
     let mut targets = Vec::new();
     let now = SystemClock.now();
-    let mut say = |listed: &Listed, kept, last_error_only, out: &mut Out| {
+    let say = |listed: &Listed, kept, last_error_only, out: &mut Out| {
         let shown = EntrySummary::of(listed, now);
         let found = FoundEntry {
             shown,

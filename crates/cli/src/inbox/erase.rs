@@ -13,9 +13,9 @@ use serde_json::json;
 
 use self::logs::Log;
 use self::subject::{Holds, Subject};
-use super::choice::{Shown, entries};
+use super::choice::{EntrySummary, entries};
 use super::list;
-use super::place::Place;
+use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
 use crate::harmless::harmless;
 use crate::interrupt;
@@ -37,7 +37,7 @@ use crate::out::Out;
 )]
 pub(crate) struct EraseArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     /// Everything in which this id stands as a word of its own: authors of changes, values of columns, texts. An e-mail address
     /// can be given as well
     #[arg(long, value_name = "ID", value_parser = subject::id)]
@@ -61,7 +61,7 @@ pub(crate) struct EraseArgs {
 #[serde(rename_all = "camelCase")]
 struct FoundEntry {
     #[serde(flatten)]
-    shown: Shown,
+    shown: EntrySummary,
     /// It waits or runs, and is not to be erased.
     kept: bool,
     /// It is another's, and only its last error is to be erased.
@@ -116,7 +116,7 @@ async fn in_inbox(
     let mut targets = Vec::new();
     let now = SystemClock.now();
     let say = |listed: &Listed, kept, last_error_only, out: &mut Out| {
-        let shown = Shown::of(listed, now);
+        let shown = EntrySummary::of(listed, now);
         let found = FoundEntry {
             shown,
             kept,

@@ -314,7 +314,7 @@ async fn an_operator_inspects_and_repairs_an_inbox_on_sqlite_in_use() {
     inbox.close().await;
 }
 
-fn url(server: &PostgresServer, rest: &str) -> String {
+pub(crate) fn url(server: &PostgresServer, rest: &str) -> String {
     url_at(&server.server, rest)
 }
 

@@ -44,7 +44,8 @@ impl Verifier {
         &self.keys
     }
 
-    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers.
+    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
+    /// [`SystemClock`](crate::SystemClock)`.now()` with the trait [`Clock`](crate::Clock) in scope.
     ///
     /// No heap allocation, for any result.
     ///

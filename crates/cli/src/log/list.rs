@@ -12,7 +12,7 @@ use super::source::{Next, Source};
 use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
-use crate::fault::Fault;
+use crate::fault::{Fault, note};
 use crate::harmless::{claimed_subscription, harmless};
 use crate::out::Out;
 
@@ -45,7 +45,9 @@ pub(crate) struct ListArgs {
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     // Not before the log is open: above an error the header would have no rows.
     let mut is_headed = out.is_json();
+    let (mut read, mut taken) = (false, false);
     args.source.each(|line, delivery| {
+        read = true;
         if !is_headed {
             out.line(&row(&HEAD))?;
             is_headed = true;
@@ -54,11 +56,16 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         if args.takes(&listed, &delivery) {
             let text = listed.text();
             out.say(&text, &listed)?;
+            taken = true;
         }
         Ok(Next::More)
     })?;
     if !is_headed {
         out.line(&row(&HEAD))?;
+    }
+    if read && !taken {
+        out.flush()?;
+        note("no delivery of this log fits these options");
     }
     Ok(ExitCode::SUCCESS)
 }

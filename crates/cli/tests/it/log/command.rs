@@ -154,6 +154,13 @@ fn list_has_a_line_for_each_delivery_and_filters() {
             &json!(false)
         )
     );
+    let none = ran(&["list", &path, "--outcome", "not_authentik"]);
+    assert_eq!(none.code, Some(0));
+    assert!(
+        none.stderr.contains("no delivery of this log fits"),
+        "{}",
+        none.stderr
+    );
     let wrong = ran(&["list", &path, "--status", "four"]);
     assert_eq!(wrong.code, Some(2));
 }

@@ -66,6 +66,12 @@ impl Place {
         (code, values.collect())
     }
 
+    /// The text that it prints, and its exit code.
+    pub(crate) fn text(&self, name: &str, arguments: &[&str]) -> (Option<i32>, String) {
+        let (code, printed, _) = ran(&mut self.command(name, arguments));
+        (code, printed)
+    }
+
     /// The number of changed entries.
     fn changes(&self, name: &str, arguments: &[&str], key: &str) -> (Option<i32>, u64) {
         let (code, values) = self.json(name, arguments);

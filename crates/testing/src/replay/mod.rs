@@ -70,7 +70,7 @@
 //!
 //! | | clock of the receiver | signature | against an app | through a transport |
 //! |---|---|---|---|---|
-//! | [`Replay::of`] | stands at each delivery's `received_at` | as recorded | yes | no |
+//! | [`Replay::of`] | shows each delivery's `received_at` | as recorded | yes | no |
 //! | [`resigned`](Replay::resigned) | the same | for the moment at which it goes out | yes | yes, by the machine's clock |
 //! | [`raw`](Replay::raw) | any other time | as recorded | yes | yes |
 //!
@@ -130,7 +130,7 @@
 //! let log: DeliveryLog = [LoggedDelivery::new(at, headers, body)].into_iter().collect();
 //!
 //! let replay = Replay::of(log).secret(secret).with(Faults::seeded(1).restarts(1).duplicate());
-//! let store = MemoryStore::default().with_clock(replay.clock()); // stands for your own, in a database
+//! let store = MemoryStore::default().with_clock(replay.clock()); // in place of your own, in a database
 //! let report = replay
 //!     .against(|harness| {
 //!         let guard = harness.layer(Receiver::builder().store(store.clone()))?;

@@ -16,7 +16,7 @@ pub enum Signing {
     Raw,
 }
 
-/// Replays at the recorded time with the recorded signature: the receiver's clock stands at each delivery's `received_at`.
+/// Replays at the recorded time with the recorded signature: the receiver's clock shows each delivery's `received_at`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsRecorded {
     pub(super) redacted_too: bool,

@@ -83,8 +83,10 @@ impl Inbox {
     /// long defeats that: each lease must then skip all entries that were handled since it began. Limit such transactions with
     /// `idle_in_transaction_session_timeout`.
     ///
-    /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows: entries of other rows
-    /// are found behind any number of entries of one row.
+    /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows and 1,000 entries that
+    /// have failed and are due again: entries of other rows are found behind any number of entries of one row, and beside any
+    /// number of rows that wait for the end of their back-off. Entries that have failed and are due again while their row runs
+    /// are written once for it.
     ///
     /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s: all of
     /// them if a connection is free, and one thousand if all are in use.

@@ -1,6 +1,7 @@
 //! `hookgate inbox` as a process of its own, on SQLite and on PostgreSQL, while workers work the inbox off here.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Certificates, Folder, Pooler, PostgresServer, client_at, migrated};
+use crate::support::{Certificates, Folder, Pooler, PostgresServer, Server, client_at, migrated};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 /// A generous time limit, so that a busy machine fails no test.
@@ -46,7 +47,34 @@ pub(crate) struct Place {
     pub(crate) url: Option<String>,
 }
 
+/// Where the inbox is served by this server, or by another before it.
+impl From<&Server> for Place {
+    fn from(server: &Server) -> Self {
+        Self {
+            options: vec!["--database-url-env".into(), "INBOX_URL".into()],
+            url: Some(url_at(server, "")),
+        }
+    }
+}
+
 impl Place {
+    /// An inbox on a new server, which runs as long as the test keeps it.
+    pub(crate) async fn on_postgres() -> Option<(PostgresServer, Inbox, Self)> {
+        let server = migrated(&[]).await?;
+        let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+        let place = Self::from(&server.server);
+        Some((server, inbox, place))
+    }
+
+    /// An inbox in this file.
+    pub(crate) fn on_sqlite(file: &Path) -> (Inbox, Self) {
+        let place = Self {
+            options: vec!["--db".into(), file.to_str().unwrap().into()],
+            url: None,
+        };
+        (Inbox::open(file).unwrap(), place)
+    }
+
     fn command(&self, name: &str, arguments: &[&str]) -> Command {
         let mut command = hookgate(&["inbox", name]);
         command.args(&self.options).args(arguments);
@@ -281,20 +309,17 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
 async fn an_operator_inspects_and_repairs_an_inbox_on_sqlite_in_use() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
-    let inbox = Inbox::open(&file).unwrap();
-    let place = Place {
-        options: vec!["--db".into(), file.to_str().unwrap().into()],
-        url: None,
-    };
+    let (inbox, place) = Place::on_sqlite(&file);
     an_operator_inspects_and_repairs(inbox.clone(), place).await;
     inbox.close().await;
 }
 
 pub(crate) fn url(server: &PostgresServer, rest: &str) -> String {
-    format!(
-        "postgres://hookgate@{}/postgres{rest}",
-        server.server.address
-    )
+    url_at(&server.server, rest)
+}
+
+fn url_at(server: &Server, rest: &str) -> String {
+    format!("postgres://hookgate@{}/postgres{rest}", server.address)
 }
 
 pub(crate) fn database(server: &PostgresServer) -> Postgres {
@@ -303,13 +328,8 @@ pub(crate) fn database(server: &PostgresServer) -> Postgres {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_inspects_and_repairs_an_inbox_on_postgres_in_use() {
-    let Some(server) = migrated(&[]).await else {
+    let Some((_server, inbox, place)) = Place::on_postgres().await else {
         return;
-    };
-    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
-    let place = Place {
-        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
-        url: Some(url(&server, "")),
     };
     an_operator_inspects_and_repairs(inbox, place).await;
 }
@@ -379,13 +399,7 @@ async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
     };
     let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
     accept(&inbox, "evt_1").await;
-    let place = Place {
-        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
-        url: Some(format!(
-            "postgres://hookgate@{}/postgres",
-            pooler.server.address
-        )),
-    };
+    let place = Place::from(&pooler.server);
     let one = ["--event-id", "evt_1"];
     let all = [&one[..], &["--reason", "made up"]].concat();
     assert_eq!(

@@ -15,8 +15,8 @@ use hookgate_testing::delivery;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::command::{Place, database, ran, url};
-use crate::support::{Folder, migrated, program};
+use crate::command::{Place, ran};
+use crate::support::{Folder, program};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -189,11 +189,7 @@ fn is_in_files(folder: &Path, text: &str) -> bool {
 async fn a_person_is_erased_on_sqlite_and_no_byte_is_left_in_its_files() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
-    let inbox = Inbox::open(&file).unwrap();
-    let place = Place {
-        options: vec!["--db".into(), file.to_str().unwrap().into()],
-        url: None,
-    };
+    let (inbox, place) = Place::on_sqlite(&file);
     a_person_is_erased(inbox.clone(), place).await;
     assert!(!is_in_files(folder.path(), "usr_1"));
     assert!(
@@ -240,13 +236,8 @@ async fn what_was_deleted_earlier_is_overwritten_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_is_erased_on_postgres() {
-    let Some(server) = migrated(&[]).await else {
+    let Some((_server, inbox, place)) = Place::on_postgres().await else {
         return;
-    };
-    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
-    let place = Place {
-        options: vec!["--database-url-env".into(), "INBOX_URL".into()],
-        url: Some(url(&server, "")),
     };
     a_person_is_erased(inbox, place).await;
 }

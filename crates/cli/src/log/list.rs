@@ -13,7 +13,7 @@ use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Fault, note};
-use crate::harmless::{claimed_subscription, harmless};
+use crate::harmless::{claimed_subscription, harmless, short_reason};
 use crate::out::Out;
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
@@ -139,7 +139,7 @@ impl Listed {
     }
 
     fn text(&self) -> String {
-        let mut reason = self.reason.clone().unwrap_or_default();
+        let mut reason = short_reason(self.reason.as_deref().unwrap_or_default()).to_owned();
         if let Some(id) = &self.claimed_subscription {
             reason.push_str(&claimed_subscription(id));
         }
@@ -159,7 +159,7 @@ impl Listed {
 /// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
 /// have to copy.
 fn row(cells: &[&str; 7]) -> String {
-    const WIDTHS: [usize; 7] = [5, 20, 6, 16, 14, 16, 0];
+    const WIDTHS: [usize; 7] = [5, 20, 6, 18, 14, 16, 0];
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(WIDTHS) {
         row.push_str(&format!("{:<width$}  ", harmless(cell)));

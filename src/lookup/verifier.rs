@@ -69,7 +69,6 @@ impl Verifier {
     /// # Errors
     /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
     /// ends only in [`Check::finish`], after no less work than a known one.
-    #[inline]
     pub fn begin(
         &self,
         head: &DeliveryHeaders<'_>,
@@ -153,7 +152,7 @@ mod tests {
             ];
             let head = DeliveryHeaders::from_pairs(pairs).unwrap();
             let check = verifier.begin(&head, UnixSeconds::new(1_763_690_000));
-            let check = check.unwrap();
+            let mut check = check.unwrap();
             assert_eq!(check.mac_count(), 2, "{id}");
             assert!(check.finish().is_err());
         }

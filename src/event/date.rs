@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
+use super::text::Text;
 use crate::UnixSeconds;
 use crate::verify::Malformed;
 
@@ -307,7 +308,7 @@ fn expected(text: &str) -> &'static str {
 /// need. So any text is accepted, and [`date`](Self::date) parses it on demand.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
-pub struct DateText(Box<str>);
+pub struct DateText(Text);
 
 impl DateText {
     /// The text as it was written.

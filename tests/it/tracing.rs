@@ -25,7 +25,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass};
-use crate::through::{Call, Through, passes_through};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 #[cfg(feature = "inbox")]
@@ -992,20 +992,20 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
 #[derive(Debug, Default)]
 struct CommitFails(MemoryStore);
 
-impl Through for CommitFails {
+impl StoreProxy for CommitFails {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         match call {
             Call::Commit => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
-            _ => really(&self.0),
+            _ => call_inner(&self.0),
         }
     }
 }
 
-passes_through!(CommitFails);
+store_proxy!(CommitFails);
 
 /// A success that could not be recorded needs attention, but the request is no error.
 #[tokio::test(start_paused = true)]

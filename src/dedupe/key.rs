@@ -1,8 +1,9 @@
 //! The key of a record, and the token of a claim.
 
-use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock;
 use crate::verify::signature::fingerprint;
@@ -74,7 +75,7 @@ impl ClaimToken {
     /// Returns a new token for a claim on an event with this body.
     #[must_use]
     pub fn new(body: &[u8]) -> Self {
-        DRAWS.with(|draws| Self::drawn(draws, body))
+        Self::drawn(TokenGenerator::of_this_program(), body)
     }
 
     fn drawn(draws: &TokenGenerator, body: &[u8]) -> Self {
@@ -115,12 +116,10 @@ impl fmt::Debug for ClaimToken {
 ///
 /// The clock is read for each token. The process id is read again after each millisecond: it takes a system call, which costs as
 /// much as the claim itself.
-///
-/// Each thread has its own, so that threads do not write the same cache line for each claim.
 struct TokenGenerator {
-    /// Keyed by the operating system's randomness, once in a thread, so that threads and replicas draw different tokens.
+    /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
     random: RandomState,
-    count: Cell<u64>,
+    count: AtomicU64,
     process: ProcessId,
     clock: fn() -> u64,
 }
@@ -128,26 +127,28 @@ struct TokenGenerator {
 /// The id of this process, as it was at most a millisecond ago.
 struct ProcessId {
     read: fn() -> u32,
-    last: Cell<u32>,
+    last: AtomicU32,
     /// The clock's reading at that time.
-    read_at: Cell<u64>,
+    read_at: AtomicU64,
 }
-
-thread_local!(static DRAWS: TokenGenerator = TokenGenerator::new());
 
 impl TokenGenerator {
     fn new() -> Self {
         Self {
             random: RandomState::new(),
-            count: Cell::new(0),
+            count: AtomicU64::new(0),
             process: ProcessId::new(std::process::id),
             clock: clock::entropy,
         }
     }
 
+    fn of_this_program() -> &'static Self {
+        static DRAWS: OnceLock<TokenGenerator> = OnceLock::new();
+        DRAWS.get_or_init(Self::new)
+    }
+
     fn next(&self) -> u64 {
-        let count = self.count.get();
-        self.count.set(count.wrapping_add(1));
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
         let now = (self.clock)();
         self.random.hash_one((self.process.at(now), now, count))
     }
@@ -159,18 +160,19 @@ impl ProcessId {
     fn new(read: fn() -> u32) -> Self {
         Self {
             read,
-            last: Cell::new(read()),
-            read_at: Cell::new(0),
+            last: AtomicU32::new(read()),
+            read_at: AtomicU64::new(0),
         }
     }
 
     /// A clock that was set back ends the millisecond as well.
     fn at(&self, now: u64) -> u32 {
-        if now.wrapping_sub(self.read_at.get()) > Self::VALID_NANOS {
-            self.last.set((self.read)());
-            self.read_at.set(now);
+        let age = now.wrapping_sub(self.read_at.load(Ordering::Acquire));
+        if age > Self::VALID_NANOS {
+            self.last.store((self.read)(), Ordering::Relaxed);
+            self.read_at.store(now, Ordering::Release);
         }
-        self.last.get()
+        self.last.load(Ordering::Relaxed)
     }
 }
 
@@ -205,6 +207,7 @@ fn mixed(digest: u64, word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::HashSet;
 
     use super::*;
@@ -295,7 +298,7 @@ mod tests {
         for (process, clock) in copies.iter().copied() {
             let draws = TokenGenerator {
                 random: random.clone(),
-                count: Cell::new(0),
+                count: AtomicU64::new(0),
                 process: ProcessId::new(process),
                 clock,
             };
@@ -332,33 +335,13 @@ mod tests {
 
     #[test]
     fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
-        DRAWS.with(|draws| {
-            assert_eq!(draws.process.at((draws.clock)()), std::process::id());
-            let first = (draws.clock)();
-            assert!((0..1_000_000).any(|_| (draws.clock)() != first));
-            let before = draws.count.get();
-            let _ = ClaimToken::new(b"{}");
-            assert_eq!(draws.count.get(), before + 1);
-        });
-    }
-
-    /// Each thread counts from the start, and may read the same time.
-    #[test]
-    fn threads_draw_different_tokens() {
-        let draw = || {
-            let draws = TokenGenerator {
-                process: ProcessId::new(|| 1),
-                clock: || 1,
-                ..TokenGenerator::new()
-            };
-            let tokens = (0..1_000).map(|_| ClaimToken::drawn(&draws, b"{}"));
-            tokens.collect::<Vec<_>>()
-        };
-        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(draw)).collect();
-        let tokens = threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap());
-        assert_eq!(tokens.collect::<HashSet<_>>().len(), 4_000);
+        let draws = TokenGenerator::of_this_program();
+        assert_eq!(draws.process.at((draws.clock)()), std::process::id());
+        let first = (draws.clock)();
+        assert!((0..1_000_000).any(|_| (draws.clock)() != first));
+        let before = draws.count.load(Ordering::Relaxed);
+        let _ = ClaimToken::new(b"{}");
+        assert!(draws.count.load(Ordering::Relaxed) > before);
     }
 
     #[test]

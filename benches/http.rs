@@ -1,16 +1,20 @@
-//! The whole axum route, guarded and unguarded, in requests per second over loopback, with bodies of 1 KiB and of 64 KiB.
+//! The whole axum route, guarded and unguarded, over loopback: requests per second, and the processor time of the server for each
+//! request. Bodies of 1 KiB and of 64 KiB by HTTP/1, and of 1 KiB by HTTP/2.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench http
 //! ```
 //!
-//! Server and sender have a thread each, with 32 connections kept alive between them. Every request is signed beforehand and
-//! carries a fresh id, so that every claim is fresh and the stores really grow. Each round starts new servers with empty
-//! stores and measures all of them in turn; the printed figures are the ratios to the unguarded route of the same round.
+//! Server and sender have a thread each. By HTTP/1 they keep 32 connections alive between them, by HTTP/2 four with eight
+//! streams each. Every request is signed beforehand and carries a fresh id, so that every claim is fresh and the stores really
+//! grow. Each round starts new servers with empty stores and measures all of them in turn; the printed figures are the ratios to
+//! the unguarded route of the same round. The processor time is that of the server's thread, which Linux counts: it varies less
+//! than the requests per second, which other programs of the machine change.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,7 +25,7 @@ use hookgate::{
     Clock, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder, Secret, Signature,
     SystemClock, Timestamp,
 };
-use http::StatusCode;
+use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -36,8 +40,15 @@ use support::{Arguments, Case};
 
 const SECRET: &str = "whsec_made_up_for_the_http_bench";
 const CONNECTIONS: usize = 32;
-/// The bodies' length, its name, and the default number of requests in a round.
-const SIZES: [(usize, &str, usize); 2] = [(1 << 10, "1 KiB", 20_000), (64 << 10, "64 KiB", 3_000)];
+/// The connections by HTTP/2, and the streams on each that are open at a time.
+const CONNECTIONS_OF_2: usize = 4;
+const STREAMS: usize = CONNECTIONS / CONNECTIONS_OF_2;
+/// A case: its name, the bodies' length, whether it is HTTP/2, and the default number of requests in a round.
+const KINDS: [(&str, usize, bool, usize); 3] = [
+    ("1 KiB", 1 << 10, false, 20_000),
+    ("64 KiB", 64 << 10, false, 3_000),
+    ("1 KiB, HTTP/2", 1 << 10, true, 20_000),
+];
 const DEFAULT_ROUNDS: usize = 7;
 
 fn main() {
@@ -48,48 +59,54 @@ fn main() {
     };
     let rounds = setting("HOOKGATE_BENCH_ROUNDS", DEFAULT_ROUNDS);
     println!("CPU: {}", support::cpu());
-    let cases = SIZES.map(|(bytes, size, requests)| {
+    let mut cases = Vec::new();
+    for (kind, bytes, by_2, requests) in KINDS {
         let requests = setting("HOOKGATE_BENCH_REQUESTS", requests);
-        println!(
-            "\nPOST of {size} over {CONNECTIONS} connections, {rounds} rounds of {requests} requests each"
-        );
-        let mut case = Case::new(size);
+        println!("\n{kind}: {rounds} rounds of {requests} requests each");
+        let (mut rate, mut cpu) = (Case::new(kind), Case::new(&format!("{kind}, CPU")));
         for round in 0..rounds {
-            let sent = signed_requests(round, requests, bytes);
+            let sent = Requests::signed(round, requests, bytes, by_2);
             for contestant in &CONTESTANTS {
-                case.add(contestant.name, contestant.measure(&sent));
+                let measured = contestant.measure(&sent);
+                rate.add(contestant.name, measured.per_second);
+                cpu.add(contestant.name, measured.cpu_nanos);
             }
         }
-        print_case(&case, bytes);
-        case
-    });
-    arguments.record("http", "requests a second", &cases);
+        print_case(&rate, &cpu, kind == KINDS[0].0);
+        cases.extend([rate, cpu]);
+    }
+    arguments.record(
+        "http",
+        "requests a second; CPU: nanoseconds of the server for a request",
+        &cases,
+    );
 }
 
-fn print_case(case: &Case, bytes: usize) {
+fn print_case(rate: &Case, cpu: &Case, has_goals: bool) {
     println!(
-        "{:<42} {:>8} {:>8} {:>8}",
-        "requests per second, unguarded = 1", "median", "best", "goal"
+        "{:<42} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "unguarded = 1", "rate", "best", "goal", "CPU", "goal"
     );
     for contestant in &CONTESTANTS {
         let (name, base) = (contestant.name, CONTESTANTS[0].name);
-        // The goals are those of small bodies: for large ones nearly all the time is the hash.
-        let goal = if bytes == SIZES[0].0 {
-            contestant.goal
+        let (rate_goal, cpu_goal) = if has_goals {
+            contestant.goals
         } else {
-            ""
+            ("", "")
         };
         println!(
-            "{name:<42} {:>8.2} {:>8.2} {goal:>8}",
-            case.ratio(name, base),
-            case.best_ratio(name, base),
+            "{name:<42} {:>8.2} {:>8.2} {rate_goal:>8} {:>8.2} {cpu_goal:>8}",
+            rate.ratio(name, base),
+            rate.best_ratio(name, base),
+            cpu.ratio(name, base),
         );
     }
 }
 
 struct Contestant {
     name: &'static str,
-    goal: &'static str,
+    /// Of requests per second, at least, and of processor time, at most. For bodies of 1 KiB by HTTP/1.
+    goals: (&'static str, &'static str),
     app: fn() -> Router,
     /// Whether the requests are sent once before they are measured.
     replayed: bool,
@@ -98,31 +115,31 @@ struct Contestant {
 const CONTESTANTS: [Contestant; 5] = [
     Contestant {
         name: "unguarded: reads the body, answers 204",
-        goal: "",
+        goals: ("", ""),
         app: || Router::new().route("/webhooks", post(unguarded)),
         replayed: false,
     },
     Contestant {
         name: "verification alone",
-        goal: "0.74",
+        goals: ("0.80", "1.25"),
         app: || guarded(ReceiverBuilder::without_deduplication).route_handler(false),
         replayed: false,
     },
     Contestant {
         name: "typed event, MemoryStore, fresh ids",
-        goal: "0.55",
+        goals: ("0.65", "1.45"),
         app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
         replayed: false,
     },
     Contestant {
         name: "typed event, MokaStore, fresh ids",
-        goal: "0.52",
+        goals: ("", ""),
         app: || guarded(|builder| builder.store(MokaStore::new(262_144))).route_handler(true),
         replayed: false,
     },
     Contestant {
         name: "typed event, MemoryStore, replays",
-        goal: "0.72",
+        goals: ("0.80", ""),
         app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
         replayed: true,
     },
@@ -154,15 +171,25 @@ impl Guarded {
     }
 }
 
+/// The result of one round of one contestant.
+struct Measured {
+    per_second: f64,
+    /// Zero where the system does not count it.
+    cpu_nanos: f64,
+}
+
 impl Contestant {
-    /// Requests per second.
-    fn measure(&self, requests: &[Bytes]) -> f64 {
-        let (address, shutdown) = (oneshot::channel(), oneshot::channel::<()>());
+    fn measure(&self, requests: &Requests) -> Measured {
+        let (started, shutdown) = (oneshot::channel(), oneshot::channel::<()>());
         let app = (self.app)();
         let server = thread::spawn(move || {
             runtime().block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                address.0.send(listener.local_addr().unwrap()).unwrap();
+                let address = listener.local_addr().unwrap();
+                started
+                    .0
+                    .send((address, CpuTime::of_this_thread()))
+                    .unwrap();
                 let stopped = async { drop(shutdown.1.await) };
                 axum::serve(listener, app)
                     .with_graceful_shutdown(stopped)
@@ -170,16 +197,44 @@ impl Contestant {
                     .unwrap();
             });
         });
-        let elapsed = runtime().block_on(async {
-            let address = address.1.await.unwrap();
+        let (elapsed, cpu) = runtime().block_on(async {
+            let (address, cpu) = started.1.await.unwrap();
             if self.replayed {
-                send_all(address, requests).await;
+                requests.send_all(address).await;
             }
-            send_all(address, requests).await
+            let before = cpu.nanos();
+            let elapsed = requests.send_all(address).await;
+            (elapsed, cpu.nanos() - before)
         });
         shutdown.0.send(()).unwrap();
         server.join().unwrap();
-        requests.len() as f64 / elapsed.as_secs_f64()
+        let count = requests.count() as f64;
+        Measured {
+            per_second: count / elapsed.as_secs_f64(),
+            cpu_nanos: cpu / count,
+        }
+    }
+}
+
+/// The processor time of a thread, which any thread can read.
+#[derive(Debug)]
+struct CpuTime(Option<PathBuf>);
+
+impl CpuTime {
+    fn of_this_thread() -> Self {
+        let thread = std::fs::read_link("/proc/thread-self").ok();
+        Self(thread.map(|thread| PathBuf::from("/proc").join(thread).join("schedstat")))
+    }
+
+    fn nanos(&self) -> f64 {
+        let text = self
+            .0
+            .as_ref()
+            .and_then(|path| std::fs::read_to_string(path).ok());
+        let on_a_processor = text.as_deref().and_then(|text| text.split(' ').next());
+        on_a_processor
+            .and_then(|nanos| nanos.parse().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -190,22 +245,94 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-async fn send_all(address: SocketAddr, requests: &[Bytes]) -> Duration {
-    let mut connections = Vec::new();
-    for share in requests.chunks(requests.len().div_ceil(CONNECTIONS)) {
-        let stream = TcpStream::connect(address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        connections.push((stream, share.to_vec()));
+/// The requests of a round, signed.
+enum Requests {
+    One(Vec<Bytes>),
+    Two(Vec<Request<Bytes>>),
+}
+
+impl Requests {
+    fn signed(round: usize, count: usize, bytes: usize, by_2: bool) -> Self {
+        let secret = Secret::new(SECRET).unwrap();
+        let timestamp = Timestamp::at(SystemClock.now()).unwrap();
+        let signed = (0..count).map(|number| {
+            let body = delivery::body(&format!("evt_{round:04}_{number:010}"), bytes);
+            let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+            (body, signature)
+        });
+        if by_2 {
+            let request = |(body, signature): (String, String)| {
+                Request::post("http://localhost/webhooks")
+                    .header("user-agent", "Service-Webhook/1.0")
+                    .header("content-type", "application/json")
+                    .header("content-length", body.len())
+                    .header("x-service-timestamp", timestamp.as_str())
+                    .header("x-service-signature", signature)
+                    .body(body.into())
+                    .unwrap()
+            };
+            return Self::Two(signed.map(request).collect());
+        }
+        let request = |(body, signature): (String, String)| {
+            format!(
+                "POST /webhooks HTTP/1.1\r\nhost: localhost\r\nuser-agent: Service-Webhook/1.0\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\
+                 x-service-timestamp: {timestamp}\r\nx-service-signature: {signature}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        Self::One(signed.map(|signed| request(signed).into()).collect())
     }
-    let began = Instant::now();
-    let tasks: Vec<_> = connections
-        .into_iter()
-        .map(|(stream, share)| tokio::spawn(send_in_turn(stream, share)))
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
+
+    fn count(&self) -> usize {
+        match self {
+            Self::One(requests) => requests.len(),
+            Self::Two(requests) => requests.len(),
+        }
     }
-    began.elapsed()
+
+    async fn send_all(&self, address: SocketAddr) -> Duration {
+        let share = self.count().div_ceil(CONNECTIONS);
+        let mut tasks = Vec::new();
+        let began;
+        match self {
+            Self::One(requests) => {
+                let mut connections = Vec::new();
+                for share in requests.chunks(share) {
+                    connections.push((connect(address).await, share.to_vec()));
+                }
+                began = Instant::now();
+                for (stream, share) in connections {
+                    tasks.push(tokio::spawn(send_in_turn(stream, share)));
+                }
+            }
+            Self::Two(requests) => {
+                let mut streams = Vec::new();
+                for shares in requests.chunks(share * STREAMS) {
+                    let (sender, connection) =
+                        h2::client::handshake(connect(address).await).await.unwrap();
+                    tokio::spawn(connection);
+                    for share in shares.chunks(share) {
+                        streams.push((sender.clone(), share.to_vec()));
+                    }
+                }
+                began = Instant::now();
+                for (sender, share) in streams {
+                    tasks.push(tokio::spawn(send_in_streams(sender, share)));
+                }
+            }
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        began.elapsed()
+    }
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
 }
 
 async fn send_in_turn(mut stream: TcpStream, requests: Vec<Bytes>) {
@@ -227,20 +354,14 @@ async fn send_in_turn(mut stream: TcpStream, requests: Vec<Bytes>) {
     }
 }
 
-fn signed_requests(round: usize, count: usize, bytes: usize) -> Vec<Bytes> {
-    let secret = Secret::new(SECRET).unwrap();
-    let timestamp = Timestamp::at(SystemClock.now()).unwrap();
-    (0..count)
-        .map(|number| {
-            let body = delivery::body(&format!("evt_{round:04}_{number:010}"), bytes);
-            let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-            let length = body.len();
-            format!(
-                "POST /webhooks HTTP/1.1\r\nhost: localhost\r\nuser-agent: Service-Webhook/1.0\r\n\
-                 content-type: application/json\r\ncontent-length: {length}\r\n\
-                 x-service-timestamp: {timestamp}\r\nx-service-signature: {signature}\r\n\r\n{body}"
-            )
-            .into()
-        })
-        .collect()
+async fn send_in_streams(sender: h2::client::SendRequest<Bytes>, requests: Vec<Request<Bytes>>) {
+    for request in requests {
+        let (head, body) = request.into_parts();
+        let mut ready = sender.clone().ready().await.unwrap();
+        let request = Request::from_parts(head, ());
+        let (answer, mut stream) = ready.send_request(request, false).unwrap();
+        stream.send_data(body, true).unwrap();
+        let status = answer.await.unwrap().status();
+        assert!(status.is_success(), "{status}");
+    }
 }

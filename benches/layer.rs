@@ -144,7 +144,8 @@ impl Walk {
         Self {
             up_to,
             receiver,
-            app: Router::new().route("/webhooks", route),
+            // With its state, as a server has it: without, axum makes the route anew for each request.
+            app: Router::new().route("/webhooks", route).with_state(()),
             runtime: { runtime }.enable_all().build().unwrap(),
         }
     }

@@ -5,6 +5,9 @@
 //! cargo run --example durable_inbox --features inbox
 //! ```
 //!
+//! With `--features inbox,postgres-tls` and `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines share,
+//! by TLS where the URL asks for it.
+//!
 //! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address, `INBOX` another file
 //! than `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM ends it once the orders under way are done, or
 //! returned.
@@ -65,7 +68,7 @@ async fn on_page(delivery: Delivery) -> StatusCode {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = env::var("INBOX").unwrap_or_else(|_| "inbox.db".into());
-    let inbox = Inbox::open(&path)?;
+    let inbox = open(&path).await?;
 
     // First handle the entries that an earlier process has left.
     let events = EventRouter::new()
@@ -110,6 +113,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
         left.queued
     );
     Ok(())
+}
+
+/// In a file, or in a database that several machines share.
+async fn open(place: &str) -> Result<Inbox, Box<dyn Error>> {
+    if !place.starts_with("postgres") {
+        return Ok(Inbox::open(place)?);
+    }
+    #[cfg(feature = "postgres")]
+    {
+        use hookgate::postgres::{Postgres, Tls, migrate};
+
+        let (config, tls) = Tls::for_url(place)?; // with TLS where the URL asks for it
+        let (client, connection) = config.connect(tls.clone()).await?;
+        tokio::spawn(connection);
+        migrate(&client).await?;
+        Ok(Inbox::on_postgres(&Postgres::new(config, tls), "orders")?)
+    }
+    #[cfg(not(feature = "postgres"))]
+    Err("an inbox on PostgreSQL needs --features inbox,postgres-tls".into())
 }
 
 fn takes() -> Result<Duration, Box<dyn Error>> {

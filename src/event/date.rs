@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
+use super::text::Text;
 use crate::UnixSeconds;
 use crate::verify::Malformed;
 
@@ -36,6 +37,26 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// With the features `chrono`, `jiff` and `time`, `DateAs` reads a value as a type of those crates, and `TryFrom<&Date>`
 /// converts to it: a date to their date, a date-time to their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does
 /// the beginning of a day.
+///
+/// A `Date` does not know the property that it was read from: the error of `TryFrom<&Date>` has the reason alone. Where the
+/// error must name the property, let the field be a `DateAs<chrono::NaiveDate>`, not a `Date` that is converted later.
+///
+#[cfg_attr(feature = "chrono", doc = "```")]
+#[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
+/// use chrono::NaiveDate;
+/// use hookgate::{Date, DateAs, Properties};
+///
+/// let row: Properties = serde_json::from_str(r#"{"Due":"2026-11-21T09:30:00Z"}"#)?;
+/// let late: Date = row.required().to("Due")?;
+/// let error = NaiveDate::try_from(&late).unwrap_err();
+/// assert_eq!(error.path(), None);
+/// assert!(error.to_string().contains("found a date-time, expected a date without a time"));
+///
+/// let error = row.required().to::<DateAs<NaiveDate>>("Due").unwrap_err();
+/// assert_eq!(error.path(), Some("data.properties.Due"));
+/// assert!(error.to_string().contains("found a date-time, expected a date without a time"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Date {
     text: Box<str>,
@@ -288,7 +309,7 @@ fn expected(text: &str) -> &'static str {
 /// need. So any text is accepted, and [`date`](Self::date) parses it on demand.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
-pub struct DateText(Box<str>);
+pub struct DateText(Text);
 
 impl DateText {
     /// The text as it was written.

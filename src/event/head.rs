@@ -78,7 +78,32 @@ fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     Some(created?.ok()?.unix_seconds())
 }
 
+/// Reads id and type where they come first, as plain texts without white space around them: the form in which the service writes
+/// them. `None` for any other body, which [`search`] reads.
+fn at_the_front(body: &[u8]) -> Option<EventHead> {
+    let (id, rest) = plain_text(body.strip_prefix(br#"{"id":""#)?)?;
+    let (event_type, _) = plain_text(rest.strip_prefix(br#","type":""#)?)?;
+    Some(EventHead {
+        id: EventId::parse(id).ok()?,
+        event_type: EventType::parse(event_type).ok()?,
+    })
+}
+
+/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or not only ASCII.
+fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let end = text.iter().position(|byte| !is_plain(byte))?;
+    let (text, rest) = text.split_at(end);
+    Some((std::str::from_utf8(text).ok()?, rest.strip_prefix(b"\"")?))
+}
+
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
+    // A pinned workspace stands behind both.
+    let front = at_the_front(body).filter(|_| pinned.is_none());
+    front.map_or_else(|| search(body, pinned), Ok)
+}
+
+fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     let (mut id, mut event_type) = (None, None);
     let mut is_pinned_workspace = pinned.is_none().then_some(Ok(true));
     let wanted = ["id", "type", "workspaceId"];
@@ -255,6 +280,29 @@ mod tests {
                 "{body}"
             );
         }
+    }
+
+    #[test]
+    fn the_front_is_read_as_any_other_part_on_every_edit_of_one_byte() {
+        let body = br#"{"id":"evt_1","type":"a.b","data":{}}"#;
+        let mut at_the_front = 0;
+        for at in 0..=body.len() {
+            for byte in 0..=u8::MAX {
+                let mut edits = vec![body.to_vec(), body.to_vec(), body.to_vec()];
+                edits[0].insert(at, byte);
+                if at < body.len() {
+                    edits[1][at] = byte;
+                    edits[2].remove(at);
+                }
+                for edited in edits {
+                    if let Some(head) = super::at_the_front(&edited) {
+                        assert_eq!(search(&edited, None).ok(), Some(head));
+                        at_the_front += 1;
+                    }
+                }
+            }
+        }
+        assert!(at_the_front > 1_000, "{at_the_front}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ macro_rules! free_id {
             $(#[$meta])*
             #[derive(Serialize, Deserialize)]
             #[serde(transparent)]
-            $name(Box<str>)
+            $name(Text)
         }
 
         impl From<&str> for $name {

@@ -1,10 +1,12 @@
 //! The text of an id. A short text needs no allocation.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-use serde::{Serialize, Serializer};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// At least as long as any id in the service's samples.
 const SHORT: usize = 46;
@@ -25,6 +27,16 @@ impl From<&str> for Text {
                 Self::Short { length, bytes }
             }
             _ => Self::Long(text.into()),
+        }
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        if text.len() <= SHORT {
+            Self::from(&*text)
+        } else {
+            Self::Long(text.into())
         }
     }
 }
@@ -69,6 +81,37 @@ impl Serialize for Text {
     }
 }
 
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// Reads all that a `String` is read from.
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Text, E> {
+        Ok(text.into())
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| E::invalid_value(Unexpected::Bytes(bytes), &self))?;
+        Ok(text.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -83,6 +126,9 @@ mod tests {
                 let text = character.repeat(length);
                 let kept = Text::from(&*text);
                 assert_eq!(*kept, *text);
+                assert!(kept == Text::from(text.clone()));
+                let json = serde_json::to_string(&text).unwrap();
+                assert!(serde_json::from_str::<Text>(&json).unwrap() == kept);
                 assert_eq!(matches!(kept, Text::Short { .. }), text.len() <= SHORT);
                 assert!(kept == kept.clone());
                 assert_eq!(kept.cmp(&Text::from("aa")), (*text).cmp("aa"));

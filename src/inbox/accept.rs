@@ -69,15 +69,15 @@ where
     let (parts, body) = request.into_parts();
     delivering.begun(&parts);
     async move {
-        let delivery = match delivering.take_in(&parts, body).await {
-            Ok(delivery) => delivery,
+        let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
+            Ok(taken_in) => taken_in,
             Err(refusal) => return delivering.refuse(refusal, None),
         };
-        let budget_ends = match delivering.recognised(&delivery) {
+        let budget_ends = match delivering.recognised(&delivery, now) {
             Ok(budget_ends) => budget_ends,
             Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
         };
-        let state = Arc::new(RunState::new());
+        let state = Arc::new(RunState::new(now));
         let acceptor = Arc::clone(delivering.guarded());
         let run = run(acceptor, delivery.clone(), Arc::clone(&state));
         let ended = Attached::to(state, run).until(budget_ends).await;

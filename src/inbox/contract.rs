@@ -41,11 +41,12 @@ use tokio::task::JoinSet;
 
 use super::durable::Inbox;
 use super::engine::{
-    Batch, Change, End, Engine, EntryId, EntryState, Job, LeaseRequest, Listed, NEVER_SETTLED,
-    Page, Selection, TOO_OLD,
+    Batch, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
 };
 use super::entry::Entry;
+use super::entry::{EntryId, EntryState};
 use super::line::one_line;
+use super::selection::{Page, Selection};
 use super::sink::Accepted;
 use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, Ownership, body_digest};

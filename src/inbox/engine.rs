@@ -3,38 +3,14 @@
 use std::fmt;
 use std::future::{Future, ready};
 use std::pin::Pin;
-use std::str::FromStr;
 use std::time::Duration;
 
-use super::entry::Entry;
+use super::entry::{Entry, EntryId, EntryState};
+use super::selection::{Page, Selection};
 use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::event::{EventId, EventType};
-use crate::verify::Malformed;
-
-/// The number of an entry of an inbox. Numbers follow the order of acceptance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EntryId(pub(crate) i64);
-
-/// The text that [`FromStr`] reads.
-impl fmt::Display for EntryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Reads a positive number in decimal digits.
-impl FromStr for EntryId {
-    type Err = Malformed;
-
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        match text.parse() {
-            Ok(number @ 1..) if !text.starts_with('+') => Ok(Self(number)),
-            _ => Err(Malformed),
-        }
-    }
-}
 
 /// ```text
 ///           lease                      settle(Done)
@@ -199,111 +175,6 @@ impl End {
     }
 }
 
-/// Selects entries for an operator's call: all entries that meet every condition that is set.
-///
-/// ```
-/// use std::time::Duration;
-/// use hookgate::inbox::{EntryState, Selection};
-///
-/// let stuck = Selection::all().state(EntryState::Dead).older_than(Duration::from_secs(86_400));
-/// # let _ = stuck;
-/// ```
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct Selection {
-    pub(crate) id: Option<EntryId>,
-    pub(crate) event_id: Option<String>,
-    pub(crate) state: Option<EntryState>,
-    pub(crate) older_than: Option<Duration>,
-}
-
-impl Selection {
-    /// Every entry.
-    pub fn all() -> Self {
-        Self::default()
-    }
-
-    /// Only the entry with this number.
-    pub fn id(mut self, id: EntryId) -> Self {
-        self.id = Some(id);
-        self
-    }
-
-    /// Only entries of the event with this id: one in each scope.
-    pub fn event_id(mut self, event_id: impl Into<String>) -> Self {
-        self.event_id = Some(event_id.into());
-        self
-    }
-
-    /// Only entries in this state.
-    pub fn state(mut self, state: EntryState) -> Self {
-        self.state = Some(state);
-        self
-    }
-
-    /// Only entries that were accepted at least this long ago.
-    pub fn older_than(mut self, age: Duration) -> Self {
-        self.older_than = Some(age);
-        self
-    }
-
-    /// Returns one selection for each of these states that this selection includes.
-    pub(crate) fn in_each(
-        &self,
-        states: &'static [EntryState],
-    ) -> impl Iterator<Item = (EntryState, Self)> {
-        let meant = |state: &EntryState| self.state.is_none_or(|meant| meant == *state);
-        let states = states.iter().copied().filter(meant);
-        states.map(|state| (state, self.clone().state(state)))
-    }
-}
-
-/// A part of a list, in the order in which entries were accepted.
-#[derive(Clone, Copy, Debug)]
-pub struct Page {
-    pub(crate) after: Option<EntryId>,
-    pub(crate) most: usize,
-}
-
-impl Page {
-    /// The first entries, at most `most`.
-    #[must_use]
-    pub fn first(most: usize) -> Self {
-        Self { after: None, most }
-    }
-
-    /// The entries after `last`, at most `most`.
-    #[must_use]
-    pub fn after(last: EntryId, most: usize) -> Self {
-        Self {
-            after: Some(last),
-            most,
-        }
-    }
-}
-
-/// The state of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EntryState {
-    /// Waits to be leased: for the first time, or after a back-off.
-    Queued,
-    /// A worker has leased it. If the lease has ended, the worker was killed or is blocked, and another worker takes the entry.
-    Running,
-    /// Handled. Its body is deleted; its id is remembered until its retention ends.
-    Done,
-    /// A dead letter: it is not run again, unless an operator makes it due.
-    Dead,
-}
-
-impl EntryState {
-    /// Returns the state of this number in an engine's table: `as` gives the number of a state.
-    pub(crate) fn of_number(number: i64) -> Option<Self> {
-        let mut all = [Self::Queued, Self::Running, Self::Done, Self::Dead].into_iter();
-        all.find(|&state| state as i64 == number)
-    }
-}
-
 /// An entry as a list shows it: without the body.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -346,29 +217,4 @@ pub struct InboxStats {
     pub done: u64,
     /// The age of the oldest entry that is queued or running, since its acceptance.
     pub oldest: Option<Duration>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_read_as_it_is_shown() {
-        for number in [1, 42, i64::MAX] {
-            let shown = EntryId(number).to_string();
-            assert_eq!(shown.parse(), Ok(EntryId(number)));
-        }
-        for text in [
-            "",
-            "0",
-            "-1",
-            "+1",
-            " 1",
-            "1 ",
-            "0x1",
-            "9223372036854775808",
-        ] {
-            assert_eq!(text.parse::<EntryId>(), Err(Malformed), "{text:?}");
-        }
-    }
 }

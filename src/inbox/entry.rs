@@ -1,5 +1,8 @@
 //! The stored form of a delivery, and its conversion back to a delivery.
 
+use std::fmt;
+use std::str::FromStr;
+
 use bytes::Bytes;
 
 use crate::clock::UnixSeconds;
@@ -11,6 +14,51 @@ use crate::walk::Delivery;
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
 pub(crate) const UNREADABLE: &str = "unreadable: this entry is none that was accepted";
+
+/// The number of an entry of an inbox. Numbers follow the order of acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub(crate) i64);
+
+/// The text that [`FromStr`] reads.
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Reads a positive number in decimal digits.
+impl FromStr for EntryId {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        match text.parse() {
+            Ok(number @ 1..) if !text.starts_with('+') => Ok(Self(number)),
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// The state of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EntryState {
+    /// Waits to be leased: for the first time, or after a back-off.
+    Queued,
+    /// A worker has leased it. If the lease has ended, the worker was killed or is blocked, and another worker takes the entry.
+    Running,
+    /// Handled. Its body is deleted; its id is remembered until its retention ends.
+    Done,
+    /// A dead letter: it is not run again, unless an operator makes it due.
+    Dead,
+}
+
+impl EntryState {
+    /// Returns the state of this number in an engine's table: `as` gives the number of a state.
+    pub(crate) fn of_number(number: i64) -> Option<Self> {
+        let mut all = [Self::Queued, Self::Running, Self::Done, Self::Dead].into_iter();
+        all.find(|&state| state as i64 == number)
+    }
+}
 
 /// A delivery as an engine keeps it.
 #[derive(Clone)]
@@ -96,4 +144,29 @@ pub(crate) fn readable<T>(
 /// Returns a stored count or time; a negative one becomes zero.
 pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_as_it_is_shown() {
+        for number in [1, 42, i64::MAX] {
+            let shown = EntryId(number).to_string();
+            assert_eq!(shown.parse(), Ok(EntryId(number)));
+        }
+        for text in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "0x1",
+            "9223372036854775808",
+        ] {
+            assert_eq!(text.parse::<EntryId>(), Err(Malformed), "{text:?}");
+        }
+    }
 }

@@ -25,6 +25,7 @@ mod operate;
 #[cfg(all(feature = "inbox", feature = "postgres"))]
 mod postgres;
 #[cfg(feature = "inbox")]
+mod selection;
 mod signal;
 #[cfg(feature = "inbox")]
 mod sqlite;
@@ -40,8 +41,10 @@ pub use sink::{Accepted, Sink};
 #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
 pub use {
     durable::Inbox,
-    engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection},
+    engine::{InboxStats, Listed},
+    entry::{EntryId, EntryState},
     operate::StoredEntry,
+    selection::{Page, Selection},
     sqlite::InboxOptions,
     workers::{
         AttemptReport, Backoff, DeadEntry, Disposition, Jitter, LostLease, RunningWorkers, Workers,

@@ -5,9 +5,11 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::durable::Inbox;
-use super::engine::{Change, EntryId, InboxStats, Listed, Page, Selection};
+use super::engine::{Change, InboxStats, Listed};
 use super::entry::Entry;
+use super::entry::EntryId;
 use super::line::one_line;
+use super::selection::{Page, Selection};
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreError;
 use crate::walk::Delivery;

@@ -1,6 +1,5 @@
 //! One request under way: the steps between a request and its answer.
 
-use std::cell::RefCell;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
@@ -14,15 +13,13 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, Guarded};
-use super::look_up;
-use super::read::{awaits_leave, discard, is_read_on, read};
 use super::response::Own;
 use super::run::{Attached, Work};
 use super::run_state::{End, Ended};
 use super::settings::LEAST_TO_BEGIN;
 use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::walk::{Claims, Delivery, HeadResult, RequestHead};
+use crate::walk::{Claims, Delivery};
 
 pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
@@ -63,28 +60,34 @@ impl Exchange<Claims> {
                 let answer = inner.call(Request::from_parts(parts, body)).await;
                 return answer.map(|response| response.map(ResponseBody::inner));
             }
-            let delivery = match self.take_in(&parts, body).await {
-                Ok(delivery) => delivery,
+            let (delivery, now) = match self.take_in(&parts, pin!(body)).await {
+                Ok(taken_in) => taken_in,
                 Err(refusal) => return Ok(self.refuse(refusal, None)),
             };
-            let budget_ends = match self.recognised(&delivery) {
+            let budget_ends = match self.recognised(&delivery, now) {
                 Ok(budget_ends) => budget_ends,
                 Err(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
             };
-            let mut request =
-                Request::from_parts(parts, VerifiedBody::new(delivery.body().clone()));
-            request.extensions_mut().insert(delivery.clone());
-            if let Some(prepare) = self.guard().settings.prepare {
-                prepare(&mut request, &delivery);
-            }
-            let work = Work {
-                guarded: Arc::clone(&self.guarded),
-                delivery: delivery.clone(),
-                inner,
-                request,
-            };
-            let ended = Attached::begin(work).until(budget_ends).await;
+            let run = Attached::begin(self.work(&delivery, parts, inner), now);
+            let ended = run.until(budget_ends).await;
             self.conclude(ended, delivery)
+        }
+    }
+}
+
+impl Exchange<Claims> {
+    fn work<S>(&self, delivery: &Delivery, parts: Parts, inner: S) -> Work<S> {
+        let body = VerifiedBody::new(delivery.body().clone());
+        let mut request = Request::from_parts(parts, body);
+        request.extensions_mut().insert(delivery.clone());
+        if let Some(prepare) = self.guard().settings.prepare {
+            prepare(&mut request, delivery);
+        }
+        Work {
+            guarded: Arc::clone(&self.guarded),
+            delivery: delivery.clone(),
+            inner,
+            request,
         }
     }
 }
@@ -106,11 +109,11 @@ impl<N> Exchange<N> {
         &self.guarded
     }
 
-    fn guard(&self) -> &Guard {
+    pub(super) fn guard(&self) -> &Guard {
         &self.guarded.guard
     }
 
-    fn observed(&self) -> Observed<'_> {
+    pub(super) fn observed(&self) -> Observed<'_> {
         Observed {
             auth: &self.guard().auth,
             of: &self.observation,
@@ -121,71 +124,24 @@ impl<N> Exchange<N> {
         self.guard().tell(Step::Begun(self.observed(), parts));
     }
 
-    fn budget_ends(&self) -> Instant {
-        self.observation.started + self.guard().settings.budget
+    /// The time of the layer's `call`.
+    pub(super) fn started(&self) -> Instant {
+        self.observation.started
+    }
+
+    pub(super) fn budget_ends(&self) -> Instant {
+        self.started() + self.guard().settings.budget
     }
 
     /// Returns the end of the delivery's budget, or a refusal if too little time is left to begin.
-    pub(crate) fn recognised(&self, delivery: &Delivery) -> Result<Instant, Refusal> {
+    pub(crate) fn recognised(&self, delivery: &Delivery, now: Instant) -> Result<Instant, Refusal> {
         self.guard()
             .tell(Step::Recognised(self.observed(), delivery));
         let budget_ends = self.budget_ends();
-        if budget_ends.saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
+        if budget_ends.saturating_duration_since(now) < LEAST_TO_BEGIN {
             return Err(Refusal::new(RefusalKind::OutOfTime));
         }
         Ok(budget_ends)
-    }
-
-    /// The first three steps: head, body, signature.
-    pub(crate) async fn take_in<B: Body>(
-        &self,
-        parts: &Parts,
-        body: B,
-    ) -> Result<Delivery, Refusal> {
-        let mut body = pin!(body);
-        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
-            .announcing(body.size_hint().lower());
-        let layer = &self.guard().settings;
-        let budget_ends = self.budget_ends();
-        let mut opened = self.observation.started;
-        // No large value except the intake is held across a wait, and the intake only once: see `supervise` about frames.
-        let mut intake = match self.guard().auth.check_head(&head, |now| {
-            self.guard().tell(Step::AgeChecked(self.observed(), now));
-        }) {
-            Ok(HeadResult::Intake(intake)) => intake,
-            Ok(HeadResult::LookUp(looking_up, waiting)) => {
-                // The budget starts at `call`, so it may be nearly over when the future is first polled.
-                let left = budget_ends.saturating_duration_since(Instant::now());
-                let patience = look_up::share_of(layer.budget).min(left);
-                let looked_up = look_up::within(patience, &self.guard().auth, looking_up, waiting);
-                let intake = Box::pin(looked_up).await?;
-                // The time of the receiver's own look-up does not count as slowness of the sender.
-                opened = Instant::now();
-                intake
-            }
-            Err(refusal) => {
-                if is_read_on(&refusal) && !awaits_leave(&parts.headers) {
-                    discard(body, budget_ends.min(opened + layer.body_deadline)).await;
-                }
-                return Err(refusal);
-            }
-        };
-        let deadline = budget_ends.min(opened + layer.body_deadline);
-        if let Err(refusal) = read(body.as_mut(), &mut intake, &layer.bodies, deadline).await {
-            self.guard()
-                .tell(Step::BodyBrokeOff(self.observed(), intake.taken()));
-            // Some stale deliveries are read to check their signature. Their answer is the same.
-            let stale = intake.stale().map(Refusal::from);
-            drop(intake); // the kept part of the body is freed before the rest arrives
-            if is_read_on(&refusal) {
-                discard(body, deadline).await;
-            }
-            return Err(head.named_in(stale.unwrap_or(refusal)));
-        }
-        let body = RefCell::new(&mut intake);
-        let bytes = || body.borrow_mut().bytes();
-        self.guard().tell(Step::BodyRead(self.observed(), &bytes));
-        self.guard().auth.recognise(intake, &head)
     }
 
     pub(crate) fn refuse<R>(
@@ -199,7 +155,8 @@ impl<N> Exchange<N> {
             .own_response(&Own::Refused(Arc::clone(&refusal)));
         let reason: Reason = Arc::clone(&refusal) as Reason;
         let status = response.status().as_u16();
-        let answer = self.answered(Outcome::Refused(kind), status, delivery, Some(reason));
+        let outcome = Outcome::Refused(kind);
+        let answer = self.answered(outcome, status, delivery, Some(reason), Instant::now());
         let delivery = answer.delivery.as_ref();
         let verified = delivery.map(Delivery::verified).or(refusal.authentic());
         if let Some(verified) = verified {
@@ -210,6 +167,7 @@ impl<N> Exchange<N> {
     }
 
     pub(crate) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+        let now = ended.at.unwrap_or_else(Instant::now);
         let (response, reason) = match ended.end {
             End::Refused(refusal) => {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
@@ -223,13 +181,13 @@ impl<N> Exchange<N> {
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
-                let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason);
+                let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason, now);
                 self.tell(&answer);
                 return Err(error);
             }
         };
         let status = response.status().as_u16();
-        let answer = self.answered(ended.outcome, status, Some(delivery), reason);
+        let answer = self.answered(ended.outcome, status, Some(delivery), reason, now);
         Ok(self.send(response, answer))
     }
 
@@ -239,13 +197,14 @@ impl<N> Exchange<N> {
         status: u16,
         delivery: Option<Delivery>,
         reason: Option<Reason>,
+        now: Instant,
     ) -> Answer {
         Answer {
             outcome,
             status,
             delivery,
             reason,
-            elapsed: self.observation.started.elapsed(),
+            elapsed: now.saturating_duration_since(self.started()),
         }
     }
 

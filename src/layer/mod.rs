@@ -114,6 +114,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alarm;
 mod already_handled;
 mod body;
 mod budget;
@@ -139,6 +140,7 @@ mod service;
 mod settings;
 mod settle;
 mod supervise;
+mod take_in;
 mod unhandled;
 mod waiting;
 

@@ -7,15 +7,15 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
 use tokio::runtime::Handle;
-use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep};
 use tower_service::Service;
 
+use super::alarm::{Alarm, Patience};
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::{Guard, Guarded};
@@ -42,19 +42,21 @@ pub(super) struct Work<S> {
 /// A run that is attached to its request. If it is dropped before its end, it goes on in its own task.
 pub(crate) struct Attached<R, E> {
     run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// Taken here, because the request's future may be dropped on a thread without a runtime.
+    /// Taken once the run waits, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
+    alarm: Alarm,
     state: Arc<RunState<R, E>>,
 }
 
 impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
-    pub(super) fn begin<S>(work: Work<S>) -> Self
+    /// `now` is the time at which the body was complete.
+    pub(super) fn begin<S>(work: Work<S>, now: Instant) -> Self
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>, Error = E> + Send + 'static,
         S::Future: Send + 'static,
     {
-        let state = Arc::new(RunState::new());
-        let run = run(work, Arc::clone(&state));
+        let state = Arc::new(RunState::new(now));
+        let run = run(work, now, Arc::clone(&state));
         Self::to(state, run)
     }
 
@@ -65,52 +67,33 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
     ) -> Self {
         Self {
             run: Some(Box::pin(run)),
-            runtime: Handle::try_current().ok(),
+            runtime: None,
+            alarm: Alarm::default(),
             state,
         }
     }
 
     /// Polls the run until it has ended or its answer is due.
-    pub(crate) async fn until(mut self, budget_ends: Instant) -> Ended<R, E> {
-        let mut alarm = pin!(sleep_until(budget_ends));
-        poll_fn(|context| match self.poll_run(context) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => self.poll_alarm(alarm.as_mut(), budget_ends, context),
-        })
-        .await;
-        match self.run {
-            None => self.state.take_end(),
-            // The run is dropped after this, and so detached if it must go on.
-            Some(_) => self.state.answer_due(),
-        }
-    }
-
-    fn poll_run(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Taken out while it is polled: a run that has panicked must not be polled again, and not in its own task either.
-        let Some(mut run) = self.run.take() else {
-            return Poll::Ready(());
-        };
-        match caught(|| run.as_mut().poll(context)) {
-            Ok(Poll::Pending) => {
-                self.run = Some(run);
-                Poll::Pending
-            }
-            Ok(Poll::Ready(())) | Err(_) => Poll::Ready(()),
-        }
-    }
-
-    fn poll_alarm(
-        &self,
-        mut alarm: Pin<&mut Sleep>,
+    pub(crate) fn until(
+        mut self,
         budget_ends: Instant,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        let due = self.state.due(budget_ends);
-        if alarm.deadline() != due {
-            alarm.as_mut().reset(due);
-        }
-        // Not bound to the task's budget of polls: a handler that uses it up each time would stop the timer.
-        pin!(unconstrained(alarm)).poll(context)
+    ) -> impl Future<Output = Ended<R, E>> + use<R, E> {
+        poll_fn(move |context| {
+            // Taken out while it is polled: a run that has panicked must not be polled again, and not in its own task either.
+            let Some(mut run) = self.run.take() else {
+                return Poll::Ready(self.state.take_end());
+            };
+            if let Ok(Poll::Pending) = caught(|| run.as_mut().poll(context)) {
+                self.run = Some(run);
+                if self.runtime.is_none() {
+                    self.runtime = Handle::try_current().ok();
+                }
+                // If the answer is due, the run is dropped after this, and so detached if it must go on.
+                let due = self.alarm.poll(self.state.due(budget_ends), context);
+                return due.map(|()| self.state.answer_due());
+            }
+            Poll::Ready(self.state.take_end())
+        })
     }
 }
 
@@ -134,6 +117,7 @@ impl<R, E> Drop for Attached<R, E> {
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 fn run<S, R>(
     work: Work<S>,
+    now: Instant,
     state: Arc<RunState<R, S::Error>>,
 ) -> impl Future<Output = ()> + use<S, R>
 where
@@ -141,18 +125,19 @@ where
 {
     async move {
         let (guarded, delivery) = (&*work.guarded, &work.delivery);
-        let Some(claim) = claim(guarded, delivery, &state).await else {
+        let Some((claim, now)) = claim(guarded, delivery, &state, now).await else {
             return;
         };
         if state.is_detached() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&guarded.guard, delivery, &state, too_late);
-            let _ = timeout(LATE_STORE_CALL, claim.give_up_unheard()).await;
+            let mut patience = Patience::of(LATE_STORE_CALL);
+            let _ = patience.wait(pin!(claim.give_up_unheard())).await;
             return;
         }
         state.enter(Phase::Handling);
-        let watch = Watch::new(guarded, &claim, &state);
+        let watch = Watch::new(guarded, &claim, &state, now);
         let mut inner = work.inner;
         let handled = {
             let mut future = pin!(CatchUnwind::of(caught(|| inner.call(work.request))));
@@ -166,16 +151,19 @@ where
     }
 }
 
-/// Claims the event. If there is no claim, the run has ended.
+/// Claims the event, and returns the time of the claim. If there is no claim, the run has ended.
 async fn claim<R, E>(
     guarded: &Guarded<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
-) -> Option<Claim> {
-    let claimed = claim_in_turn(guarded, delivery, state).await;
+    now: Instant,
+) -> Option<(Claim, Instant)> {
+    let mut has_waited = false;
+    let claimed = claim_in_turn(guarded, delivery, state, &mut has_waited).await;
     state.leave_queue();
     match claimed {
-        Ok(claim) => Some(claim),
+        Ok(claim) if has_waited => Some((claim, Instant::now())),
+        Ok(claim) => Some((claim, now)),
         Err(Ended {
             end: End::Refused(refusal),
             ..
@@ -210,10 +198,17 @@ async fn claim_in_turn<R, E>(
     guarded: &Guarded<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
+    has_waited: &mut bool,
 ) -> Result<Claim, Ended<R, E>> {
     let mut wait = FIRST_WAIT;
     loop {
-        let admitted = admit(&guarded.next, delivery, state).await;
+        // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
+        let heard = || !state.is_detached();
+        let mut patience = Patience::of(LATE_STORE_CALL);
+        let admitted = pin!(guarded.next.admit_while(delivery, heard));
+        let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
+        let admitted = patience.wait(admitted).await.unwrap_or_else(too_slow);
+        *has_waited |= patience.has_waited();
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {
@@ -229,6 +224,7 @@ async fn claim_in_turn<R, E>(
             .queue(&guarded.guard.settings.waiting, *delivery.key())
             .map_err(still_running)?;
         state.enter(Phase::Waiting { lease_left });
+        *has_waited = true;
         sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
         state.enter(Phase::Claiming {
@@ -236,16 +232,4 @@ async fn claim_in_turn<R, E>(
             lease_left: Some(lease_left),
         });
     }
-}
-
-async fn admit<R, E>(
-    claims: &Claims,
-    delivery: &Delivery,
-    state: &RunState<R, E>,
-) -> Result<Admission, Refusal> {
-    // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
-    let heard = || !state.is_detached();
-    timeout(LATE_STORE_CALL, claims.admit_while(delivery, heard))
-        .await
-        .unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
 }

@@ -22,6 +22,8 @@ pub(crate) struct Ended<R, E> {
     pub(crate) end: End<R, E>,
     pub(crate) outcome: Outcome,
     pub(crate) reason: Option<Reason>,
+    /// When it ended, if nothing was waited for since: the clock need not be read again for the answer.
+    pub(crate) at: Option<Instant>,
 }
 
 pub(crate) enum End<R, E> {
@@ -41,6 +43,7 @@ impl<R, E> Ended<R, E> {
             end: End::Own(own),
             outcome,
             reason: None,
+            at: None,
         }
     }
 
@@ -49,6 +52,7 @@ impl<R, E> Ended<R, E> {
             outcome: Outcome::Refused(refusal.kind()),
             end: End::Refused(refusal),
             reason: None,
+            at: None,
         }
     }
 }
@@ -86,8 +90,7 @@ pub(crate) enum Phase {
 }
 
 impl<R, E> RunState<R, E> {
-    pub(crate) fn new() -> Self {
-        let since = Instant::now();
+    pub(crate) fn new(since: Instant) -> Self {
         Self(Mutex::new(RunProgress {
             phase: Phase::Claiming {
                 since,
@@ -139,18 +142,18 @@ impl<R, E> RunState<R, E> {
     }
 
     /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
-    pub(crate) fn settling(&self, ended: Ended<R, E>) {
+    pub(crate) fn settling(&self, ended: Ended<R, E>, since: Instant) {
         let mut progress = self.lock();
-        progress.phase = Phase::Settling {
-            since: Instant::now(),
-        };
+        progress.phase = Phase::Settling { since };
         progress.ended = Some(ended);
     }
 
-    /// Sets the outcome, which is known now. The request may have left with the answer already.
-    pub(crate) fn settled(&self, outcome: Outcome) {
+    /// Sets the outcome, which is known now, and when it was, if nothing was waited for since. The request may have left with
+    /// the answer already.
+    pub(crate) fn settled(&self, outcome: Outcome, at: Option<Instant>) {
         if let Some(ended) = &mut self.lock().ended {
             ended.outcome = outcome;
+            ended.at = at;
         }
     }
 

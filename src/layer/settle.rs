@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
+use super::alarm::Patience;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::{DeadLetter, DeadLettered};
 use super::guard::Guard;
@@ -25,6 +26,7 @@ use crate::walk::Delivery;
 pub(super) struct Settling<R, E> {
     ended: Ended<R, E>,
     elapsed: Duration,
+    now: Instant,
 }
 
 impl<R, E> Settling<R, E> {
@@ -39,6 +41,7 @@ impl<R, E> Settling<R, E> {
                 end: end(handled, outcome),
                 outcome,
                 reason,
+                at: None,
             },
             HandlerEnd::Dead(letter) => {
                 // A body's destructor is code of the handler, and a panic in it must not end the run.
@@ -47,9 +50,11 @@ impl<R, E> Settling<R, E> {
                 Box::pin(dead_letter(letter, delivery, watch)).await
             }
         };
+        let now = Instant::now();
         Self {
             ended,
-            elapsed: watch.started.elapsed(),
+            elapsed: now.saturating_duration_since(watch.started),
+            now,
         }
     }
 }
@@ -91,6 +96,7 @@ async fn dead_letter<R, E>(
         end: End::Own(Own::Failed),
         outcome: Outcome::Failed(failure),
         reason: Some(reason),
+        at: None,
     };
     let Some(hook) = &watch.guarded.guard.settings.dead_letter else {
         let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
@@ -106,6 +112,7 @@ async fn dead_letter<R, E>(
             end: End::Own(Own::DeadLettered),
             outcome: Outcome::DeadLettered,
             reason: Some(error(reason)),
+            at: None,
         },
         Handled::Answered(Err(below)) => failed(Failure::DeadLetterFailed, Arc::from(below)),
         Handled::Panicked(panicked) => failed(
@@ -128,7 +135,11 @@ pub(super) fn settle<'a, R, E>(
     claim: &'a Claim,
     state: &'a RunState<R, E>,
 ) -> impl Future<Output = ()> + use<'a, R, E> {
-    let Settling { mut ended, elapsed } = settling;
+    let Settling {
+        mut ended,
+        elapsed,
+        now,
+    } = settling;
     let outcome = ended.outcome;
     let reason = ended.reason.clone();
     let done = matches!(
@@ -139,24 +150,25 @@ pub(super) fn settle<'a, R, E>(
         // The outcome that the request gets if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
-    state.settling(ended);
+    state.settling(ended, now);
     async move {
+        let mut patience = Patience::of(LATE_STORE_CALL);
         let outcome = if done {
-            match timeout(LATE_STORE_CALL, claim.record_done()).await {
-                Ok(Ok(Ownership::Held)) => outcome,
-                Ok(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-                Ok(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
-                Err(_) => {
+            match patience.wait(pin!(claim.record_done())).await {
+                Some(Ok(Ownership::Held)) => outcome,
+                Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+                Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+                None => {
                     guard.auth.gate.vitals.store_failed();
                     Outcome::HandledUnrecorded(Unrecorded::TooSlow)
                 }
             }
         } else {
             // A release that fails costs time, not the event: the lease ends by itself.
-            let _ = timeout(LATE_STORE_CALL, claim.give_up()).await;
+            let _ = patience.wait(pin!(claim.give_up())).await;
             outcome
         };
-        state.settled(outcome);
+        state.settled(outcome, (!patience.has_waited()).then_some(now));
         guard.tell(Step::Settled(&Settled {
             outcome,
             delivery: delivery.clone(),

@@ -37,12 +37,13 @@ impl<'a, R, E> Watch<'a, R, E> {
         guarded: &'a Guarded<Claims>,
         claim: &'a Claim,
         state: &'a RunState<R, E>,
+        started: Instant,
     ) -> Self {
         Self {
             guarded,
             claim,
             state,
-            started: Instant::now(),
+            started,
         }
     }
 

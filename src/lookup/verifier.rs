@@ -44,7 +44,8 @@ impl Verifier {
         &self.keys
     }
 
-    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers.
+    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
+    /// [`SystemClock`](crate::SystemClock)`.now()` with the trait [`Clock`](crate::Clock) in scope.
     ///
     /// No heap allocation, for any result.
     ///
@@ -68,7 +69,6 @@ impl Verifier {
     /// # Errors
     /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
     /// ends only in [`Check::finish`], after no less work than a known one.
-    #[inline]
     pub fn begin(
         &self,
         head: &DeliveryHeaders<'_>,
@@ -152,7 +152,7 @@ mod tests {
             ];
             let head = DeliveryHeaders::from_pairs(pairs).unwrap();
             let check = verifier.begin(&head, UnixSeconds::new(1_763_690_000));
-            let check = check.unwrap();
+            let mut check = check.unwrap();
             assert_eq!(check.mac_count(), 2, "{id}");
             assert!(check.finish().is_err());
         }

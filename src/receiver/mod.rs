@@ -141,7 +141,8 @@ impl Receiver {
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
     pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
-        self.auth().recognise(intake, head)
+        let auth = self.auth();
+        auth.recognise_at(auth.clock.now(), intake, head)
     }
 
     /// Claims the event.

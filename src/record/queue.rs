@@ -36,7 +36,7 @@ struct QueueState {
     written: u64,
     dropped: u64,
     /// The number of these that the log does not mention yet.
-    unreported: u64,
+    missing: u64,
     closing: bool,
     over: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Waiting {
 pub(super) struct Batch {
     pub(super) waiting: VecDeque<Waiting>,
     /// The number of dropped deliveries, to be noted in the log after these entries.
-    pub(super) unreported: u64,
+    pub(super) missing: u64,
 }
 
 impl Queue {
@@ -79,9 +79,9 @@ impl Queue {
         };
         if state.over || held.entries > self.most.entries || held.bytes > self.most.bytes {
             state.dropped += 1;
-            state.unreported += 1;
+            state.missing += 1;
             // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
-            let first = state.unreported == 1 && state.waiting.is_empty();
+            let first = state.missing == 1 && state.waiting.is_empty();
             drop(state);
             if first {
                 self.filled.notify_one();
@@ -102,15 +102,15 @@ impl Queue {
     /// Waits for entries to write. Returns `None` when all is written and no more will come.
     pub(super) fn take(&self) -> Option<Batch> {
         let idle = |state: &mut QueueState| {
-            state.waiting.is_empty() && state.unreported == 0 && !state.closing
+            state.waiting.is_empty() && state.missing == 0 && !state.closing
         };
         let state = self.filled.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let batch = Batch {
             waiting: std::mem::take(&mut state.waiting),
-            unreported: state.unreported,
+            missing: state.missing,
         };
-        (!batch.waiting.is_empty() || batch.unreported > 0).then_some(batch)
+        (!batch.waiting.is_empty() || batch.missing > 0).then_some(batch)
     }
 
     /// Counts a delivery as written or as dropped.
@@ -123,7 +123,7 @@ impl Queue {
             state.written += 1;
         } else {
             state.dropped += 1;
-            state.unreported += 1;
+            state.missing += 1;
         }
         drop(state);
         self.done.notify_all();
@@ -131,7 +131,7 @@ impl Queue {
 
     /// The log now mentions this number of dropped deliveries.
     pub(super) fn note_reported(&self, dropped: u64) {
-        self.lock().unreported -= dropped;
+        self.lock().missing -= dropped;
     }
 
     /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it

@@ -276,11 +276,7 @@ impl Writer {
 
     /// Writes the entries that wait. Returns whether more may follow.
     fn write_batch(&mut self) -> bool {
-        let Some(Batch {
-            waiting,
-            unreported,
-        }) = self.shared.queue.take()
-        else {
+        let Some(Batch { waiting, missing }) = self.shared.queue.take() else {
             return false;
         };
         self.file.check_file();
@@ -289,12 +285,12 @@ impl Writer {
             let written = line.is_ok_and(|line| self.write(line.as_bytes()));
             self.shared.queue.settle(bytes, written);
         }
-        if unreported > 0 {
-            let line = format!("{{\"dropped\":{unreported}}}\n");
+        if missing > 0 {
+            let line = format!("{{\"dropped\":{missing}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }
-            self.shared.queue.note_reported(unreported);
+            self.shared.queue.note_reported(missing);
         }
         true
     }

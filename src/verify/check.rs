@@ -112,7 +112,7 @@ impl Check {
     ) -> Self {
         let Selected { ring, known } = selected;
         Self {
-            macs: Macs::begin(ring.keys.iter().map(|key| &key.mac), &head.timestamp),
+            macs: Macs::new(),
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring,
@@ -120,15 +120,26 @@ impl Check {
         }
     }
 
+    /// Returns the MACs. They are started when they are first needed, since a check is moved before that: a move would leave a copy
+    /// of the keys' states behind, which nothing wipes.
+    #[inline]
+    fn started(&mut self) -> &mut Macs {
+        if !self.macs.are_started() {
+            let keys = self.ring.keys.iter().map(|key| &key.mac);
+            self.macs.start(keys, &self.timestamp);
+        }
+        &mut self.macs
+    }
+
     /// Returns the number of MACs that are computed.
     #[cfg(test)]
-    pub(crate) fn mac_count(&self) -> usize {
-        self.macs.count()
+    pub(crate) fn mac_count(&mut self) -> usize {
+        self.started().count()
     }
 
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
-        self.macs.update(chunk);
+        self.started().update(chunk);
     }
 
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
@@ -147,8 +158,8 @@ impl Check {
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
-    #[inline]
     pub fn finish(mut self) -> Result<Proof, VerifyError> {
+        self.started();
         let matched = self.macs.matched(&self.signature);
         let key = self.forced.verdict(matched)?;
         Ok(Proof::new(self.timestamp, self.ring, key))

@@ -188,26 +188,38 @@ pub(super) struct Macs {
 }
 
 impl Macs {
-    /// Starts the signed string: the timestamp's bytes and the dot.
+    /// Returns MACs that are not started. They can be moved without leaving a state behind.
     #[inline]
-    pub(super) fn begin<'k>(keys: impl Iterator<Item = &'k MacKey>, timestamp: &Timestamp) -> Self {
-        let mut buffer = Buffer::<Core>::default();
-        // Less than a block.
-        digest_signed(&mut buffer, timestamp.as_bytes(), b"", |_| {});
-        Self::of(keys, buffer)
+    pub(super) fn new() -> Self {
+        Self {
+            cores: [const { None }; MOST_KEYS],
+            buffer: Buffer::<Core>::default(),
+        }
     }
 
+    /// Returns whether they were started.
     #[inline]
-    fn of<'k>(keys: impl Iterator<Item = &'k MacKey>, buffer: Buffer<Core>) -> Self {
-        let mut cores = [const { None }; MOST_KEYS];
-        for (core, key) in cores.iter_mut().zip(keys) {
+    pub(super) fn are_started(&self) -> bool {
+        self.cores[0].is_some()
+    }
+
+    /// Starts the MAC of each key, with the first bytes of the signed string: the timestamp's, and the dot. Not inlined: the compiler
+    /// would make a variable of each word of a state, and leave copies of them on the stack.
+    #[inline(never)]
+    pub(super) fn start<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k MacKey>,
+        timestamp: &Timestamp,
+    ) {
+        let (block, length) = timestamp.signed_prefix();
+        self.buffer.set(block.into(), length);
+        for (core, key) in self.cores.iter_mut().zip(keys) {
             *core = Some(key.0.clone());
         }
-        Self { cores, buffer }
     }
 
     /// Returns the number of states that each byte is hashed into.
-    #[cfg(test)]
+    #[inline]
     pub(super) fn count(&self) -> usize {
         self.cores.iter().flatten().count()
     }
@@ -225,10 +237,17 @@ impl Macs {
     /// must not show which of them matched. After this call the state has no meaning.
     pub(super) fn matched(&mut self, signature: &Signature) -> Option<usize> {
         let mut matched = None;
-        for (index, core) in self.cores.iter_mut().enumerate() {
-            if let Some(core) = core
-                && finalize(core, &mut self.buffer.clone()) == *signature.tag()
-            {
+        let count = self.count();
+        for (index, core) in self.cores.iter_mut().flatten().enumerate() {
+            let mut copy;
+            // Each key but the last leaves the buffer to the next one.
+            let rest = if index + 1 < count {
+                copy = self.buffer.clone();
+                &mut copy
+            } else {
+                &mut self.buffer
+            };
+            if finalize(core, rest) == *signature.tag() {
                 matched = Some(index);
             }
         }
@@ -294,7 +313,9 @@ mod tests {
             return false;
         };
         let key = MacKey(Core::new_from_slice(key).unwrap());
-        let mut macs = Macs::of([&key].into_iter(), Buffer::<Core>::default());
+        let mut macs = Macs::new();
+        macs.start([&key].into_iter(), &Timestamp::parse(b"1").unwrap());
+        macs.buffer.reset();
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
         macs.update(first);

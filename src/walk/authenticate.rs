@@ -111,9 +111,10 @@ impl Authenticator {
         Err(refusal.claiming(headers.webhook_id()))
     }
 
-    /// Compares the signature, and reads id and type from the signed body.
-    pub(crate) fn recognise(
+    /// Compares the signature, and reads id and type from the signed body. `now` is a reading of this receiver's clock.
+    pub(crate) fn recognise_at(
         &self,
+        now: UnixSeconds,
         intake: Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
@@ -129,7 +130,6 @@ impl Authenticator {
         {
             return Err(head.named_in(Refusal::new(kind).of_authentic(verified)));
         }
-        let now = self.clock.now();
         self.gate.vitals.authentic(now);
         let traceparent = head.traceparent().map(Box::from);
         Ok(Delivery::new(verified, event, now, self.id(), traceparent))

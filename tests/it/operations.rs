@@ -351,6 +351,19 @@ fn the_series_are_computed_right() {
 }
 
 /// The docs name the versions that the example is built and tested with.
+/// With the outcomes that the log shows for it.
+#[test]
+fn what_was_lost_is_delivered_again_by_a_command_that_the_runbook_names() {
+    let section = DOCS
+        .split_once("\n### HookgateLastAttemptsFailing")
+        .map_or("", |(_, rest)| rest);
+    let section = section.split("\n### ").next().unwrap_or_default();
+    let command =
+        "hookgate replay LOG --outcome type_mismatch --outcome handler_status --to https://";
+    assert!(section.contains(command), "{section}");
+    assert!(!section.contains("by hand"), "{section}");
+}
+
 #[test]
 fn the_exporter_is_named_with_its_version() {
     let manifest = include_str!("../../examples/more/Cargo.toml");

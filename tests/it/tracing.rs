@@ -11,9 +11,9 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Accepted, Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, Event, EventKey,
-    Failed, FailureReason, KeyRing, MemoryStore, Ownership, Reason, Receiver, Secret, Signature,
-    Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp, Unhandled,
+    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, MemoryStore,
+    Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
+    Unhandled,
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -25,6 +25,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 #[cfg(feature = "inbox")]
@@ -991,38 +992,20 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
 #[derive(Debug, Default)]
 struct CommitFails(MemoryStore);
 
-impl DedupeStore for CommitFails {
-    fn claim<'a>(
+impl StoreProxy for CommitFails {
+    fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        self.0.claim(key, token, lease)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        key: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.0.renew(key, token, lease)
-    }
-
-    fn commit<'a>(
-        &'a self,
-        _: &'a EventKey,
-        _: ClaimToken,
-        _: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable)))
-    }
-
-    fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.0.release(key, token)
+        call: Call,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        match call {
+            Call::Commit => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
+            _ => call_inner(&self.0),
+        }
     }
 }
+
+store_proxy!(CommitFails);
 
 /// A success that could not be recorded needs attention, but the request is no error.
 #[tokio::test(start_paused = true)]

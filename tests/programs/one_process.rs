@@ -91,7 +91,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         *database.orders.lock().expect("no panic"),
         ["Ada for 12.50"]
     );
-    let told = told.lock().expect("no panic");
+    let told = told.lock().expect("no panic").clone();
     assert_eq!(told[0], "500 handler_status: no route to db-7");
     assert!(told[3].starts_with("401 not_authentic: "), "{}", told[3]);
     receiver.drain(std::time::Duration::from_secs(5)).await;

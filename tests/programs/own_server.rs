@@ -26,10 +26,11 @@ fn check(verifier: &Verifier, headers: &Headers, body: &[u8]) -> Result<(), Veri
 /// Every step up to the claim.
 fn admit(
     receiver: &Receiver,
+    method: &str,
     headers: &Headers,
     body: Vec<u8>,
 ) -> Result<(Delivery, Admission), Refusal> {
-    let head = RequestHead::new("POST", pairs(headers));
+    let head = RequestHead::new(method, pairs(headers)); // those of the request, all of them
     let mut intake = receiver.open(&head)?;
     intake.push(body.into())?;
     let delivery = receiver.recognise(intake, &head)?;
@@ -90,7 +91,8 @@ fn serve(
     let status = if first.starts_with("POST /check ") {
         check(verifier, &headers, &body).map_or(401, |()| 200)
     } else {
-        match admit(receiver, &headers, body) {
+        let method = first.split(' ').next().unwrap_or_default();
+        match admit(receiver, method, &headers, body) {
             Ok((delivery, Admission::Fresh(claim))) => run(claim, &delivery),
             Ok((_, Admission::Replayed { .. })) => 200,
             Ok((_, Admission::Running { .. })) => 503,

@@ -79,7 +79,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     let lines = std::fs::read_to_string(folder.join("lines.log"))?;
     let line = lines
         .lines()
-        .find(|line| line.contains("delivery not handled"))
+        .find(|line| line.contains("delivery not handled") && line.contains("wh_1"))
         .unwrap_or_default();
     for part in [
         "WARN",

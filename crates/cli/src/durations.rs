@@ -49,10 +49,11 @@ pub(crate) fn show(duration: Duration) -> String {
         .filter(|(number, _)| *number != 0)
         .map(|(number, unit)| format!("{number} {unit}"))
         .collect();
-    if parts.is_empty() {
-        return "0 s".into();
+    match duration.subsec_micros() {
+        _ if !parts.is_empty() => parts.join(" "),
+        0 => "0 s".into(),
+        micros => format!("{:.1} ms", f64::from(micros.max(100)) / 1_000.0),
     }
-    parts.join(" ")
 }
 
 #[cfg(test)]
@@ -114,5 +115,8 @@ mod tests {
         assert_eq!(show(retention), "26 h 46 min 30 s");
         assert_eq!(show(Duration::from_millis(4_500)), "4 s 500 ms");
         assert_eq!(show(Duration::ZERO), "0 s");
+        assert_eq!(show(Duration::from_micros(1_700)), "1 ms");
+        assert_eq!(show(Duration::from_micros(340)), "0.3 ms");
+        assert_eq!(show(Duration::from_micros(3)), "0.1 ms");
     }
 }

@@ -93,6 +93,15 @@ fn is_harmful(char: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A reason without the parts that repeat its outcome.
+pub(crate) fn short_reason(reason: &str) -> &str {
+    let mut short = reason;
+    for known in ["delivery refused: ", "not authentic or not fresh: "] {
+        short = short.strip_prefix(known).unwrap_or(short);
+    }
+    short
+}
+
 /// The note about a refused delivery, after its reason. The id comes from a header that is not signed.
 pub(crate) fn claimed_subscription(id: &str) -> String {
     format!(" (claimed subscription, unproven: {id})")

@@ -1,6 +1,7 @@
 //! Delivers over HTTP/1.1, with TLS by rustls and the certificates that the system trusts.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 
 use hookgate_testing::{Transport, TransportError};
 
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, Fault, chain};
 
 /// A longer answer is cut off with an error: a receiver's answer has a few hundred bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
@@ -62,9 +63,9 @@ impl HttpClient {
     async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         let request = request.map(Full::new);
         let response = if request.uri().scheme() == Some(&Scheme::HTTPS) {
-            self.secure()?.request(request).await?
+            self.secure()?.request(request).await.map_err(Unreached)?
         } else {
-            self.plain.request(request).await?
+            self.plain.request(request).await.map_err(Unreached)?
         };
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, LONGEST_ANSWER)
@@ -104,6 +105,24 @@ fn secure_client() -> io::Result<SecureClient> {
         .wrap_connector(connector());
     Ok(Client::builder(TokioExecutor::new()).build(connector))
 }
+
+/// The client's own error, told without the parts that say no more than that it is one.
+#[derive(Debug)]
+struct Unreached(hyper_util::client::legacy::Error);
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = self.0.source().map(chain);
+        let reason = reason.unwrap_or_else(|| self.0.to_string());
+        f.write_str(
+            reason
+                .strip_prefix("tcp connect error: ")
+                .unwrap_or(&reason),
+        )
+    }
+}
+
+impl Error for Unreached {}
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", .0.as_secs_f64())]
@@ -176,7 +195,10 @@ enum Cause {
 }
 
 fn causes(error: &(dyn Error + 'static)) -> Cause {
-    let mut next = Some(error);
+    let mut next = match error.downcast_ref() {
+        Some(Unreached(error)) => error.source(),
+        None => Some(error),
+    };
     while let Some(error) = next {
         if error.is::<NoAnswer>() {
             return Cause::TooSlow;

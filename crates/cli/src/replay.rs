@@ -17,6 +17,7 @@ use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::replay::{
     Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind,
 };
+use hookgate_testing::sender::meaning;
 use hookgate_testing::{DeliveryLog, Transport, TransportError};
 
 use crate::durations;
@@ -246,7 +247,13 @@ fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
     if out.is_json() {
         return Ok(out.json_line(&json!({ "summary": summary }))?);
     }
-    Ok(out.line(&harmless_lines(&summary.to_string()))?)
+    out.line(&harmless_lines(&summary.to_string()))?;
+    // One answer to all of them is no matter of a single delivery.
+    let mut statuses = summary.by_status.keys();
+    if let (0, Some(&status), None) = (summary.accepted, statuses.next(), statuses.next()) {
+        out.line(&format!("  {}", meaning(status)))?;
+    }
+    Ok(())
 }
 
 /// Shows the progress on standard error, and only where that is a terminal.

@@ -48,6 +48,34 @@ fn every_command_and_option_has_help() {
     }
 }
 
+/// Those without it take all deliveries of a log that their filters leave, measure them together, or write one.
+#[test]
+fn every_command_that_takes_a_delivery_of_a_log_takes_its_line() {
+    const ALL: [&str; 4] = [
+        "hookgate doctor",
+        "hookgate inbox erase",
+        "hookgate log list",
+        "hookgate simulate",
+    ];
+    let mut with_line = Vec::new();
+    for (path, command) in commands() {
+        let has = |id: &str| {
+            command
+                .get_arguments()
+                .any(|argument| argument.get_id() == id)
+        };
+        if has("log") {
+            assert_ne!(has("line"), ALL.contains(&&*path), "{path}");
+            with_line.extend(has("line").then_some(path));
+        }
+    }
+    with_line.sort();
+    let expected = [
+        "explain", "log curl", "log diff", "log show", "replay", "verify",
+    ];
+    assert_eq!(with_line, expected.map(|name| format!("hookgate {name}")));
+}
+
 /// Whether an option's value could be a secret. The name of a thing that holds one is none.
 fn takes_a_secret(argument: &Arg) -> bool {
     let values: Vec<_> = argument

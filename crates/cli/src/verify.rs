@@ -12,7 +12,7 @@ use hookgate_testing::log::LoggedDeliveryExt;
 use crate::delivery_input::DeliveryArgs;
 use crate::durations;
 use crate::fault::{Class, Fault, answer, chain};
-use crate::harmless::harmless;
+use crate::harmless::{harmless, short_reason};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 
@@ -61,11 +61,18 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         .advise("sign it again: hookgate replay, hookgate sign"));
     }
     if delivery.body.is_none() {
+        let answer = delivery.answer.as_ref().map(|answer| {
+            let reason = answer.reason.as_deref().unwrap_or(&answer.outcome);
+            format!(" ({} {})", answer.status, short_reason(reason))
+        });
         return Err(Fault::new(
             Class::Input,
-            "this delivery can't be verified: it was refused before its body was read, so the log has none",
+            format!(
+                "this delivery can't be verified: it was refused before its body was read{}, so the log has no body",
+                harmless(&answer.unwrap_or_default())
+            ),
         )
-        .advise("its answer in the log says why: hookgate log show"));
+        .advise("for all that the log has of it: hookgate log show"));
     }
     let verdict = delivery.verdict(args.secret.ring()?, args.window.window());
     let output = VerdictOutput::of(&delivery, &verdict);

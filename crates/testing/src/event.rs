@@ -91,7 +91,7 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
         receiver.recognise(intake, &head).ok()
     });
     #[allow(clippy::expect_used)]
-    // The settings are valid, and signature and head were checked above.
+    // the settings are valid, and signature and head were checked above
     let delivery = recognised.expect("a receiver recognises what the signer signs");
     Ok(delivery)
 }
@@ -100,7 +100,7 @@ fn verified(json: &[u8]) -> Verified {
     let (signer, secret) = made_up();
     let headers = signer.at(MOMENT).headers(json);
     #[allow(clippy::expect_used)]
-    // Signed above with the same key and for the same time with which the verifier checks it.
+    // signed above with the key and for the time with which the verifier checks it
     DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (*name, value.as_str())))
         .ok()
         .and_then(|headers| {

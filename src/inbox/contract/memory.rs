@@ -15,10 +15,12 @@ use tokio::time::{Instant, sleep};
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{
-    Batch, CLOCK_LEAP, Change, End, Engine, EntryId, EntryState, InboxStats, Job, LeaseRequest,
-    Listed, NEVER_SETTLED, Page, Selection, TOO_OLD,
+    Batch, CLOCK_LEAP, Change, End, Engine, InboxStats, Job, LeaseRequest, Listed, NEVER_SETTLED,
+    TOO_OLD,
 };
 use crate::inbox::entry::Entry;
+use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::selection::{Page, Selection};
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 use row::{Row, after, bounded};

@@ -10,9 +10,8 @@ use super::row::{column, entry, listed, tries};
 use super::schema::{ENTRY, LISTED};
 use super::units::{at_most, seconds};
 use crate::dedupe::{ClaimToken, StoreError};
-use crate::inbox::engine::{
-    Batch, CLOCK_LEAP, EntryId, EntryState, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD,
-};
+use crate::inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD};
+use crate::inbox::entry::{EntryId, EntryState};
 use crate::postgres::Postgres;
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up

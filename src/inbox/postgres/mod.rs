@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use self::table::Table;
 use super::durable::Inbox;
-use super::engine::{
-    Batch, Change, End, Engine, EntryId, InboxStats, LeaseRequest, Listed, Page, Selection,
-};
+use super::engine::{Batch, Change, End, Engine, InboxStats, LeaseRequest, Listed};
 use super::entry::Entry;
+use super::entry::EntryId;
+use super::selection::{Page, Selection};
 use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};

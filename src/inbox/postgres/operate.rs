@@ -11,8 +11,10 @@ use super::schema::{ENTRY, LISTED};
 use super::table::Table;
 use super::units::{at_most, seconds};
 use crate::dedupe::StoreError;
-use crate::inbox::engine::{Change, EntryId, EntryState, InboxStats, Listed, Page, Selection};
+use crate::inbox::engine::{Change, InboxStats, Listed};
 use crate::inbox::entry::{Entry, unsigned};
+use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::selection::{Page, Selection};
 use crate::postgres::Postgres;
 
 /// The time limit of a call. An operator can wait longer than a sender.

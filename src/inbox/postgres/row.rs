@@ -6,8 +6,9 @@ use bytes::Bytes;
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, StoreError, StoreErrorKind};
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::engine::Listed;
 use crate::inbox::entry::{Entry, readable, unsigned};
+use crate::inbox::entry::{EntryId, EntryState};
 
 /// The error for a row that cannot be read: another program has changed it, or the table is a different one.
 fn unreadable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {

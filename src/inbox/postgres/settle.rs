@@ -7,7 +7,8 @@ use ::tokio_postgres::types::Type;
 use super::schema::durable;
 use super::units::seconds;
 use crate::dedupe::{ClaimToken, Ownership, StoreError};
-use crate::inbox::engine::{End, EntryId, EntryState};
+use crate::inbox::engine::End;
+use crate::inbox::entry::{EntryId, EntryState};
 use crate::postgres::Postgres;
 
 const RENEW: &str =

@@ -27,7 +27,7 @@ use ::tokio_postgres::{Client, Config, NoTls};
 use self::postgres::PostgresServer;
 use super::*;
 use crate::inbox::contract::{Subject, Time, run_all};
-use crate::inbox::engine::EntryState;
+use crate::inbox::entry::EntryState;
 use crate::inbox::signal::Listening;
 use crate::postgres::migrate;
 

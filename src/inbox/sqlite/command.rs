@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError};
-use crate::inbox::engine::{Batch, Change, End, EntryId, EntryState, LeaseRequest};
+use crate::inbox::engine::{Batch, Change, End, LeaseRequest};
 use crate::inbox::entry::Entry;
+use crate::inbox::entry::{EntryId, EntryState};
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 use crate::sqlite::seat::Seat;

@@ -7,9 +7,8 @@ use rusqlite::{OptionalExtension, Result, params};
 
 use super::row::{self, ENTRY, LISTED, narrow};
 use crate::dedupe::ClaimToken;
-use crate::inbox::engine::{
-    Batch, CLOCK_LEAP, EntryId, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
-};
+use crate::inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD};
+use crate::inbox::entry::EntryId;
 use crate::inbox::entry::UNREADABLE;
 use crate::sqlite::statements::statements;
 use crate::sqlite::units::{duration, millis};

@@ -32,11 +32,10 @@ use tokio::time::Instant;
 use self::command::{Answer, Command, EngineState, Task};
 use self::read::{Question, Reader};
 use self::writer::Writer;
-use super::engine::{
-    Batch, Change, End, Engine, EntryId, EntryState, InboxStats, LeaseRequest, Listed, Page,
-    Selection,
-};
+use super::engine::{Batch, Change, End, Engine, InboxStats, LeaseRequest, Listed};
 use super::entry::Entry;
+use super::entry::{EntryId, EntryState};
+use super::selection::{Page, Selection};
 use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::caught::caught;

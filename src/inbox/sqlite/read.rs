@@ -11,8 +11,10 @@ use rusqlite::{
 use super::row::{self, ENTRY, LISTED};
 use crate::clock::Clock;
 use crate::dedupe::EventKey;
-use crate::inbox::engine::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
+use crate::inbox::engine::{InboxStats, Listed};
 use crate::inbox::entry::{Entry, unsigned};
+use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::selection::{Page, Selection};
 use crate::sqlite::units::{duration, millis, reading};
 
 /// A call on the reader's thread, which sends its answer.

@@ -7,8 +7,9 @@ use rusqlite::{Error, Result, Row};
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed};
+use crate::inbox::engine::Listed;
 use crate::inbox::entry::{Entry, readable, unsigned};
+use crate::inbox::entry::{EntryId, EntryState};
 
 /// The columns of `entries` that [`listed`] reads, in its order.
 pub(super) const LISTED: &str =

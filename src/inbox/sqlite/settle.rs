@@ -5,7 +5,8 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, Result, params};
 
 use crate::dedupe::{ClaimToken, Ownership};
-use crate::inbox::engine::{Change, End, EntryId, EntryState};
+use crate::inbox::engine::{Change, End};
+use crate::inbox::entry::{EntryId, EntryState};
 use crate::sqlite::statements::statements;
 use crate::sqlite::units::millis;
 

@@ -16,7 +16,8 @@ use crate::clock::{ManualClock, UnixSeconds};
 use crate::dedupe::{EventKey, body_digest};
 use crate::inbox::Inbox;
 use crate::inbox::contract::{self, Subject, Time};
-use crate::inbox::engine::{EntryState, Job};
+use crate::inbox::engine::Job;
+use crate::inbox::entry::EntryState;
 use crate::sqlite::tests::Folder;
 
 const DAY: Duration = Duration::from_secs(86_400);

@@ -17,7 +17,8 @@ use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
 use super::state::{Phase, WorkersState, call_store};
 use crate::caught::caught;
-use crate::inbox::engine::{Batch, EntryId, Job, LeaseRequest};
+use crate::inbox::engine::{Batch, Job, LeaseRequest};
+use crate::inbox::entry::EntryId;
 use crate::inbox::signal::Listening;
 use crate::layer::VerifiedBody;
 

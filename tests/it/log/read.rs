@@ -209,10 +209,29 @@ fn two_logs_are_compared_by_what_their_events_were_answered() {
 #[test]
 fn bodies_that_differ_in_bytes_alone_are_reported_as_such() {
     let one = delivery_of(r#"{"a":1.0,"b":"\/"}"#);
-    let other = delivery_of(r#"{ "b":"/", "a":1.00 }"#);
+    let other = delivery_of(r#"{ "b":"/", "a":1.0 }"#);
     let differences = one.differences(&other);
     assert_eq!(differences.len(), 1, "{differences:?}");
     assert_eq!(differences[0].path, "body (bytes)");
+    // A number in another form is named with both forms.
+    for (after, same) in [
+        ("1.00", true),
+        ("1", true),
+        ("10e-1", true),
+        ("1.01", false),
+        ("\"1.0\"", false),
+    ] {
+        let other = delivery_of(format!(r#"{{"b":"/","a":{after}}}"#));
+        let differences = one.differences(&other);
+        assert_eq!(differences.len(), 1, "{differences:?}");
+        let difference = &differences[0];
+        assert_eq!(
+            (&*difference.path, difference.same_number),
+            ("body.a", same)
+        );
+        let shown = (difference.before.as_deref(), difference.after.as_deref());
+        assert_eq!(shown, (Some("1.0"), Some(after)));
+    }
     let mut headers = one.clone();
     headers
         .headers

@@ -5,7 +5,7 @@ use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::durations;
-use crate::harmless::{beginning, harmless};
+use crate::harmless::{beginning, harmless, short_reason};
 
 /// The result of a delivery, in as many kinds as there are colours for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,11 +168,7 @@ impl Item {
 
     /// The reason, without the part that repeats the outcome.
     pub(crate) fn short_reason(&self) -> &str {
-        let mut reason = &*self.reason;
-        for known in ["delivery refused: ", "not authentic or not fresh: "] {
-            reason = reason.strip_prefix(known).unwrap_or(reason);
-        }
-        reason
+        short_reason(&self.reason)
     }
 
     pub(crate) fn body(&self) -> &[u8] {

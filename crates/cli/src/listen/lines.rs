@@ -56,7 +56,7 @@ fn text(item: &Item) -> String {
     let claimed = Some(&*item.claimed).filter(|id| !id.is_empty());
     let claimed = claimed.map(claimed_subscription).unwrap_or_default();
     let line = format!(
-        "{} {status} {:<16} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
+        "{} {status} {:<18} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
         iso8601(item.delivery.received_at),
         item.outcome,
         or_dash(&item.event_type),

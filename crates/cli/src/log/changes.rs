@@ -18,9 +18,9 @@ use crate::out::Out;
 ///
 /// All events of two logs, whose answers are compared: hookgate log diff LOG --with OTHER
 ///
-/// Each difference is a path, the first value after `-` and the second after `+`. Bodies are compared as JSON: white space, the
-/// order of keys and zeros such as that of 12.50 make no difference, and where nothing else differs it says so: body (bytes). The
-/// exit code is 0 without a difference, and 1 with one.
+/// Each difference is a path, the first value after `-` and the second after `+`. Bodies are compared as JSON: white space and the
+/// order of keys make no difference, and where nothing else differs it says so: body (bytes). Numbers are shown with their own
+/// digits; 12.50 and 12.5 are marked as the same number. The exit code is 0 without a difference, and 1 with one.
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -72,11 +72,18 @@ fn deliveries(
         path,
         before,
         after,
+        same_number,
         ..
     } in &differences
     {
-        let value = serde_json::json!({ "path": path, "before": before, "after": after });
-        let mut lines = vec![harmless(path).into_owned()];
+        let value = serde_json::json!({
+            "path": path, "before": before, "after": after, "sameNumber": same_number,
+        });
+        let note = match same_number {
+            true => " (the same number, written differently)",
+            false => "",
+        };
+        let mut lines = vec![format!("{}{note}", harmless(path))];
         for (sign, side) in [("-", before), ("+", after)] {
             lines.extend(
                 side.as_ref()

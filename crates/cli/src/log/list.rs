@@ -12,8 +12,8 @@ use super::source::{Next, Source};
 use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
-use crate::fault::Fault;
-use crate::harmless::{claimed_subscription, harmless};
+use crate::fault::{Fault, note};
+use crate::harmless::{claimed_subscription, harmless, short_reason};
 use crate::out::Out;
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
@@ -45,7 +45,9 @@ pub(crate) struct ListArgs {
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     // Not before the log is open: above an error the header would have no rows.
     let mut is_headed = out.is_json();
+    let (mut read, mut taken) = (false, false);
     args.source.each(|line, delivery| {
+        read = true;
         if !is_headed {
             out.line(&row(&HEAD))?;
             is_headed = true;
@@ -54,11 +56,16 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         if args.takes(&listed, &delivery) {
             let text = listed.text();
             out.say(&text, &listed)?;
+            taken = true;
         }
         Ok(Next::More)
     })?;
     if !is_headed {
         out.line(&row(&HEAD))?;
+    }
+    if read && !taken {
+        out.flush()?;
+        note("no delivery of this log fits these options");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -132,7 +139,7 @@ impl Listed {
     }
 
     fn text(&self) -> String {
-        let mut reason = self.reason.clone().unwrap_or_default();
+        let mut reason = short_reason(self.reason.as_deref().unwrap_or_default()).to_owned();
         if let Some(id) = &self.claimed_subscription {
             reason.push_str(&claimed_subscription(id));
         }
@@ -152,7 +159,7 @@ impl Listed {
 /// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
 /// have to copy.
 fn row(cells: &[&str; 7]) -> String {
-    const WIDTHS: [usize; 7] = [5, 20, 6, 16, 14, 16, 0];
+    const WIDTHS: [usize; 7] = [5, 20, 6, 18, 14, 16, 0];
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(WIDTHS) {
         row.push_str(&format!("{:<width$}  ", harmless(cell)));

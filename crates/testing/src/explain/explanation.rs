@@ -143,10 +143,16 @@ fn reason(refusal: &Refusal) -> String {
         Some(error) => error,
         None => refusal,
     };
-    let text = chain(first);
-    text.strip_prefix("delivery refused: ")
-        .unwrap_or(&text)
-        .to_owned()
+    without_outcome(&chain(first)).to_owned()
+}
+
+/// A reason without the parts that repeat its outcome.
+fn without_outcome(reason: &str) -> &str {
+    let mut text = reason;
+    for known in ["delivery refused: ", "not authentic or not fresh: "] {
+        text = text.strip_prefix(known).unwrap_or(text);
+    }
+    text
 }
 
 /// For people: the verdict, each mistake and its repair, the signs that are not proven, and the numbers of the search.
@@ -167,7 +173,7 @@ impl fmt::Display for Explanation {
                 answer.status, answer.outcome
             )?;
             match &answer.reason {
-                Some(reason) => writeln!(f, ": {reason}")?,
+                Some(reason) => writeln!(f, ": {}", without_outcome(reason))?,
                 None => writeln!(f)?,
             }
         }

@@ -9,6 +9,7 @@ use super::outer::{base64_decoded, percent_decoded, utf16_decoded};
 use super::trial_key::TrialKey;
 
 const PREFIX: &[u8] = b"whsec_";
+const BOM: &[u8] = b"\xef\xbb\xbf";
 const QUOTES: [&str; 9] = ["\"", "'", "`", "“", "”", "‘", "’", "«", "»"];
 /// The length of the longest text that is examined. A longer text is a wrong file, not a secret.
 const LONGEST: usize = 4_096;
@@ -98,8 +99,14 @@ fn repairs(text: &Text) -> Vec<(Cause, Text)> {
     let mut found = Vec::new();
     let mut say = |kind, bytes: Vec<u8>| {
         let bytes = Zeroizing::new(bytes);
+        let cause = match kind {
+            Kind::SecretWhiteSpace if text.starts_with(BOM) => {
+                Cause::with(kind, "a byte order mark stands in front of it")
+            }
+            kind => Cause::new(kind),
+        };
         if bytes != *text && !bytes.is_empty() {
-            found.push((Cause::new(kind), bytes));
+            found.push((cause, bytes));
         }
     };
     if text.len() <= LONGEST {
@@ -245,9 +252,7 @@ fn trimmed(text: &str) -> &str {
 }
 
 fn trimmed_bytes(text: &[u8]) -> &[u8] {
-    text.strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(text)
-        .trim_ascii()
+    text.strip_prefix(BOM).unwrap_or(text).trim_ascii()
 }
 
 /// Removes one quote on either side, or on one side only.

@@ -23,6 +23,8 @@ pub struct Difference {
     pub before: Option<String>,
     /// The value in the other delivery; `None` where it has none.
     pub after: Option<String>,
+    /// Whether both are one number, written differently: 12.50 and 12.5. A signature covers the digits.
+    pub same_number: bool,
 }
 
 /// An event whose deliveries were answered differently in two logs.
@@ -54,8 +56,9 @@ pub(super) fn differences(one: &LoggedDelivery, other: &LoggedDelivery) -> Vec<D
     paths.dedup();
     let differences = paths.into_iter().filter_map(|path| {
         let (before, after) = (before.remove(&path), after.remove(&path));
-        (before != after).then_some(Difference {
+        (before != after).then(|| Difference {
             path,
+            same_number: number(&before).is_some_and(|one| number(&after) == Some(one)),
             before: before.map(|part| part.text),
             after: after.map(|part| part.text),
         })
@@ -63,24 +66,21 @@ pub(super) fn differences(one: &LoggedDelivery, other: &LoggedDelivery) -> Vec<D
     differences.collect()
 }
 
-/// A part of a delivery: the text to show, and the text to compare, which is the same for equal numbers.
+/// A part of a delivery.
+#[derive(PartialEq)]
 struct Part {
     text: String,
-    compared: String,
+    /// A form that is the same for all equal numbers, where it is a number.
+    number: Option<String>,
 }
 
-impl PartialEq for Part {
-    fn eq(&self, other: &Self) -> bool {
-        self.compared == other.compared
-    }
+fn number(part: &Option<Part>) -> Option<&str> {
+    part.as_ref()?.number.as_deref()
 }
 
 impl From<String> for Part {
     fn from(text: String) -> Self {
-        Self {
-            compared: text.clone(),
-            text,
-        }
+        Self { text, number: None }
     }
 }
 
@@ -207,9 +207,8 @@ fn walk(path: String, value: &Json, put: &mut impl FnMut(String, Part)) {
         Json::Object(_) => put(path, String::from("{}").into()),
         Json::Array(_) => put(path, String::from("[]").into()),
         Json::Leaf(leaf) => {
-            let compared = normal(leaf).unwrap_or_else(|| leaf.clone());
-            let text = leaf.clone();
-            put(path, Part { text, compared });
+            let (text, number) = (leaf.clone(), normal(leaf));
+            put(path, Part { text, number });
         }
     }
 }

@@ -107,8 +107,9 @@ pub trait LoggedDeliveryExt: Sized {
     /// of the answer are not compared.
     ///
     /// Bodies are compared as JSON, path by path. White space, the order of names and the escapes of characters make no
-    /// difference there, and neither do the zeros of a number, which is shown as it was written. A body whose paths together are far longer than the body itself is compared as a text. But a
-    /// signature covers the bytes: where only the bytes differ and nothing else, the difference is named `body (bytes)`.
+    /// difference there. A number that is written differently makes one, marked as the same number. A body whose paths together
+    /// are far longer than the body itself is compared as a text. But a signature covers the bytes: where only the bytes differ and
+    /// nothing else, the difference is named `body (bytes)`.
     ///
     /// ```
     /// use hookgate::UnixSeconds;

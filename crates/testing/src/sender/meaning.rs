@@ -23,7 +23,9 @@ pub fn meaning(status: u16) -> &'static str {
         401 => {
             "not authentic or not fresh: another secret, a body that was changed on the way, a clock that is off, a header that is missing or repeated, or an unknown subscription"
         }
-        404 => "there is no receiver at this path: the server in front of the receiver answers",
+        404 => {
+            "there is no receiver at this path: compare it with the path of the receiver's route"
+        }
         405 => {
             "the receiver takes POST alone; where it was POST, the server in front of it does not"
         }

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::dedupe::ClaimToken;
 use crate::event::{EventId, EventType};
-use crate::inbox::engine::{EntryId, EntryState, Listed, Selection};
+use crate::inbox::engine::Listed;
 use crate::inbox::entry::Entry;
+use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::selection::Selection;
 
 /// 35 years: an unlimited time is cut to this, so that additions cannot overflow.
 const FAR: Duration = Duration::from_secs(35 * 365 * 24 * 3_600);

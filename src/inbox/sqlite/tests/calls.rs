@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::model::EVENTS;
-use crate::inbox::engine::EntryState;
+use crate::inbox::entry::EntryState;
 
 #[derive(Clone, Debug)]
 pub(super) enum Call {

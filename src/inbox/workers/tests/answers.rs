@@ -106,9 +106,9 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
         ))
     })
     .await;
-    assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(500)));
+    assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(503)));
     let error = listed.last_error.unwrap();
-    assert!(error.starts_with("handler_status 500: "), "{error}");
+    assert!(error.starts_with("handler_status 503: "), "{error}");
     assert!(error.ends_with(": the disk is full"), "{error}");
 
     let (attempt, _) = after(|_| StatusCode::FOUND).await;

@@ -21,9 +21,11 @@ use tokio::time::{Instant, sleep};
 use super::{AttemptReport, Backoff, DeadEntry, Jitter, LostLease, RunningWorkers, Workers};
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
-use crate::inbox::engine::{Engine, EntryState, InboxStats, Listed, Page, Selection};
+use crate::inbox::engine::{Engine, InboxStats, Listed};
 use crate::inbox::entry::Entry;
+use crate::inbox::entry::EntryState;
 use crate::inbox::memory::{Fault, MemoryEngine};
+use crate::inbox::selection::{Page, Selection};
 use crate::inbox::{Accepted, Inbox};
 use crate::walk::Delivery;
 

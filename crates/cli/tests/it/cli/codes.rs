@@ -93,6 +93,10 @@ fn exit_4_is_a_host_that_does_not_answer() {
             fault["advice"].as_str().unwrap().contains(advice),
             "{fault}"
         );
+        // Without the parts that say no more than that it is an error of a client.
+        let error = fault["error"].as_str().unwrap();
+        assert!(!error.contains("client error"), "{error}");
+        assert!(!error.contains("tcp connect error"), "{error}");
     }
     // The text output says the same.
     let ran = Ran::of(&["doctor", "--url", &refused]);

@@ -258,6 +258,16 @@ fn verify_says_the_verdict_and_the_exact_error() {
             "{err}"
         );
         assert!(err.contains("printf"), "{err}");
+        let explain = ["explain", "--headers", &good, "--body", &body, "--at"];
+        let told = run(
+            SECRET,
+            &[&explain[..], &[&at(0), "--secret-file", &file]].concat(),
+        );
+        assert!(
+            told.0 == 1 && (told.1.contains("byte order mark") || told.1.contains("UTF-16")),
+            "{}",
+            told.1
+        );
     }
     // A secret that can't be right is refused before anything is read.
     let (code, _, err) = run(
@@ -450,6 +460,9 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
     redacted.unverifiable = true;
     let mut unread = line("evt_5", NOW);
     unread.body = None;
+    let mut answer = LoggedAnswer::new(415, "type_not_supported");
+    answer.reason = Some("delivery refused: deliveries are sent as application/json".into());
+    unread.answer = Some(answer);
     let lines = [
         line("evt_1", NOW),
         line("evt_2", NOW + 400),
@@ -479,7 +492,7 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
         (&["--line", "4"], "or it was imported", "sign it again"),
         (
             &["--line", "5"],
-            "refused before its body was read",
+            "refused before its body was read (415 deliveries are sent as application/json)",
             "log show",
         ),
     ] {

@@ -31,7 +31,9 @@ fn log() -> DeliveryLog {
         1,
         401,
         "not_authentic",
-        Some("the signature is not that of these bytes"),
+        Some(
+            "delivery refused: not authentic or not fresh: the signature is not that of these bytes",
+        ),
     );
     answer(2, 200, "replayed", None);
     answer(3, 500, "panicked", Some("\u{1b}[31mred\u{7}"));
@@ -90,8 +92,9 @@ fn list_has_a_line_for_each_delivery_and_filters() {
             "evt_2"
         ]
     );
+    // What the outcome says already is not repeated.
     assert!(rows[2].ends_with(
-        "the signature is not that of these bytes (claimed subscription, unproven: wh_\\u{1b}1)"
+        " evt_2             the signature is not that of these bytes (claimed subscription, unproven: wh_\\u{1b}1)"
     ));
     let json = lines(&ran(&[
         "list",
@@ -153,6 +156,13 @@ fn list_has_a_line_for_each_delivery_and_filters() {
             &json!(1.5),
             &json!(false)
         )
+    );
+    let none = ran(&["list", &path, "--outcome", "not_authentik"]);
+    assert_eq!(none.code, Some(0));
+    assert!(
+        none.stderr.contains("no delivery of this log fits"),
+        "{}",
+        none.stderr
     );
     let wrong = ran(&["list", &path, "--status", "four"]);
     assert_eq!(wrong.code, Some(2));
@@ -532,11 +542,20 @@ fn the_digits_of_a_number_are_compared_and_shown() {
         with("13.00"),
         with("9007199254740993.0"),
         with("9007199254740992"),
+        with("12.5"),
     ];
     let path = written(&folder, "log.jsonl", &log.into_iter().collect());
     let differs = ran(&["diff", &path, "--line", "1", "--line", "2"]);
     let expected = "body.data.Total\n  - 12.50\n  + 13.00\n";
     assert_eq!((differs.code, &*differs.stdout), (Some(1), expected));
+    let same = ran(&["diff", &path, "1", "5"]);
+    let expected = "body.data.Total (the same number, written differently)\n  - 12.50\n  + 12.5\n";
+    assert_eq!((same.code, &*same.stdout), (Some(1), expected));
+    let json = &lines(&ran(&["diff", &path, "1", "5", "--json"]))[0];
+    assert_eq!(
+        (&json["before"], &json["after"], &json["sameNumber"]),
+        (&json!("12.50"), &json!("12.5"), &json!(true))
+    );
     let differs = ran(&["diff", &path, "4", "3"]);
     assert!(
         differs.stdout.contains("  + 9007199254740993.0\n"),

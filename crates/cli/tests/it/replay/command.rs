@@ -149,6 +149,12 @@ fn raw_deliveries_are_as_old_as_they_are_and_need_no_secret() {
     );
     assert!(text.contains("0 of 6 answered 2xx"), "{text}");
     assert!(text.contains("\n  401  6\n"), "{text}");
+    // All have one answer, so it says what that means, as `hookgate send` does.
+    assert!(text.contains("not authentic or not fresh: "), "{text}");
+    let wrong_path = url.replace("/webhooks", "/other");
+    let output = run(&[path.to_str().unwrap(), "--to", &wrong_path, "--raw"]);
+    let text = stdout(&output);
+    assert!(text.contains("compare it with the path of"), "{text}");
 }
 
 #[test]

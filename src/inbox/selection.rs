@@ -1,0 +1,88 @@
+//! The entries that an operator's call concerns.
+
+use std::time::Duration;
+
+use super::entry::{EntryId, EntryState};
+
+/// Selects entries for an operator's call: all entries that meet every condition that is set.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::inbox::{EntryState, Selection};
+///
+/// let stuck = Selection::all().state(EntryState::Dead).older_than(Duration::from_secs(86_400));
+/// # let _ = stuck;
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Selection {
+    pub(crate) id: Option<EntryId>,
+    pub(crate) event_id: Option<String>,
+    pub(crate) state: Option<EntryState>,
+    pub(crate) older_than: Option<Duration>,
+}
+
+impl Selection {
+    /// Every entry.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Only the entry with this number.
+    pub fn id(mut self, id: EntryId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Only entries of the event with this id: one in each scope.
+    pub fn event_id(mut self, event_id: impl Into<String>) -> Self {
+        self.event_id = Some(event_id.into());
+        self
+    }
+
+    /// Only entries in this state.
+    pub fn state(mut self, state: EntryState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Only entries that were accepted at least this long ago.
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = Some(age);
+        self
+    }
+
+    /// Returns one selection for each of these states that this selection includes.
+    pub(crate) fn in_each(
+        &self,
+        states: &'static [EntryState],
+    ) -> impl Iterator<Item = (EntryState, Self)> {
+        let meant = |state: &EntryState| self.state.is_none_or(|meant| meant == *state);
+        let states = states.iter().copied().filter(meant);
+        states.map(|state| (state, self.clone().state(state)))
+    }
+}
+
+/// A part of a list, in the order in which entries were accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub(crate) after: Option<EntryId>,
+    pub(crate) most: usize,
+}
+
+impl Page {
+    /// The first entries, at most `most`.
+    #[must_use]
+    pub fn first(most: usize) -> Self {
+        Self { after: None, most }
+    }
+
+    /// The entries after `last`, at most `most`.
+    #[must_use]
+    pub fn after(last: EntryId, most: usize) -> Self {
+        Self {
+            after: Some(last),
+            most,
+        }
+    }
+}

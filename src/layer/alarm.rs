@@ -1,0 +1,55 @@
+//! Timers that are made once something has to be waited for. Most deliveries never wait, and make none.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::task::unconstrained;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A timer, once there is one.
+#[derive(Default)]
+pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Ready at this time, which may be another one at each call.
+    pub(super) fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if sleep.deadline() != due {
+            sleep.as_mut().reset(due);
+        }
+        // Not bound to the task's budget of polls: code that uses it up each time would stop the timer.
+        pin!(unconstrained(sleep.as_mut())).poll(context)
+    }
+}
+
+/// The longest wait for one call, from its first poll.
+pub(super) struct Patience {
+    limit: Duration,
+    ends: Option<Instant>,
+}
+
+impl Patience {
+    pub(super) fn of(limit: Duration) -> Self {
+        Self { limit, ends: None }
+    }
+
+    /// Returns the answer of the call; `None` if it has none within the limit.
+    pub(super) async fn wait<F: Future>(&mut self, mut call: Pin<&mut F>) -> Option<F::Output> {
+        let mut alarm = Alarm::default();
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = call.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            let ends = *self.ends.get_or_insert_with(|| Instant::now() + self.limit);
+            alarm.poll(ends, context).map(|()| None)
+        })
+        .await
+    }
+
+    /// Returns whether the call had to be waited for. If not, a reading of the clock from before the call is still good.
+    pub(super) fn has_waited(&self) -> bool {
+        self.ends.is_some()
+    }
+}

@@ -1,0 +1,180 @@
+//! The first three steps of a request: head, body, signature.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::request::Parts;
+use http_body::Body;
+use tokio::time::Instant;
+
+use super::exchange::Exchange;
+use super::look_up;
+use super::read::{Reading, awaits_leave, discard, is_read_on};
+use crate::UnixSeconds;
+use crate::lookup::Waiting;
+use crate::observe::Step;
+use crate::outcome::Refusal;
+use crate::verify::Intake;
+use crate::walk::{Delivery, HeadResult, LookingUp, RequestHead};
+
+/// A delivery, and when its body was complete; or the reason why there is none.
+type TakenIn = Result<(Delivery, Instant), Refusal>;
+
+/// A request in one of these steps, and the thing that it waits for.
+enum Next<'a> {
+    LookUp(RequestHead<'a>, LookingUp<'a>, Waiting),
+    Body(Opened<'a>),
+    /// The refusal is answered once the rest of the body was read, or at this time.
+    Rest(Refusal, Instant),
+    Nothing(TakenIn),
+}
+
+/// A request whose head was accepted.
+struct Opened<'a> {
+    head: RequestHead<'a>,
+    intake: Intake,
+    reading: Reading<'a>,
+}
+
+impl<N> Exchange<N> {
+    /// Takes a delivery in. Most bodies are there at once: their states are never moved to the heap.
+    pub(crate) fn take_in<'a, B: Body>(
+        &'a self,
+        parts: &'a Parts,
+        body: Pin<&'a mut B>,
+    ) -> impl Future<Output = TakenIn> + use<'a, N, B> {
+        let mut new = Some(body);
+        let mut late = None;
+        poll_fn(move |context| {
+            if let Some(mut body) = new.take() {
+                match self.take_at_once(parts, body.as_mut(), context) {
+                    Next::Nothing(taken_in) => return Poll::Ready(taken_in),
+                    next => late = Some(Box::pin(self.take_late(next, body))),
+                }
+            }
+            match &mut late {
+                Some(late) => late.as_mut().poll(context),
+                None => Poll::Pending, // it was ready before, and is not polled again
+            }
+        })
+    }
+
+    fn take_at_once<'a, B: Body>(
+        &'a self,
+        parts: &'a Parts,
+        body: Pin<&mut B>,
+        context: &mut Context<'_>,
+    ) -> Next<'a> {
+        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
+            .announcing(body.size_hint().lower());
+        let mut now = None;
+        let checked = self.guard().auth.check_head(&head, |reading| {
+            now = Some(reading);
+            self.guard()
+                .tell(Step::AgeChecked(self.observed(), reading));
+        });
+        match checked {
+            Ok(HeadResult::Intake(intake)) => {
+                let mut opened = self.opened(head, intake, self.started());
+                let Opened {
+                    intake, reading, ..
+                } = &mut opened;
+                match reading.poll(body, intake, context) {
+                    Poll::Ready(read) => self.complete(opened, read, now),
+                    Poll::Pending => Next::Body(opened),
+                }
+            }
+            Ok(HeadResult::LookUp(looking_up, waiting)) => Next::LookUp(head, looking_up, waiting),
+            Err(refusal) if is_read_on(&refusal) && !awaits_leave(&parts.headers) => {
+                Next::Rest(refusal, self.body_deadline(self.started()))
+            }
+            Err(refusal) => Next::Nothing(Err(refusal)),
+        }
+    }
+
+    async fn take_late<B: Body>(&self, mut next: Next<'_>, mut body: Pin<&mut B>) -> TakenIn {
+        loop {
+            next = match next {
+                Next::LookUp(head, looking_up, waiting) => {
+                    // The budget starts at `call`, so it may be nearly over when the future is first polled.
+                    let left = self.budget_ends().saturating_duration_since(Instant::now());
+                    let patience = look_up::share_of(self.guard().settings.budget).min(left);
+                    let auth = &self.guard().auth;
+                    let intake = look_up::within(patience, auth, looking_up, waiting).await?;
+                    // The time of the receiver's own look-up does not count as slowness of the sender.
+                    Next::Body(self.opened(head, intake, Instant::now()))
+                }
+                Next::Body(mut opened) => {
+                    let Opened {
+                        intake, reading, ..
+                    } = &mut opened;
+                    let read = poll_fn(|context| reading.poll(body.as_mut(), intake, context));
+                    let read = read.await;
+                    self.complete(opened, read, None)
+                }
+                Next::Rest(refusal, until) => {
+                    discard(body, until).await;
+                    return Err(refusal);
+                }
+                Next::Nothing(taken_in) => return taken_in,
+            }
+        }
+    }
+
+    /// The time for the body begins now.
+    fn opened<'a>(&'a self, head: RequestHead<'a>, intake: Intake, now: Instant) -> Opened<'a> {
+        let bodies = &self.guard().settings.bodies;
+        Opened {
+            head,
+            intake,
+            reading: Reading::until(self.body_deadline(now), bodies),
+        }
+    }
+
+    fn body_deadline(&self, opened: Instant) -> Instant {
+        let deadline = opened + self.guard().settings.body_deadline;
+        self.budget_ends().min(deadline)
+    }
+
+    /// Goes on at the end of the body. `now` is a reading of the receiver's clock, unless there was a wait since.
+    fn complete<'a>(
+        &self,
+        opened: Opened<'a>,
+        read: Result<Instant, Refusal>,
+        now: Option<UnixSeconds>,
+    ) -> Next<'a> {
+        let Opened {
+            head,
+            mut intake,
+            reading,
+        } = opened;
+        let deadline = reading.deadline();
+        match read.and_then(|at| reading.finish().map(|()| at)) {
+            Ok(at) => {
+                let body = RefCell::new(&mut intake);
+                let bytes = || body.borrow_mut().bytes();
+                self.guard().tell(Step::BodyRead(self.observed(), &bytes));
+                let auth = &self.guard().auth;
+                let now = now.unwrap_or_else(|| auth.clock.now());
+                let delivery = auth.recognise_at(now, intake, &head);
+                Next::Nothing(delivery.map(|delivery| (delivery, at)))
+            }
+            Err(refusal) => {
+                self.guard()
+                    .tell(Step::BodyBrokeOff(self.observed(), intake.taken()));
+                let is_read_on = is_read_on(&refusal);
+                // Some stale deliveries are read to check their signature. Their answer is the same.
+                let stale = intake.stale().map(Refusal::from);
+                let refusal = head.named_in(stale.unwrap_or(refusal));
+                // The kept part of the body is freed before the rest arrives.
+                if is_read_on {
+                    Next::Rest(refusal, deadline)
+                } else {
+                    Next::Nothing(Err(refusal))
+                }
+            }
+        }
+    }
+}

@@ -39,10 +39,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
     fn changed(&self) -> &WorkSignal;
+
     /// More entries may be due than a worker that was woken has room for. Wakes a worker of another process, if the engine can.
     fn wake_another(&self) {}
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
+
     /// Returns an entry with its body; the body of an entry that is done is empty.
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 

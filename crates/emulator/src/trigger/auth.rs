@@ -83,7 +83,11 @@ impl Auth {
 
     /// Whether a header carries a secret, which the log does not show.
     pub(super) fn hides(&self, name: &HeaderName) -> bool {
-        let common = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
+        let common = [
+            header::AUTHORIZATION,
+            header::PROXY_AUTHORIZATION,
+            header::COOKIE,
+        ];
         common.contains(name) || self.header_name().as_ref() == Some(name)
     }
 
@@ -104,7 +108,9 @@ impl Auth {
 
 impl std::fmt::Debug for Auth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Auth").field("mode", &self.mode).finish_non_exhaustive()
+        f.debug_struct("Auth")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
     }
 }
 
@@ -162,9 +168,16 @@ mod tests {
             assert!(!header.permits(&headers(wrong)), "{wrong:?}");
         }
 
-        let basic = auth(json!({ "mode": "basic", "username": "Aladdin", "password": "open sesame" }));
-        for right in ["Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "basic  QWxhZGRpbjpvcGVuIHNlc2FtZQ=="] {
-            assert!(basic.permits(&headers(&[("authorization", right)])), "{right}");
+        let basic =
+            auth(json!({ "mode": "basic", "username": "Aladdin", "password": "open sesame" }));
+        for right in [
+            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+            "basic  QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+        ] {
+            assert!(
+                basic.permits(&headers(&[("authorization", right)])),
+                "{right}"
+            );
         }
         for wrong in [
             "",
@@ -174,7 +187,10 @@ mod tests {
             "Basic QWxhZGRpbjpvcGVu",
             "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ",
         ] {
-            assert!(!basic.permits(&headers(&[("authorization", wrong)])), "{wrong}");
+            assert!(
+                !basic.permits(&headers(&[("authorization", wrong)])),
+                "{wrong}"
+            );
         }
         assert!(!basic.permits(&headers(&[])));
     }

@@ -60,7 +60,11 @@ enum Mode {
 
 impl Default for Answers {
     fn default() -> Self {
-        Self { mode: Mode::default(), status: ok(), template: Value::Null }
+        Self {
+            mode: Mode::default(),
+            status: ok(),
+            template: Value::Null,
+        }
     }
 }
 
@@ -80,7 +84,10 @@ impl Trigger {
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if !METHODS.contains(&&*self.method) {
             let methods = METHODS.join(", ");
-            return Err(("method", format!("no such method, expected one of {methods}")));
+            return Err((
+                "method",
+                format!("no such method, expected one of {methods}"),
+            ));
         }
         let path = self.path();
         let taken = ["/api/v1", "/_emulator"].iter().any(|other| {
@@ -100,7 +107,10 @@ impl Trigger {
 
     /// Returns the trigger without its secret.
     pub(crate) fn shown(&self) -> Self {
-        Self { auth: self.auth.shown(), ..self.clone() }
+        Self {
+            auth: self.auth.shown(),
+            ..self.clone()
+        }
     }
 
     fn path(&self) -> String {
@@ -127,22 +137,31 @@ pub(crate) struct Triggers {
 impl Triggers {
     pub(crate) fn new(switches: Switches, live: Live, clock: EmulatorClock) -> Self {
         let (list, log) = (Arc::default(), Arc::default());
-        Self { list, log, switches, live, clock }
+        Self {
+            list,
+            log,
+            switches,
+            live,
+            clock,
+        }
     }
 
     /// Replaces all triggers, and forgets the log.
     pub(crate) fn set(&self, triggers: Vec<Trigger>) {
-        *self.list() = triggers;
+        *self.locked() = triggers;
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Log::default();
     }
 
-    pub(crate) fn all(&self) -> Vec<Trigger> {
-        self.list().clone()
+    pub(crate) fn list(&self) -> Vec<Trigger> {
+        self.locked().clone()
     }
 
     /// Returns the calls that came, the newest first.
     pub(crate) fn calls(&self) -> Vec<TriggerCall> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).calls()
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .calls()
     }
 
     /// Answers a call; `None` where no trigger has this path. A call that comes again is answered again: nothing is
@@ -155,7 +174,12 @@ impl Triggers {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Option<Response<Bytes>> {
-        let at_path: Vec<_> = self.list().iter().filter(|one| one.is_at(path)).cloned().collect();
+        let at_path: Vec<_> = self
+            .locked()
+            .iter()
+            .filter(|one| one.is_at(path))
+            .cloned()
+            .collect();
         let first = at_path.first()?;
         let trigger = at_path.iter().find(|one| one.method == method.as_str());
         let answer = match trigger {
@@ -178,7 +202,10 @@ impl Triggers {
             status: answer.status().as_u16(),
         };
         self.live.tell("trigger", &call);
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).add(call);
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(call);
         Some(answer)
     }
 
@@ -195,7 +222,7 @@ impl Triggers {
         answer
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Trigger>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<Trigger>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -248,12 +275,23 @@ fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
 }
 
 fn error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
-    answer(status, &json!({ "error": { "code": code, "message": message } }))
+    answer(
+        status,
+        &json!({ "error": { "code": code, "message": message } }),
+    )
 }
 
 fn answer(status: StatusCode, value: &Value) -> Response<Bytes> {
-    let empty = [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED];
-    let body = if empty.contains(&status) { String::new() } else { value.to_string() };
+    let empty = [
+        StatusCode::NO_CONTENT,
+        StatusCode::RESET_CONTENT,
+        StatusCode::NOT_MODIFIED,
+    ];
+    let body = if empty.contains(&status) {
+        String::new()
+    } else {
+        value.to_string()
+    };
     let mut answer = Response::new(Bytes::from(body));
     *answer.status_mut() = status;
     if !answer.body().is_empty() {

@@ -107,7 +107,10 @@ fn length_of(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(|item| 1 + length_of(item)).sum::<usize>() + 2,
         Value::Object(fields) => {
             let fields = fields.iter();
-            fields.map(|(name, value)| name.len() + 4 + length_of(value)).sum::<usize>() + 2
+            fields
+                .map(|(name, value)| name.len() + 4 + length_of(value))
+                .sum::<usize>()
+                + 2
         }
     }
 }
@@ -144,7 +147,10 @@ mod tests {
             ("{{trigger.body.null}}", json!(null)),
             ("{{trigger.body.1}}", json!("one")),
             ("{{trigger.headers.x-key}}", json!("k")),
-            ("{{trigger.headers}}", json!({ "x-key": "k", "user-agent": "curl" })),
+            (
+                "{{trigger.headers}}",
+                json!({ "x-key": "k", "user-agent": "curl" }),
+            ),
             ("{{trigger.query.from}}", json!("shop")),
             ("{{trigger.query.tag}}", json!(["a", "b"])),
             ("{{trigger.query.tag[0]}}", json!("a")),
@@ -185,11 +191,13 @@ mod tests {
 
     #[test]
     fn templates_are_walked_and_values_are_not() {
-        let template = json!({ "list": ["{{trigger.body.text}}", 1, null], "{{trigger.body.text}}": true });
+        let template =
+            json!({ "list": ["{{trigger.body.text}}", 1, null], "{{trigger.body.text}}": true });
         let out = json!({ "list": ["x", 1, null], "{{trigger.body.text}}": true });
         assert_eq!(of(template), out);
         // What a caller sends is not evaluated.
-        let trigger = json!({ "body": { "a": "{{trigger.headers.x}}" }, "headers": { "x": "secret" } });
+        let trigger =
+            json!({ "body": { "a": "{{trigger.headers.x}}" }, "headers": { "x": "secret" } });
         let out = evaluated(&json!("<{{trigger.body.a}}>"), &trigger).unwrap();
         assert_eq!(out, json!("<{{trigger.headers.x}}>"));
     }

@@ -30,6 +30,16 @@ pub(crate) struct Subscription {
     pub(crate) secret: Option<String>,
 }
 
+impl Subscription {
+    /// Checks what the form does not say.
+    ///
+    /// # Errors
+    /// The field, and a sentence.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+}
+
 /// A delivery of one event to one subscription, with its attempts.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

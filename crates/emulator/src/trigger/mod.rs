@@ -16,6 +16,16 @@ pub(crate) struct Trigger {
     pub(crate) workflow_id: String,
 }
 
+impl Trigger {
+    /// Checks what the form does not say.
+    ///
+    /// # Errors
+    /// The field, and a sentence.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+}
+
 /// The triggers of the workspace. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Triggers {

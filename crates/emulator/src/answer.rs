@@ -72,7 +72,11 @@ pub(crate) struct ApiError {
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { status, code, message }
+        Self {
+            status,
+            code,
+            message,
+        }
     }
 
     pub(crate) fn validation(message: impl Into<String>) -> Self {

@@ -7,9 +7,8 @@ use crate::model::RowData;
 
 /// Reads a body that has to be an object.
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    let value = serde_json::from_slice(body).map_err(|error| {
-        ApiError::validation(format!("the body is not JSON: {error}"))
-    })?;
+    let value = serde_json::from_slice(body)
+        .map_err(|error| ApiError::validation(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(ApiError::validation("the body is no JSON object")),
@@ -18,7 +17,11 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
 
 /// Reads a body that may be left out.
 pub(crate) fn object_or_nothing(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    if body.is_empty() { Ok(Map::new()) } else { object(body) }
+    if body.is_empty() {
+        Ok(Map::new())
+    } else {
+        object(body)
+    }
 }
 
 /// Takes values by property id.
@@ -54,7 +57,10 @@ pub(crate) fn only(object: &Map<String, Value>, known: &[&str]) -> Result<(), Ap
     match object.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
-            let message = format!("unknown field `{name}`, expected one of {}", known.join(", "));
+            let message = format!(
+                "unknown field `{name}`, expected one of {}",
+                known.join(", ")
+            );
             Err(ApiError::validation(message))
         }
     }

@@ -56,17 +56,19 @@ pub(crate) fn create(
     }
     let found = of(state, model)?;
     found.check(values).map_err(ApiError::validation)?;
-    let now: Arc<str> = hub.clock.iso().into();
+    let now: Box<str> = hub.clock.iso().into();
     let data = with_values(&RowData::new(), values);
     let row = loop {
         let (id, data) = (hub.ids.make("row_"), data.clone());
-        if let Some(row) = found.rows.push(id, data, Arc::clone(&now), Arc::clone(&now)) {
+        if let Some(row) = found.rows.push(id, data, now.clone(), now.clone()) {
             break row;
         }
     };
-    emit(hub, state, model, &row.id, by, "row.created", |model| RowChange::Created {
-        properties: model.by_name(&row.data),
-        created_by: &by.actor,
+    emit(hub, state, model, &row.id, by, "row.created", |model| {
+        RowChange::Created {
+            properties: model.by_name(&row.data),
+            created_by: &by.actor,
+        }
     });
     Ok(row)
 }
@@ -98,7 +100,10 @@ pub(crate) fn update(
     emit(hub, state, model, row, by, "row.updated", |model| {
         let changes = changes(model, &before.data, &after.data);
         let updated_by = &by.actor;
-        RowChange::Updated { changes, updated_by }
+        RowChange::Updated {
+            changes,
+            updated_by,
+        }
     });
     Ok(after)
 }
@@ -122,17 +127,21 @@ pub(crate) fn delete(
     }
     let removed = of(state, model)?.rows.remove(row);
     removed.ok_or_else(|| ApiError::not_found("row", row))?;
-    emit(hub, state, model, row, by, "row.deleted", |_| RowChange::Deleted {
-        deleted_by: DeletedBy {
-            id: &by.actor.id,
-            name: &by.actor.name,
-        },
+    emit(hub, state, model, row, by, "row.deleted", |_| {
+        RowChange::Deleted {
+            deleted_by: DeletedBy {
+                id: &by.actor.id,
+                name: &by.actor.name,
+            },
+        }
     });
     Ok(())
 }
 
 fn of<'a>(state: &'a mut State, model: &str) -> Result<&'a mut DataModel, ApiError> {
-    state.model_mut(model).ok_or_else(|| ApiError::not_found("data model", model))
+    state
+        .model_mut(model)
+        .ok_or_else(|| ApiError::not_found("data model", model))
 }
 
 /// `null` clears a value.
@@ -174,7 +183,10 @@ fn emit<'a>(
     let Some(model) = state.model(model) else {
         return;
     };
-    hub.live.tell("row", serde_json::json!({ "dataModelId": model.id, "rowId": row, "type": event_type }));
+    hub.live.tell(
+        "row",
+        serde_json::json!({ "dataModelId": model.id, "rowId": row, "type": event_type }),
+    );
     if by.emits {
         let data = EventData {
             datamodel_id: &model.id,

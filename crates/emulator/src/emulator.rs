@@ -149,10 +149,11 @@ impl EmulatorBuilder {
     /// The address can't be listened on, or a switch does not exist.
     pub async fn start(self) -> Result<Emulator, StartError> {
         let listener = TcpListener::bind(self.address).await;
-        let listener = listener.map_err(|error| {
-            StartError(format!("can't listen on {}: {error}", self.address))
-        })?;
-        let address = listener.local_addr().map_err(|error| StartError(error.to_string()))?;
+        let listener = listener
+            .map_err(|error| StartError(format!("can't listen on {}: {error}", self.address)))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| StartError(error.to_string()))?;
         let clock = EmulatorClock::new(self.clock, self.signatures);
         let (ids, switches, live) = (Ids::seeded(self.ids), Switches::default(), Live::new());
         let faults = Faults::default();

@@ -84,7 +84,8 @@ impl Hub {
         for (name, value) in &self.given_switches {
             self.switches.set(name, value)?;
         }
-        self.deliveries.set_subscriptions(self.seed.0.subscriptions.clone());
+        self.deliveries
+            .set_subscriptions(self.seed.0.subscriptions.clone());
         self.triggers.set(self.seed.0.triggers.clone());
         Ok(())
     }

@@ -24,7 +24,8 @@ impl Query {
         };
         let number = text.parse::<u64>().ok().filter(|number| *number >= least);
         number.ok_or_else(|| {
-            let message = format!("parameter `{name}` is {text:?}, expected an integer of at least {least}");
+            let message =
+                format!("parameter `{name}` is {text:?}, expected an integer of at least {least}");
             ApiError::validation(message)
         })
     }

@@ -57,7 +57,9 @@ pub(crate) fn restore(hub: &Hub, text: &str) -> Result<(), String> {
     let seed = Seed::parse(&seed).map_err(|error| format!("`seed`: {error}"))?;
     let before = hub.deliveries.snapshot();
     let mut state = hub.state();
-    hub.deliveries.restore(&snapshot.deliveries).map_err(|error| format!("`deliveries`: {error}"))?;
+    hub.deliveries
+        .restore(&snapshot.deliveries)
+        .map_err(|error| format!("`deliveries`: {error}"))?;
     if let Err(error) = hub.faults.restore(&snapshot.faults) {
         hub.deliveries.restore(&before)?;
         return Err(format!("`faults`: {error}"));
@@ -66,9 +68,11 @@ pub(crate) fn restore(hub: &Hub, text: &str) -> Result<(), String> {
     *state = seed.0.state(&now, &hub.ids);
     hub.switches.clear();
     hub.switches.set_all(&seed.0.switches)?;
-    hub.deliveries.set_subscriptions(seed.0.subscriptions.clone());
+    hub.deliveries
+        .set_subscriptions(seed.0.subscriptions.clone());
     hub.triggers.set(seed.0.triggers.clone());
-    hub.clock.set_offset(Duration::from_millis(snapshot.clock_offset_ms));
+    hub.clock
+        .set_offset(Duration::from_millis(snapshot.clock_offset_ms));
     hub.ids.set_position(snapshot.ids);
     hub.live.tell("reset", ());
     Ok(())

@@ -90,7 +90,9 @@ impl Caller {
         };
         if self.scope < needed {
             let (needed, name, own) = (needed.name(), &self.name, self.scope.name());
-            let message = format!("this needs the scope {needed}, and the API key `{name}` has the scope {own}");
+            let message = format!(
+                "this needs the scope {needed}, and the API key `{name}` has the scope {own}"
+            );
             return Err(ApiError::forbidden(message));
         }
         Ok(())

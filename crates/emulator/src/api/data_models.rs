@@ -1,7 +1,5 @@
 //! Data models: section *List data models* and *Get a data model*; the payloads of the others are not shown.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::{Call, properties};
@@ -25,7 +23,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let state = call.hub.state();
     let is_found = |model: &&DataModel| {
         let texts = [&model.title, &model.id];
-        texts.iter().any(|text| text.to_lowercase().contains(&search))
+        texts
+            .iter()
+            .any(|text| text.to_lowercase().contains(&search))
     };
     let found: Vec<_> = state.models.iter().filter(is_found).collect();
     let shown: Vec<_> = found
@@ -48,7 +48,7 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let mut fields = body::object(call.body)?;
     let title = body::text(&fields, "title")?;
     let properties = fields.remove("properties").unwrap_or_else(|| json!([]));
-    let now: Arc<str> = hub.clock.iso().into();
+    let now: Box<str> = hub.clock.iso().into();
     let mut state = hub.state();
     refuse_taken(hub, &state, &title, None)?;
     if state.models.len() >= MOST_MODELS {
@@ -60,7 +60,7 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
         title: String::new(),
         icon: Icon::default(),
         description: String::new(),
-        created_at: Arc::clone(&now),
+        created_at: now.clone(),
         updated_at: now,
         properties: properties::parse(hub, properties, 0)?,
         extra: Map::new(),

@@ -55,7 +55,12 @@ const fn at(
     scope: Needs,
     run: fn(&Call<'_>) -> Result<Answer, ApiError>,
 ) -> Endpoint {
-    Endpoint { method, path, scope, run }
+    Endpoint {
+        method,
+        path,
+        scope,
+        run,
+    }
 }
 
 /// The endpoint overview.
@@ -67,10 +72,30 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     at(Method::DELETE, "blocks/*", WRITE, things::delete_block),
     at(Method::GET, "datamodels", READ, data_models::list),
     at(Method::GET, "datamodels/*", READ, data_models::get),
-    at(Method::POST, "datamodels", Needs::Switched, data_models::create),
-    at(Method::PATCH, "datamodels/*", Needs::Switched, data_models::change),
-    at(Method::PATCH, "datamodels/*/properties", ADMIN, properties::change),
-    at(Method::DELETE, "datamodels/*", Needs::Switched, data_models::delete),
+    at(
+        Method::POST,
+        "datamodels",
+        Needs::Switched,
+        data_models::create,
+    ),
+    at(
+        Method::PATCH,
+        "datamodels/*",
+        Needs::Switched,
+        data_models::change,
+    ),
+    at(
+        Method::PATCH,
+        "datamodels/*/properties",
+        ADMIN,
+        properties::change,
+    ),
+    at(
+        Method::DELETE,
+        "datamodels/*",
+        Needs::Switched,
+        data_models::delete,
+    ),
     at(Method::GET, "datamodels/*/rows", READ, rows::list),
     at(Method::POST, "datamodels/*/rows", WRITE, rows::create),
     at(Method::PATCH, "datamodels/*/rows/*", WRITE, rows::update),
@@ -79,7 +104,12 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     at(Method::GET, "workflows/*", READ, things::get_workflow),
     at(Method::POST, "workflows", WRITE, things::create_workflow),
     at(Method::PATCH, "workflows/*", WRITE, things::change_workflow),
-    at(Method::DELETE, "workflows/*", WRITE, things::delete_workflow),
+    at(
+        Method::DELETE,
+        "workflows/*",
+        WRITE,
+        things::delete_workflow,
+    ),
     at(Method::POST, "workflows/*/run", WRITE, things::run_workflow),
     at(Method::GET, "stats", READ, things::list_stats),
     at(Method::GET, "stats/*", READ, things::get_stat),
@@ -101,8 +131,13 @@ impl Endpoint {
 }
 
 /// Finds the endpoint of a path below `/api/v1/`, with the ids in it.
-pub(crate) fn endpoint<'p>(method: &Method, path: &'p str) -> Option<(&'static Endpoint, Vec<&'p str>)> {
-    let found = ENDPOINTS.iter().filter(|endpoint| endpoint.method == *method);
+pub(crate) fn endpoint<'p>(
+    method: &Method,
+    path: &'p str,
+) -> Option<(&'static Endpoint, Vec<&'p str>)> {
+    let found = ENDPOINTS
+        .iter()
+        .filter(|endpoint| endpoint.method == *method);
     found
         .filter_map(|endpoint| Some((endpoint, path::matched(endpoint.path, path)?)))
         .next()

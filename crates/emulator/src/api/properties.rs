@@ -1,8 +1,6 @@
 //! `PATCH /datamodels/<data_model_id>/properties`: the specification says *add/remove properties*, and shows no payload. Taken are
 //! `add`, an array of properties, and `remove`, an array of property ids.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::Call;
@@ -15,10 +13,14 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     let hub = call.hub;
     let mut fields = body::object(call.body)?;
     body::only(&fields, &["add", "remove"])?;
-    let remove = fields.remove("remove").unwrap_or_else(|| Value::Array(Vec::new()));
+    let remove = fields
+        .remove("remove")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
     let remove: Vec<String> = serde_json::from_value(remove)
         .map_err(|_| ApiError::validation("`remove` is no array of property ids"))?;
-    let add = fields.remove("add").unwrap_or_else(|| Value::Array(Vec::new()));
+    let add = fields
+        .remove("add")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
     let mut state = hub.state();
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
@@ -38,15 +40,17 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         kept.push(property);
     }
     model.properties = kept;
-    let now: Arc<str> = hub.clock.iso().into();
-    model.updated_at = Arc::clone(&now);
+    let now: Box<str> = hub.clock.iso().into();
+    model.updated_at = now.clone();
     // The values of removed properties go with them.
     let rows: Vec<_> = model.rows.as_slice().to_vec();
     for row in rows {
         if remove.iter().any(|id| row.data.contains_key(id)) {
             let mut data = row.data.clone();
             data.retain(|id, _| !remove.contains(id));
-            model.rows.replace(&row.id, data, Arc::clone(&row.updated_at), false);
+            model
+                .rows
+                .replace(&row.id, data, row.updated_at.clone(), false);
         }
     }
     hub.live.tell("models", ());

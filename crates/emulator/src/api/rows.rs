@@ -1,7 +1,5 @@
 //! Rows: section *List rows* to *Delete a row*.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,7 +8,7 @@ use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::changes::{self, By};
 use crate::hub::Hub;
-use crate::model::{OrderBy, Row, State, page};
+use crate::model::{OrderBy, RowList, State, page};
 use crate::query::Query;
 use crate::switches::Switch;
 
@@ -30,7 +28,12 @@ pub(crate) struct Meta {
 impl Meta {
     pub(crate) fn new(total: usize, limit: u64, offset: u64) -> Self {
         let has_more = offset.saturating_add(limit) < total as u64;
-        Self { total, limit, offset, has_more }
+        Self {
+            total,
+            limit,
+            offset,
+            has_more,
+        }
     }
 }
 
@@ -44,7 +47,7 @@ pub(crate) fn list_rows(
     hub: &Hub,
     model: &str,
     query: &Query,
-) -> Result<(Vec<Arc<Row>>, Meta), ApiError> {
+) -> Result<(RowList, Meta), ApiError> {
     let limit = limit(hub, query)?;
     let offset = query.number("offset", 0, 0)?;
     let state = hub.state();
@@ -67,7 +70,7 @@ pub(crate) fn list_rows(
         None if newest => rows.iter().rev().skip(skip).take(take).cloned().collect(),
         None => rows.iter().skip(skip).take(take).cloned().collect(),
     };
-    Ok((chosen, meta))
+    Ok((RowList(chosen), meta))
 }
 
 fn limit(hub: &Hub, query: &Query) -> Result<u64, ApiError> {
@@ -101,10 +104,14 @@ pub(crate) fn created_rows(
         (Some(values), None) => {
             let values = body::values("values", values)?;
             let row = changes::create(hub, &mut state, model, &values, &by)?;
-            Ok(Answer::data(&json!({ "id": row.id, "data": row.data, "createdAt": row.created_at })))
+            Ok(Answer::data(
+                &json!({ "id": row.id, "data": row.data, "createdAt": row.created_at }),
+            ))
         }
         (None, Some(Value::Array(rows))) => Ok(batch(hub, &mut state, model, rows, &by)),
-        (None, Some(_)) => Err(ApiError::validation("`rows` is no array of values by property id")),
+        (None, Some(_)) => Err(ApiError::validation(
+            "`rows` is no array of values by property id",
+        )),
         _ => Err(ApiError::validation(
             "expected either `values` for one row, or `rows` for several",
         )),
@@ -125,7 +132,7 @@ fn batch(hub: &Hub, state: &mut State, model: &str, rows: Vec<Value>, by: &By) -
         }
     }
     let meta = json!({ "createdCount": created.len(), "errors": errors });
-    Answer::list(&created, &meta)
+    Answer::list(&RowList(created), &meta)
 }
 
 pub(super) fn update(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -147,7 +154,9 @@ pub(crate) fn updated_row(
     let mut state = hub.state();
     let by = by(hub, &state);
     let row = changes::update(hub, &mut state, model, row, &values, &by)?;
-    Ok(Answer::data(&json!({ "id": row.id, "data": row.data, "updatedAt": row.updated_at })))
+    Ok(Answer::data(
+        &json!({ "id": row.id, "data": row.data, "updatedAt": row.updated_at }),
+    ))
 }
 
 pub(super) fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {

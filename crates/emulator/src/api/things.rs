@@ -14,7 +14,9 @@ fn list(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let limit = call.query.number("limit", 1, DEFAULT_LIMIT)?;
     let offset = call.query.number("offset", 0, 0)?;
     let mut state = call.hub.state();
-    let found = state.things(kind).search(call.query.text("search").unwrap_or_default());
+    let found = state
+        .things(kind)
+        .search(call.query.text("search").unwrap_or_default());
     let meta = Meta::new(found.len(), limit, offset);
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);
     let take = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -13,10 +13,15 @@ pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
     body::only(&fields, &["type", "data"])?;
     let event_type = body::text(&fields, "type")?;
     if !EVENT_TYPES.contains(&&*event_type) {
-        let message = format!("no event type {event_type:?}, expected one of {}", EVENT_TYPES.join(", "));
+        let message = format!(
+            "no event type {event_type:?}, expected one of {}",
+            EVENT_TYPES.join(", ")
+        );
         return Err(ApiError::validation(message));
     }
-    let data = fields.remove("data").unwrap_or_else(|| Value::Object(Map::new()));
+    let data = fields
+        .remove("data")
+        .unwrap_or_else(|| Value::Object(Map::new()));
     if !data.is_object() {
         return Err(ApiError::validation("`data` is no object"));
     }
@@ -39,6 +44,12 @@ pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {
-    let shown: Vec<Value> = call.hub.triggers.list().iter().map(|trigger| json!(trigger)).collect();
+    let shown: Vec<Value> = call
+        .hub
+        .triggers
+        .list()
+        .iter()
+        .map(|trigger| json!(trigger))
+        .collect();
     Ok(Answer::data(&shown))
 }

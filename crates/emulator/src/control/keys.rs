@@ -15,7 +15,10 @@ const MOST_KEYS: usize = 10_000;
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let state = call.hub.state();
-    let shown = state.keys.iter().map(|key| with_rate(&call.hub, &state, key));
+    let shown = state
+        .keys
+        .iter()
+        .map(|key| with_rate(&call.hub, &state, key));
     Ok(Answer::data(&shown.collect::<Vec<_>>()))
 }
 
@@ -23,8 +26,14 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
 fn with_rate(hub: &Hub, state: &State, key: &Key) -> Value {
     let mut shown = key.shown();
     let by_workspace = hub.switches.is(Switch::RateCountedBy, "workspace");
-    let whose = if by_workspace { &state.workspace.id } else { &key.key };
-    let rate = state.rates.look(whose, state.workspace.tier.limit(), hub.clock.now());
+    let whose = if by_workspace {
+        &state.workspace.id
+    } else {
+        &key.key
+    };
+    let rate = state
+        .rates
+        .look(whose, state.workspace.tier.limit(), hub.clock.now());
     shown["rate"] = json!(rate);
     shown
 }
@@ -39,7 +48,10 @@ pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
     let form = body::optional_text(&fields, "form")?;
     let form = form.as_deref().unwrap_or("tk_test_");
     if !KEY_FORMS.contains(&form) {
-        let message = format!("`form` is {form:?}, expected one of {}", KEY_FORMS.join(", "));
+        let message = format!(
+            "`form` is {form:?}, expected one of {}",
+            KEY_FORMS.join(", ")
+        );
         return Err(ApiError::validation(message));
     }
     let mut key = Key {
@@ -52,10 +64,15 @@ pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
     set(&mut key, &fields)?;
     let mut state = call.hub.state();
     if state.keys.iter().any(|other| other.name == key.name) {
-        return Err(ApiError::conflict(format!("a key with the name {:?} exists", key.name)));
+        return Err(ApiError::conflict(format!(
+            "a key with the name {:?} exists",
+            key.name
+        )));
     }
     if state.keys.len() >= MOST_KEYS {
-        return Err(ApiError::validation(format!("the emulator holds at most {MOST_KEYS} keys")));
+        return Err(ApiError::validation(format!(
+            "the emulator holds at most {MOST_KEYS} keys"
+        )));
     }
     let mut shown = key.shown();
     shown["key"] = json!(key.key);
@@ -80,12 +97,14 @@ pub(super) async fn change(call: Call) -> Result<Answer, ApiError> {
 fn set(key: &mut Key, fields: &Map<String, Value>) -> Result<(), ApiError> {
     if let Some(scope) = fields.get("scope") {
         let scope = serde_json::from_value(scope.clone());
-        key.scope = scope.map_err(|_| ApiError::validation("`scope` is none of read, write, admin"))?;
+        key.scope =
+            scope.map_err(|_| ApiError::validation("`scope` is none of read, write, admin"))?;
     }
     if fields.contains_key("expiresAt") {
         let expiry = body::optional_text(fields, "expiresAt")?;
         if let Some(text) = expiry.as_deref().filter(|text| Date::parse(text).is_err()) {
-            let message = format!("`expiresAt` is {text:?}, expected a time such as 2026-01-01T00:00:00Z");
+            let message =
+                format!("`expiresAt` is {text:?}, expected a time such as 2026-01-01T00:00:00Z");
             return Err(ApiError::validation(message));
         }
         key.expires_at = expiry;
@@ -100,5 +119,7 @@ fn set(key: &mut Key, fields: &Map<String, Value>) -> Result<(), ApiError> {
 pub(super) async fn workspace(call: Call) -> Result<Answer, ApiError> {
     let state = call.hub.state();
     let workspace = &state.workspace;
-    Ok(Answer::data(&json!({ "id": workspace.id, "tier": workspace.tier, "members": state.members })))
+    Ok(Answer::data(
+        &json!({ "id": workspace.id, "tier": workspace.tier, "members": state.members }),
+    ))
 }

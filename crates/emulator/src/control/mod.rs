@@ -5,6 +5,7 @@ mod deliveries;
 mod events;
 mod faults;
 mod keys;
+mod listed;
 mod rows;
 mod snapshot;
 mod subscriptions;
@@ -50,9 +51,8 @@ pub(crate) async fn answer(
         let ids = path::matched(control.path, path)?;
         (control.method == *method).then_some((control, ids))
     });
-    let (control, ids) = found.ok_or_else(|| {
-        ApiError::not_found("control", &format!("{method} /_emulator/{path}"))
-    })?;
+    let (control, ids) = found
+        .ok_or_else(|| ApiError::not_found("control", &format!("{method} /_emulator/{path}")))?;
     let call = Call {
         hub: Arc::clone(hub),
         ids: ids.into_iter().map(decoded).collect(),
@@ -66,7 +66,10 @@ pub(crate) async fn answer(
 fn decoded(part: &str) -> String {
     let pair = format!("x={}", part.replace('+', "%2B"));
     let mut pairs = form_urlencoded::parse(pair.as_bytes());
-    pairs.next().map(|(_, value)| value.into_owned()).unwrap_or_default()
+    pairs
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
 impl Call {

@@ -17,15 +17,21 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
-    api::created_rows(&call.hub, call.id(0), &call.body, |_, state| By::page(state))
+    api::created_rows(&call.hub, call.id(0), &call.body, |_, state| {
+        By::page(state)
+    })
 }
 
 pub(super) async fn update(call: Call) -> Result<Answer, ApiError> {
-    api::updated_row(&call.hub, call.id(0), call.id(1), &call.body, |_, state| By::page(state))
+    api::updated_row(&call.hub, call.id(0), call.id(1), &call.body, |_, state| {
+        By::page(state)
+    })
 }
 
 pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
-    api::deleted_row(&call.hub, call.id(0), call.id(1), |_, state| By::page(state))
+    api::deleted_row(&call.hub, call.id(0), call.id(1), |_, state| {
+        By::page(state)
+    })
 }
 
 pub(super) async fn requests(call: Call) -> Result<Answer, ApiError> {

@@ -8,7 +8,10 @@ use crate::body;
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let shown = call.hub.deliveries.subscriptions();
-    let shown: Vec<Value> = shown.iter().map(|subscription| json!(subscription)).collect();
+    let shown: Vec<Value> = shown
+        .iter()
+        .map(|subscription| json!(subscription))
+        .collect();
     Ok(Answer::data(&shown))
 }
 

@@ -1,10 +1,10 @@
 //! Every control: the control API is routed by this table, `GET controls` shows it, and a test compares the docs with it.
 
 use http::Method;
-use serde_json::json;
 
-use super::{Answered, Call, clock, deliveries, events, faults, keys, rows, snapshot, subscriptions};
-use crate::answer::Answer;
+use super::{
+    Answered, Call, clock, deliveries, events, faults, keys, listed, rows, snapshot, subscriptions,
+};
 
 /// An endpoint of the control API.
 pub(crate) struct Control {
@@ -33,7 +33,7 @@ macro_rules! control {
 
 /// Every control, in the order of the docs.
 pub(crate) const CONTROLS: &[Control] = &[
-    control!(GET "controls", "" => r#"{"data": [{"method", "path", "takes", "answers", "about"}]}"#, "this table", controls),
+    control!(GET "controls", "" => r#"{"data": [{"method", "path", "takes", "answers", "about"}]}"#, "this table", listed::controls),
     control!(POST "reset", "" => "204", "returns to the seed: its rows, switches and subscriptions, no faults, no deliveries, the clock as at the start", clock::reset),
     control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", clock::get),
     control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "passes time, and makes every attempt that comes due, in order of time, before it answers", clock::advance),
@@ -64,13 +64,3 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(GET "requests", "" => r#"{"data": [{"at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first", rows::requests),
     control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", events::triggers),
 ];
-
-async fn controls(_: Call) -> Result<Answer, crate::answer::ApiError> {
-    let shown = CONTROLS.iter().map(|control| {
-        json!({
-            "method": control.method.as_str(), "path": control.path, "takes": control.takes,
-            "answers": control.answers, "about": control.about,
-        })
-    });
-    Ok(Answer::data(&shown.collect::<Vec<_>>()))
-}

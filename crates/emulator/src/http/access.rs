@@ -23,7 +23,13 @@ impl Access {
         let is_own = !own.is_unspecified() && name.parse() == Ok(own);
         // A server on every address of a machine is reached by any of them, but by a name only where that was allowed.
         let is_address = own.is_unspecified() && name.parse::<std::net::IpAddr>().is_ok();
-        is_local || is_own || is_address || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(&name))
+        is_local
+            || is_own
+            || is_address
+            || self
+                .hosts
+                .iter()
+                .any(|host| host.eq_ignore_ascii_case(&name))
     }
 
     /// Returns whether this is the token. The comparison takes the same time for each wrong text of the same length.
@@ -60,10 +66,21 @@ mod tests {
     #[test]
     fn foreign_names_are_not_known() {
         let local = access("127.0.0.1:8080", &[]);
-        for host in ["localhost:8080", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080"] {
+        for host in [
+            "localhost:8080",
+            "LOCALHOST",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+        ] {
             assert!(local.knows_host(host), "{host}");
         }
-        for host in ["example.com", "localhost.example.com:8080", "127.0.0.1.nip.io", "192.0.2.1", ""] {
+        for host in [
+            "example.com",
+            "localhost.example.com:8080",
+            "127.0.0.1.nip.io",
+            "192.0.2.1",
+            "",
+        ] {
             assert!(!local.knows_host(host), "{host}");
         }
         let open = access("0.0.0.0:8080", &["emulator.test"]);

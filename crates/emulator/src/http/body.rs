@@ -25,9 +25,9 @@ pub(super) async fn read(body: Incoming, most: usize) -> Result<Bytes, ApiError>
     let read = tokio::time::timeout(PATIENCE, collected).await;
     match read {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(ApiError::validation(format!("the body is longer than {most} bytes")))
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::validation(format!(
+            "the body is longer than {most} bytes"
+        ))),
         Ok(Err(_)) => Err(ApiError::validation("the body broke off")),
         Err(_) => Err(ApiError::validation("the body did not arrive in time")),
     }

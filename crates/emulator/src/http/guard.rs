@@ -26,7 +26,9 @@ const ALWAYS: [(&str, &str); 6] = [
 
 pub(super) fn add_headers(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
-        headers.entry(name).or_insert(HeaderValue::from_static(value));
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
 }
 
@@ -56,7 +58,9 @@ pub(super) fn check(
     }
     let is_own = |origin: &HeaderValue| {
         let origin = origin.to_str().unwrap_or_default();
-        let of_http = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
+        let of_http = origin
+            .strip_prefix("http://")
+            .or(origin.strip_prefix("https://"));
         of_http.is_some_and(|of| of.eq_ignore_ascii_case(host))
     };
     if !headers.get_all(ORIGIN).iter().all(is_own) {
@@ -64,7 +68,9 @@ pub(super) fn check(
     }
     let site = headers.get("sec-fetch-site");
     if site.is_some_and(|site| site == "cross-site" || site == "same-site") {
-        return Err(ApiError::forbidden("the request comes from the page of another site"));
+        return Err(ApiError::forbidden(
+            "the request comes from the page of another site",
+        ));
     }
     Ok(())
 }
@@ -85,12 +91,17 @@ pub(super) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), Ap
 fn bears_token(access: &Access, headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let header = headers.get(AUTHORIZATION).map(text).unwrap_or_default();
-    if header.strip_prefix("Bearer ").is_some_and(|token| access.is_token(token)) {
+    if header
+        .strip_prefix("Bearer ")
+        .is_some_and(|token| access.is_token(token))
+    {
         return true;
     }
     let cookies = headers.get_all(COOKIE).iter().map(text);
     cookies.into_iter().any(|cookies| {
-        let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let mut pairs = cookies
+            .split(';')
+            .filter_map(|pair| pair.trim().split_once('='));
         pairs.any(|(name, value)| name == COOKIE_NAME && access.is_token(value))
     })
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{Either, Full};
-use hyper::body::Incoming;
 use hyper::body::Body as _;
+use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::guard::{self, COOKIE_NAME};
@@ -75,7 +75,11 @@ async fn routed(
 /// `/api/v1/pages` below `/api/v1` is `pages`.
 fn below<'p>(room: &str, path: &'p str) -> Option<&'p str> {
     let rest = path.strip_prefix(room)?;
-    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+    if rest.is_empty() {
+        Some(rest)
+    } else {
+        rest.strip_prefix('/')
+    }
 }
 
 async fn answered_by_api(
@@ -95,9 +99,9 @@ async fn answered_by_api(
     }
     let answer = match (&caller, fault) {
         (Err(error), _) => Err(error.clone()),
-        (Ok(_), Some(ApiFault::Status(429))) => {
-            Err(ApiError::rate_limited("a fault asks the client to slow down"))
-        }
+        (Ok(_), Some(ApiFault::Status(429))) => Err(ApiError::rate_limited(
+            "a fault asks the client to slow down",
+        )),
         (Ok(_), Some(ApiFault::Status(_))) => Err(ApiError::internal("a fault of the server")),
         (Ok(caller), _) => called(hub, caller, head, path, body).await,
     };
@@ -112,7 +116,11 @@ async fn answered_by_api(
     let noted = requests::Request {
         at: hub.clock.iso(),
         method: head.method.to_string(),
-        path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+        path: head
+            .uri
+            .path_and_query()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         key: caller.as_ref().map(|caller| caller.name.clone()),
         status: answer.status.as_u16(),
         code: code.map(str::to_owned),
@@ -142,7 +150,12 @@ async fn called(
     caller.may(hub, endpoint.scope)?;
     let body = body::read(body, API_BODY).await?;
     let query = Query::parse(head.uri.query().unwrap_or_default());
-    endpoint.run(&Call { hub, ids, query: &query, body: &body })
+    endpoint.run(&Call {
+        hub,
+        ids,
+        query: &query,
+        body: &body,
+    })
 }
 
 fn add_rate(answer: &mut Answer, caller: &Caller) {
@@ -153,7 +166,9 @@ fn add_rate(answer: &mut Answer, caller: &Caller) {
         ("x-ratelimit-reset", rate.reset),
     ];
     for (name, number) in numbers {
-        answer.headers.insert(HeaderName::from_static(name), HeaderValue::from(number));
+        answer
+            .headers
+            .insert(HeaderName::from_static(name), HeaderValue::from(number));
     }
 }
 
@@ -175,7 +190,11 @@ async fn controlled(
     if path == "snapshot" && access.token.is_none() && !peer.ip().is_loopback() {
         return response(ApiError::forbidden("a snapshot is for this machine alone").into());
     }
-    let most = if path == "snapshot" { SNAPSHOT_BODY } else { SMALL_BODY };
+    let most = if path == "snapshot" {
+        SNAPSHOT_BODY
+    } else {
+        SMALL_BODY
+    };
     let body = match body::read(body, most).await {
         Ok(body) => body,
         Err(error) => return response(error.into()),
@@ -202,7 +221,9 @@ fn paged(access: &Access, head: &request::Parts, file: page::File) -> Response<R
     if let Err(error) = guard::check_token(access, &head.headers) {
         return response(error.into());
     }
-    let mut answer = Response::new(Either::Left(Full::new(Bytes::from_static(file.text.as_bytes()))));
+    let mut answer = Response::new(Either::Left(Full::new(Bytes::from_static(
+        file.text.as_bytes(),
+    ))));
     let kind = HeaderValue::from_static(file.kind);
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
@@ -215,7 +236,9 @@ async fn triggered(hub: &Hub, head: &request::Parts, body: Incoming) -> Response
         Err(error) => return response(error.into()),
     };
     let query = head.uri.query().unwrap_or_default();
-    let called = hub.triggers.call(&head.method, path, query, &head.headers, body);
+    let called = hub
+        .triggers
+        .call(&head.method, path, query, &head.headers, body);
     match called.await {
         Some(answer) => answer.map(|body| Either::Left(Full::new(body))),
         None => response(ApiError::not_found("path", path).into()),

@@ -73,7 +73,10 @@ async fn connection(stream: TcpStream, peer: SocketAddr, hub: Shared, access: Ar
         serve(Arc::clone(&hub), Arc::clone(&access), peer, request)
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LONGEST_HEAD);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(LONGEST_HEAD);
     // An error is the client's: it broke off, or sent no HTTP. Or a fault asked for an end without an answer.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

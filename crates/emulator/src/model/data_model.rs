@@ -15,8 +15,8 @@ pub(crate) struct DataModel {
     pub(crate) title: String,
     pub(crate) icon: Icon,
     pub(crate) description: String,
-    pub(crate) created_at: Arc<str>,
-    pub(crate) updated_at: Arc<str>,
+    pub(crate) created_at: Box<str>,
+    pub(crate) updated_at: Box<str>,
     pub(crate) properties: Vec<Property>,
     /// Fields of a request that the specification does not show, kept as they came.
     pub(crate) extra: Map<String, Value>,

@@ -15,6 +15,6 @@ pub(crate) use key::{KEY_FORMS, Key, Scope};
 pub(crate) use order::{OrderBy, page};
 pub(crate) use property::{Choice, Property, PropertyType, RelationConfig};
 pub(crate) use rate::{Rate, Rates};
-pub(crate) use rows::{Row, RowData, Rows};
+pub(crate) use rows::{Row, RowData, RowList, Rows};
 pub(crate) use state::{Kind, State, Tier, Workspace};
 pub(crate) use things::Things;

@@ -36,7 +36,9 @@ enum SortKey<'a> {
 impl OrderBy {
     /// Reads `<property_id>:<direction>`, separated by commas.
     pub(crate) fn parse(text: &str, properties: &[Property]) -> Result<Vec<Self>, String> {
-        text.split(',').map(|item| Self::item(item, properties)).collect()
+        text.split(',')
+            .map(|item| Self::item(item, properties))
+            .collect()
     }
 
     fn item(item: &str, properties: &[Property]) -> Result<Self, String> {
@@ -51,8 +53,9 @@ impl OrderBy {
             other => return Err(format!("orderBy has the direction {other:?}, {expected}")),
         };
         let property = properties.iter().find(|property| property.id == id);
-        let property = property
-            .ok_or_else(|| format!("orderBy names property `{id}`, which the data model has not"))?;
+        let property = property.ok_or_else(|| {
+            format!("orderBy names property `{id}`, which the data model has not")
+        })?;
         Ok(Self {
             property: property.id.clone(),
             is_date: property.r#type == PropertyType::Date,
@@ -113,7 +116,10 @@ pub(crate) fn page(
     let keys_of = |row: usize| &keys[row * order.len()..(row + 1) * order.len()];
     let compare = |one: &usize, other: &usize| {
         let pairs = keys_of(*one).iter().zip(keys_of(*other));
-        let mut orderings = order.iter().zip(pairs).map(|(item, (one, other))| item.compare(one, other));
+        let mut orderings = order
+            .iter()
+            .zip(pairs)
+            .map(|(item, (one, other))| item.compare(one, other));
         let first = orderings.find(|ordering| ordering.is_ne());
         first.unwrap_or_else(|| one.cmp(other))
     };

@@ -38,7 +38,10 @@ impl Rates {
         if self.0.len() >= MOST_WINDOWS {
             self.0.retain(|_, window| window.is_open(now));
         }
-        let new = Window { since: now, used: 0 };
+        let new = Window {
+            since: now,
+            used: 0,
+        };
         let window = self.0.entry(whose.to_owned()).or_insert(new);
         if !window.is_open(now) {
             *window = new;
@@ -51,7 +54,10 @@ impl Rates {
     pub(crate) fn look(&self, whose: &str, limit: u32, now: UnixSeconds) -> Rate {
         let now = now.as_i64();
         let window = self.0.get(whose).filter(|window| window.is_open(now));
-        let new = Window { since: now, used: 0 };
+        let new = Window {
+            since: now,
+            used: 0,
+        };
         window.copied().unwrap_or(new).rate(limit)
     }
 

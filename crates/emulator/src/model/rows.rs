@@ -15,11 +15,21 @@ pub(crate) type RowData = BTreeMap<String, Value>;
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) data: RowData,
-    pub(crate) created_at: Arc<str>,
-    pub(crate) updated_at: Arc<str>,
+    pub(crate) created_at: Box<str>,
+    pub(crate) updated_at: Box<str>,
     /// Its place in the list: places only grow.
     #[serde(skip)]
     place: u64,
+}
+
+/// A page of rows.
+#[derive(Clone, Debug)]
+pub(crate) struct RowList(pub(crate) Vec<Arc<Row>>);
+
+impl Serialize for RowList {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|row| &**row))
+    }
 }
 
 /// Rows by place and by id. A clone shares the rows.
@@ -45,8 +55,8 @@ impl Rows {
         &mut self,
         id: String,
         data: RowData,
-        created_at: Arc<str>,
-        updated_at: Arc<str>,
+        created_at: Box<str>,
+        updated_at: Box<str>,
     ) -> Option<Arc<Row>> {
         if self.places.contains_key(&id) {
             return None;
@@ -69,7 +79,7 @@ impl Rows {
         &mut self,
         id: &str,
         data: RowData,
-        updated_at: Arc<str>,
+        updated_at: Box<str>,
         moves: bool,
     ) -> Option<Arc<Row>> {
         let position = self.position(id)?;
@@ -77,7 +87,7 @@ impl Rows {
         let row = Arc::new(Row {
             id: old.id.clone(),
             data,
-            created_at: Arc::clone(&old.created_at),
+            created_at: old.created_at.clone(),
             updated_at,
             place: if moves { self.next } else { old.place },
         });

@@ -29,7 +29,11 @@ impl Things {
     }
 
     /// Sets the fields that are given; the others keep their values, and the id too.
-    pub(crate) fn change(&mut self, id: &str, fields: Map<String, Value>) -> Option<&Map<String, Value>> {
+    pub(crate) fn change(
+        &mut self,
+        id: &str,
+        fields: Map<String, Value>,
+    ) -> Option<&Map<String, Value>> {
         let thing = self.0.iter_mut().find(|thing| has_id(thing, id))?;
         let fields = fields.into_iter().filter(|(name, _)| name != "id");
         thing.extend(fields);
@@ -48,7 +52,8 @@ impl Things {
         things
             .filter(|thing| {
                 let mut values = thing.values();
-                text.is_empty() || values.any(|value| value.to_string().to_lowercase().contains(&text))
+                text.is_empty()
+                    || values.any(|value| value.to_string().to_lowercase().contains(&text))
             })
             .collect()
     }

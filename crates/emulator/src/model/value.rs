@@ -15,7 +15,9 @@ pub(crate) fn check(property: &Property, value: &Value) -> Result<(), String> {
     }
     let (id, name) = (&property.id, &property.name);
     let (expected, got) = (expected(property), described(value));
-    Err(format!("property `{id}` ({name}) expects {expected}, got {got}"))
+    Err(format!(
+        "property `{id}` ({name}) expects {expected}, got {got}"
+    ))
 }
 
 fn is_of(property: &Property, value: &Value) -> bool {

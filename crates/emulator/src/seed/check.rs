@@ -25,14 +25,34 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
     for (at, key) in file.keys.iter().enumerate() {
         check_key(key).map_err(|wrong| below(&[Field("keys"), Item(at)], wrong))?;
     }
-    once("keys", "name", file.keys.iter().filter_map(|key| key.name.as_deref()))?;
-    once("keys", "key", file.keys.iter().filter_map(|key| key.key.as_deref()))?;
-    once("members", "id", file.members.iter().map(|member| &*member.id))?;
-    once("dataModels", "id", file.data_models.iter().map(|model| &*model.id))?;
+    once(
+        "keys",
+        "name",
+        file.keys.iter().filter_map(|key| key.name.as_deref()),
+    )?;
+    once(
+        "keys",
+        "key",
+        file.keys.iter().filter_map(|key| key.key.as_deref()),
+    )?;
+    once(
+        "members",
+        "id",
+        file.members.iter().map(|member| &*member.id),
+    )?;
+    once(
+        "dataModels",
+        "id",
+        file.data_models.iter().map(|model| &*model.id),
+    )?;
     for (at, model) in file.data_models.iter().enumerate() {
         check_model(model).map_err(|wrong| below(&[Field("dataModels"), Item(at)], wrong))?;
     }
-    once("subscriptions", "id", file.subscriptions.iter().map(|other| &*other.id))?;
+    once(
+        "subscriptions",
+        "id",
+        file.subscriptions.iter().map(|other| &*other.id),
+    )?;
     for (at, subscription) in file.subscriptions.iter().enumerate() {
         subscription.check().map_err(|(field, message)| {
             wrong(&[Field("subscriptions"), Item(at), Field(field)], message)
@@ -69,7 +89,10 @@ fn once<'a>(
     for (at, value) in values.enumerate() {
         if value.is_empty() {
             let path = [Field(list), Item(at), Field(field)];
-            return Err(wrong(&path, "an empty text, expected at least one character"));
+            return Err(wrong(
+                &path,
+                "an empty text, expected at least one character",
+            ));
         }
         if !seen.insert(value) {
             let path = [Field(list), Item(at), Field(field)];
@@ -86,7 +109,10 @@ fn check_key(key: &SeedKey) -> Result<(), Wrong<'_>> {
     if let Some(text) = &key.key
         && !KEY_FORMS.iter().any(|form| text.starts_with(form))
     {
-        let message = format!("a key of another form, expected one of {}", KEY_FORMS.join(", "));
+        let message = format!(
+            "a key of another form, expected one of {}",
+            KEY_FORMS.join(", ")
+        );
         return Err(wrong(&[Field("key")], message));
     }
     date("expiresAt", key.expires_at.as_deref())
@@ -95,7 +121,11 @@ fn check_key(key: &SeedKey) -> Result<(), Wrong<'_>> {
 fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
     date("createdAt", model.created_at.as_deref())?;
     date("updatedAt", model.updated_at.as_deref())?;
-    once("properties", "id", model.properties.iter().map(|property| &*property.id))?;
+    once(
+        "properties",
+        "id",
+        model.properties.iter().map(|property| &*property.id),
+    )?;
     once("rows", "id", model.rows.iter().map(|row| &*row.id))?;
     for (at, row) in model.rows.iter().enumerate() {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);
@@ -127,5 +157,9 @@ fn things<'a>(list: &'a str, things: &'a [Map<String, Value>]) -> Result<(), Wro
             return Err(wrong(&path, "missing field `id`, expected a string"));
         }
     }
-    once(list, "id", things.iter().filter_map(|thing| thing["id"].as_str()))
+    once(
+        list,
+        "id",
+        things.iter().filter_map(|thing| thing["id"].as_str()),
+    )
 }

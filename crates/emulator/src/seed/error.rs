@@ -12,7 +12,24 @@ pub struct SeedError {
 
 impl SeedError {
     pub(super) fn new(line: usize, column: usize, message: String) -> Self {
-        Self { line, column, message }
+        Self {
+            line,
+            column,
+            message,
+        }
+    }
+
+    /// An error at this offset of the text.
+    pub(super) fn at(text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let before = text.get(..offset).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .chars()
+            .rev()
+            .take_while(|char| *char != '\n')
+            .count()
+            + 1;
+        Self::new(line, column, message.into())
     }
 
     /// The message of serde_json ends with the place, which is shown first here.
@@ -37,7 +54,11 @@ impl SeedError {
 
 impl fmt::Display for SeedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
+        write!(
+            f,
+            "line {}, column {}: {}",
+            self.line, self.column, self.message
+        )
     }
 }
 

@@ -1,7 +1,6 @@
 //! The form of a seed, which a snapshot's workspace has too.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -93,13 +92,17 @@ pub(crate) struct SeedRow {
 impl SeedFile {
     /// Returns the state that this seed describes, for the time `now` where it gives none.
     pub(crate) fn state(&self, now: &str, ids: &Ids) -> State {
-        let now: Arc<str> = now.into();
+        let now: Box<str> = now.into();
         let keys = self.keys.iter().enumerate();
         State {
             workspace: self.workspace.clone(),
             keys: keys.map(|(at, key)| key.key(at, ids)).collect(),
             members: self.members.iter().map(SeedMember::actor).collect(),
-            models: self.data_models.iter().map(|model| model.model(&now)).collect(),
+            models: self
+                .data_models
+                .iter()
+                .map(|model| model.model(&now))
+                .collect(),
             pages: things(&self.pages),
             blocks: things(&self.blocks),
             workflows: things(&self.workflows),
@@ -135,7 +138,10 @@ fn things(list: &[Map<String, Value>]) -> Things {
 
 impl SeedKey {
     fn key(&self, at: usize, ids: &Ids) -> Key {
-        let name = self.name.clone().unwrap_or_else(|| format!("key {}", at + 1));
+        let name = self
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("key {}", at + 1));
         Key {
             name,
             key: self.key.clone().unwrap_or_else(|| ids.make("tk_test_")),
@@ -175,10 +181,10 @@ impl SeedMember {
 }
 
 impl SeedModel {
-    fn model(&self, now: &Arc<str>) -> DataModel {
-        let time = |given: &Option<String>, other: &Arc<str>| match given {
+    fn model(&self, now: &Box<str>) -> DataModel {
+        let time = |given: &Option<String>, other: &Box<str>| match given {
             Some(text) => text.as_str().into(),
-            None => Arc::clone(other),
+            None => other.clone(),
         };
         let created_at = time(&self.created_at, now);
         let mut rows = Rows::default();

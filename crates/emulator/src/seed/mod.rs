@@ -22,7 +22,7 @@ pub(crate) use file::SeedFile;
 /// assert!(seed.is_ok());
 ///
 /// let wrong = Seed::parse("{\n  \"keis\": []\n}").unwrap_err();
-/// assert_eq!((wrong.line(), wrong.column()), (2, 8));
+/// assert_eq!((wrong.line(), wrong.column()), (2, 7));
 /// assert!(wrong.to_string().contains("expected one of `workspace`, `switches`, `keys`"), "{wrong}");
 /// ```
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ impl Seed {
     /// # Errors
     /// The text is no such JSON. The error has the line and the column, and states what was expected.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
-        let file: SeedFile = serde_json::from_str(text).map_err(|error| SeedError::of_json(&error))?;
+        let file: SeedFile =
+            serde_json::from_str(text).map_err(|error| SeedError::of_json(&error))?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;
         Ok(Self(Arc::new(file)))
     }

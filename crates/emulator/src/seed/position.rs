@@ -24,10 +24,7 @@ impl Wrong<'_> {
     /// Adds the place in the text from which the seed was read.
     pub(super) fn in_text(self, text: &str) -> SeedError {
         let offset = offset(text, &self.path).unwrap_or_default();
-        let before = &text[..offset];
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
-        SeedError::new(line, column, self.message)
+        SeedError::at(text, offset, self.message)
     }
 }
 

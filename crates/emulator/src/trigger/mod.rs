@@ -11,9 +11,11 @@ use crate::switches::Switches;
 
 /// A trigger, as in a seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Trigger {
     pub(crate) workflow_id: String,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Trigger {

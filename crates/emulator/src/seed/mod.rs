@@ -34,6 +34,16 @@ impl Seed {
     /// # Errors
     /// The text is no such JSON. The error has the line and the column, and states what was expected.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
+        // Without this, serde would take an array for the fields in order.
+        let begins = text.trim_start();
+        if !begins.is_empty() && !begins.starts_with('{') {
+            let offset = text.len() - begins.len();
+            return Err(SeedError::at(
+                text,
+                offset,
+                "no seed, expected a JSON object",
+            ));
+        }
         let file: SeedFile =
             serde_json::from_str(text).map_err(|error| SeedError::of_json(&error))?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;

@@ -40,7 +40,7 @@ fn an_error_names_line_column_and_what_was_expected() {
     let mut wrong = Vec::new();
     for (text, line, column, expected) in [
         ("{\n \"keis\": []}", 2, 8, "expected one of `workspace`"),
-        ("{\"workspace\": {\"id\": 1}}", 1, 23, "expected a string"),
+        (XX, "expected a string"),
         ("{\"workspace\": {}}", 1, 16, "missing field `id`"),
         (
             "{\"keys\": [{\"scope\": \"root\"}]}",

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hookgate::{Clock, SystemClock};
+use hookgate_testing::Transport;
 use tokio::net::TcpListener;
 
-use crate::deliver::{self, Deliveries};
+use crate::deliver::{self, Deliveries, Reach, Route};
 use crate::faults::Faults;
 use crate::http::{Access, Server};
 use crate::hub::{Hub, Parts, Shared};
@@ -24,6 +25,12 @@ pub struct Emulator {
     _server: Server,
 }
 
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.hub.deliveries.stop();
+    }
+}
+
 /// The settings of an emulator, from [`Emulator::builder`].
 #[derive(Debug)]
 #[must_use]
@@ -36,6 +43,8 @@ pub struct EmulatorBuilder {
     switches: Vec<(String, serde_json::Value)>,
     token: Option<String>,
     hosts: Vec<String>,
+    reach: Reach,
+    route: Option<Route>,
 }
 
 /// The reason why an emulator did not start.
@@ -67,6 +76,8 @@ impl Emulator {
             switches: Vec::new(),
             token: None,
             hosts: Vec::new(),
+            reach: Reach::Loopback,
+            route: None,
         }
     }
 
@@ -143,6 +154,22 @@ impl EmulatorBuilder {
         self
     }
 
+    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go to loopback addresses alone.
+    ///
+    /// # Security
+    /// Each request that changes a subscription can then send a request anywhere that this machine reaches.
+    pub fn deliver_anywhere(mut self) -> Self {
+        self.reach = Reach::Anywhere;
+        self
+    }
+
+    /// Delivers over this transport, in place of HTTP/1.1 to loopback addresses: to an app in this process, or with TLS. The
+    /// transport decides where deliveries may go.
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.route = Some(Route::to(transport));
+        self
+    }
+
     /// Starts the emulator. It needs a tokio runtime with time and network.
     ///
     /// # Errors
@@ -163,6 +190,8 @@ impl EmulatorBuilder {
             switches: switches.clone(),
             live: live.clone(),
             faults: faults.clone(),
+            reach: self.reach,
+            route: self.route,
         });
         let hub = Hub::new(Parts {
             seed: self.seed,

@@ -84,8 +84,8 @@ impl Hub {
         for (name, value) in &self.given_switches {
             self.switches.set(name, value)?;
         }
-        self.deliveries
-            .set_subscriptions(self.seed.0.subscriptions.clone());
+        let subscriptions = self.seed.0.subscriptions.clone();
+        self.deliveries.set_subscriptions(subscriptions)?;
         self.triggers.set(self.seed.0.triggers.clone());
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Hub {
             data,
         };
         let emitted = event.emitted(model);
-        self.deliveries.emit(emitted.clone());
+        self.deliveries.emit(&emitted);
         emitted
     }
 }

@@ -14,7 +14,7 @@ use crate::seed::{Seed, SeedFile};
 pub(crate) struct Snapshot {
     /// Changes with the form.
     hookgate_emulator: u32,
-    /// The workspace in the form of a seed, with switches, subscriptions and triggers.
+    /// The workspace in the form of a seed, with switches and triggers. The subscriptions are with the deliveries.
     seed: SeedFile,
     /// The time that was added to the real one.
     clock_offset_ms: u64,
@@ -30,7 +30,6 @@ pub(crate) fn taken(hub: &Hub) -> Snapshot {
     let state = hub.state();
     let mut seed = SeedFile::of(&state);
     seed.switches = hub.switches.values();
-    seed.subscriptions = hub.deliveries.subscriptions();
     seed.triggers = hub.triggers.list();
     Snapshot {
         hookgate_emulator: FORM,
@@ -68,8 +67,6 @@ pub(crate) fn restore(hub: &Hub, text: &str) -> Result<(), String> {
     *state = seed.0.state(&now, &hub.ids);
     hub.switches.clear();
     hub.switches.set_all(&seed.0.switches)?;
-    hub.deliveries
-        .set_subscriptions(seed.0.subscriptions.clone());
     hub.triggers.set(seed.0.triggers.clone());
     hub.clock
         .set_offset(Duration::from_millis(snapshot.clock_offset_ms));

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::Call;
+use super::deliveries::ended;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::events::EVENT_TYPES;
@@ -38,9 +39,11 @@ pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
     let fields = body::object(&call.body)?;
     body::only(&fields, &["subscriptionId"])?;
     let id = body::text(&fields, "subscriptionId")?;
-    let record = call.hub.deliveries.test_event(&id).await;
+    let workspace = call.hub.state().workspace.id.clone();
+    let record = call.hub.deliveries.test_event(&id, &workspace);
     let record = record.ok_or_else(|| ApiError::not_found("subscription", &id))?;
-    Ok(Answer::data(&record))
+    let record = record.map_err(ApiError::conflict)?;
+    Ok(Answer::data(&ended(&call.hub, record).await))
 }
 
 pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {

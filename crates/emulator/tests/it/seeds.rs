@@ -39,13 +39,13 @@ async fn fields_beside_the_ids_are_optional() {
 fn an_error_names_line_column_and_what_was_expected() {
     let mut wrong = Vec::new();
     for (text, line, column, expected) in [
-        ("{\n \"keis\": []}", 2, 8, "expected one of `workspace`"),
-        (XX, "expected a string"),
+        ("{\n \"keis\": []}", 2, 7, "expected one of `workspace`"),
+        ("{\"workspace\": {\"id\": 1}}", 1, 22, "expected a string"),
         ("{\"workspace\": {}}", 1, 16, "missing field `id`"),
         (
             "{\"keys\": [{\"scope\": \"root\"}]}",
             1,
-            27,
+            26,
             "expected one of `read`, `write`, `admin`",
         ),
         (

@@ -11,6 +11,7 @@ mod deliver;
 mod emulator;
 mod events;
 mod faults;
+mod handles;
 mod http;
 mod hub;
 mod ids;
@@ -27,5 +28,6 @@ mod time;
 mod trigger;
 
 pub use emulator::{Emulator, EmulatorBuilder, StartError};
+pub use handles::{Refused, RowsHandle};
 pub use seed::{Seed, SeedError};
 pub use time::EmulatorClock;

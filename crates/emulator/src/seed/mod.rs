@@ -50,6 +50,20 @@ impl Seed {
         Ok(Self(Arc::new(file)))
     }
 
+    /// Adds a subscription to all events for this URL.
+    ///
+    /// # Errors
+    /// Id, URL or secret is none, or the id is taken.
+    pub fn subscription(self, id: &str, url: &str, secret: &str) -> Result<Self, SeedError> {
+        let mut file = SeedFile::clone(&self.0);
+        let subscription = serde_json::json!({ "id": id, "url": url, "secret": secret });
+        let subscription = serde_json::from_value(subscription);
+        file.subscriptions
+            .push(subscription.map_err(|error| SeedError::of_json(&error))?);
+        check::check(&file).map_err(|wrong| SeedError::at("", 0, wrong.message))?;
+        Ok(Self(Arc::new(file)))
+    }
+
     /// Returns an empty workspace: `ws_1`, of the tier Standard, without keys.
     #[must_use]
     pub fn empty() -> Self {

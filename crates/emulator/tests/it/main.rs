@@ -4,6 +4,7 @@ mod access;
 mod authentication;
 mod control;
 mod data_models;
+mod deliveries;
 mod envelope;
 mod limits;
 mod rows;

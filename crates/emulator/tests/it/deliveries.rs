@@ -45,6 +45,14 @@ async fn on_event(State(handled): State<Handled>, event: Event) -> StatusCode {
 
 /// Starts a receiver on a port of its own, on the clock of the emulator or on the system's.
 pub(crate) async fn receiver(emulator: Option<&Emulator>) -> (Handled, String) {
+    receiver_at(emulator, ([127, 0, 0, 1], 0).into()).await
+}
+
+/// The same, on this address.
+pub(crate) async fn receiver_at(
+    emulator: Option<&Emulator>,
+    address: std::net::SocketAddr,
+) -> (Handled, String) {
     let mut builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
     let store = MemoryStore::default();
     builder = match emulator {
@@ -58,7 +66,7 @@ pub(crate) async fn receiver(emulator: Option<&Emulator>) -> (Handled, String) {
     let app: Router = Router::new()
         .route("/webhooks", route)
         .with_state(handled.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
     let url = format!("http://{}/webhooks", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     (handled, url)

@@ -7,10 +7,12 @@ mod data_models;
 mod deliveries;
 mod envelope;
 mod limits;
+mod retries;
 mod rows;
 mod seeds;
 mod support;
 mod things;
 mod values;
+mod week;
 
 use support::Service;

@@ -52,4 +52,5 @@ pages! {
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     command "command.md";
+    emulator "emulator.md";
 }

@@ -58,7 +58,11 @@ impl Hub {
     /// A switch of the command line that does not exist.
     pub(crate) fn new(parts: Parts) -> Result<Shared, String> {
         let state = parts.seed.0.state(&parts.clock.iso(), &parts.ids);
-        let triggers = Triggers::new(parts.switches.clone(), parts.live.clone());
+        let triggers = Triggers::new(
+            parts.switches.clone(),
+            parts.live.clone(),
+            parts.clock.clone(),
+        );
         let hub = Self {
             state: Mutex::new(state),
             seed: parts.seed,

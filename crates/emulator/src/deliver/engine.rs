@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hookgate::RetrySchedule;
 use hookgate_testing::sender::{AttemptEnd, Attempted, Reading};
-use http::Request;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -166,11 +165,12 @@ impl Deliveries {
     }
 
     /// Returns the request of an attempt, counted from 1, as it was sent.
-    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<Request<bytes::Bytes>> {
+    #[cfg(test)]
+    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<http::Request<bytes::Bytes>> {
         let state = self.inner.state();
         let (_, delivery) = state.find(id)?;
         let attempt = delivery.attempts.get(attempt.checked_sub(1)?)?;
-        let mut request = Request::post(&attempt.request.url);
+        let mut request = http::Request::post(&attempt.request.url);
         for (name, value) in &attempt.request.headers {
             request = request.header(name, value);
         }

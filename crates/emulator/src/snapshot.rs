@@ -30,7 +30,7 @@ pub(crate) fn taken(hub: &Hub) -> Snapshot {
     let state = hub.state();
     let mut seed = SeedFile::of(&state);
     seed.switches = hub.switches.values();
-    seed.triggers = hub.triggers.all();
+    seed.triggers = hub.triggers.list();
     Snapshot {
         hookgate_emulator: FORM,
         seed,

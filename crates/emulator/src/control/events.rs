@@ -48,7 +48,7 @@ pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {
-    let triggers = call.hub.triggers.all();
+    let triggers = call.hub.triggers.list();
     let shown: Vec<Trigger> = triggers.iter().map(Trigger::shown).collect();
     Ok(Answer::data(&shown))
 }

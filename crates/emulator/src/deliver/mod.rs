@@ -3,6 +3,7 @@
 //! The schedule, the signatures and the attempts are those of `hookgate_testing::sender`. Here are the times, since this clock can
 //! be advanced, and the log.
 
+mod attempts;
 mod engine;
 mod flight;
 mod manage;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::engine::{Deliveries, Inner, SCHEDULE};
+use super::attempts::SCHEDULE;
+use super::engine::{Deliveries, Inner};
 use super::state::{Number, State};
 use crate::time::Moment;
 

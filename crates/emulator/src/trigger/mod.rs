@@ -15,8 +15,7 @@ use crate::live::Live;
 use crate::switches::{Switch, Switches};
 use crate::time::EmulatorClock;
 use auth::Auth;
-use log::Log;
-pub(crate) use log::TriggerCall;
+use log::{Log, TriggerCall};
 
 /// The methods that a trigger can have.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -148,12 +147,12 @@ impl Triggers {
 
     /// Replaces all triggers, and forgets the log.
     pub(crate) fn set(&self, triggers: Vec<Trigger>) {
-        *self.list() = triggers;
+        *self.locked() = triggers;
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Log::default();
     }
 
-    pub(crate) fn all(&self) -> Vec<Trigger> {
-        self.list().clone()
+    pub(crate) fn list(&self) -> Vec<Trigger> {
+        self.locked().clone()
     }
 
     /// Returns the calls that came, the newest first.
@@ -175,7 +174,7 @@ impl Triggers {
         body: &Bytes,
     ) -> Option<Response<Bytes>> {
         let at_path: Vec<_> = self
-            .list()
+            .locked()
             .iter()
             .filter(|one| one.is_at(path))
             .cloned()
@@ -222,7 +221,7 @@ impl Triggers {
         answer
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Trigger>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<Trigger>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -156,7 +156,7 @@ fn a_call_without_the_secret_is_refused_as_the_switch_says() {
     assert_eq!(statuses, [200, 403, 401]);
     assert!(!format!("{calls:?}").contains("dTpw"));
     assert!(
-        !serde_json::to_string(&triggers.all()[0].shown())
+        !serde_json::to_string(&triggers.list()[0].shown())
             .unwrap()
             .contains("\"p\"")
     );

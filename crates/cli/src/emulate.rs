@@ -97,11 +97,23 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         restore(&emulator, path)?;
     }
     tell(&emulator, token.as_deref(), out)?;
-    let ended = interrupt::or_interrupted(std::future::pending::<()>()).await;
+    let ended = interrupt::or_interrupted(terminated()).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
     }
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Waits for SIGTERM, by which a supervisor ends a program.
+async fn terminated() {
+    #[cfg(unix)]
+    if let Ok(mut signals) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+    {
+        signals.recv().await;
+        return;
+    }
+    std::future::pending().await
 }
 
 fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {

@@ -12,6 +12,7 @@
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`inbox`] | How is a delivery stored before it is answered? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
+//! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`command`] | Which tasks does the command `hookgate` perform? |
 
 /// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:

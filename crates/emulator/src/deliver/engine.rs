@@ -45,7 +45,7 @@ pub(super) struct Inner {
     pub(super) parts: Parts,
     pub(super) route: Route,
     state: Mutex<State>,
-    runtime: Handle,
+    pub(super) runtime: Handle,
     /// Attempts have ended, or everything was forgotten.
     pub(super) changed: Notify,
     /// Another attempt may be the next one.

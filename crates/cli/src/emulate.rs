@@ -66,7 +66,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let seed = seed(args)?;
-    interrupt::block_on_to_its_end(emulate(args, seed, out))
+    interrupt::block_on_until_done(emulate(args, seed, out))
 }
 
 async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {

@@ -19,6 +19,8 @@ use crate::time::Moment;
 pub(super) const SCHEDULE: RetrySchedule = RetrySchedule::SERVICE;
 /// The longest time that the fault `reordered` holds a delivery.
 const HELD: Duration = Duration::from_secs(10);
+/// What takes less than this counts as nothing in the schedule.
+const PROMPT: Duration = Duration::from_secs(1);
 /// What the fault `wrong-secret` signs with.
 const WRONG_SECRET: &str = "whsec_made_up_of_another_subscription";
 
@@ -52,8 +54,11 @@ impl Inner {
             if begun.is_empty() {
                 break;
             }
-            for number in begun {
-                self.begin_one(state, number, now);
+            for (due, number) in begun {
+                // An attempt that begins a moment late counts as begun in time, so that the specification's sums of waits hold.
+                let late = now.saturating_sub(due);
+                let at = if late < PROMPT { due } else { now };
+                self.begin_one(state, number, at);
             }
         }
         // Tasks at their end are removed now.
@@ -166,6 +171,7 @@ impl Inner {
         let took = clock.base_moment().saturating_sub(base);
         let took = match end {
             AttemptEnd::TimedOut => took.max(flight.timeout),
+            _ if took < PROMPT => Duration::ZERO,
             _ => took,
         };
         let answer = answer.as_ref().map(Answer::of);

@@ -69,7 +69,7 @@ impl Lane {
     }
 
     /// Takes the next attempt that may begin. One by one, only the oldest delivery may.
-    fn next(&mut self, one_by_one: bool) -> Option<Number> {
+    fn next(&mut self, one_by_one: bool) -> Option<(Moment, Number)> {
         if self.flying >= AT_ONCE || (one_by_one && self.flying > 0) {
             return None;
         }
@@ -80,7 +80,7 @@ impl Lane {
             .find(|(_, number)| oldest(number))
             .copied()?;
         self.ready.remove(&found);
-        Some(found.1)
+        Some(found)
     }
 }
 
@@ -147,7 +147,7 @@ impl State {
     }
 
     /// Makes every attempt ready whose time has come, and takes those that may begin now, in order of time.
-    pub(super) fn begin(&mut self, now: Moment, one_by_one: bool) -> Vec<Number> {
+    pub(super) fn begin(&mut self, now: Moment, one_by_one: bool) -> Vec<(Moment, Number)> {
         while let Some(first) = self.due.first().copied().filter(|(due, _)| *due <= now) {
             self.due.remove(&first);
             let subscription = self.deliveries.get(&first.1);
@@ -159,9 +159,9 @@ impl State {
         }
         let mut begun = Vec::new();
         for lane in &mut self.lanes {
-            while let Some(number) = lane.next(one_by_one) {
+            while let Some(next) = lane.next(one_by_one) {
                 lane.flying += 1;
-                begun.push(number);
+                begun.push(next);
             }
         }
         begun

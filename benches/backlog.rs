@@ -1,10 +1,14 @@
-//! The inbox beside a large backlog: how long its calls take where 20,000, 200,000 and a million entries wait, the bytes that an
-//! event writes, and what idle workers cost an accept.
+//! The inbox beside a large backlog: how long its calls take where 20,000, 200,000 and a million entries wait, or 100,000 rows are
+//! in back-off; the bytes that an event writes; what idle workers cost an accept; what is forgotten while all connections are in
+//! use; and how much work is done where the default isolation is SERIALIZABLE.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench backlog --all-features
 //! cargo bench -p hookgate-benches --bench backlog --all-features -- --entries 20000 --only sqlite
+//! cargo bench -p hookgate-benches --bench backlog --all-features -- --rows 100000 --only rows
 //! ```
+//!
+//! `--only` takes one of `postgres`, `sqlite`, `rows`, `idle`, `forget` and `isolation`.
 //!
 //! PostgreSQL is started on a free loopback port and stopped. The backlog is written directly into the tables. The figures are
 //! times of the machine, so they are for comparisons of two builds in one run: run the two programs in turn.
@@ -41,34 +45,59 @@ fn main() {
         Some(entries) => vec![entries.parse().unwrap()],
         None => vec![20_000, 200_000, 1_000_000],
     };
-    let is_meant = |engine| arguments.after("--only").is_none_or(|only| only == engine);
+    let is_meant = |part: &str| arguments.after("--only").is_none_or(|only| only == part);
+    let rows: i64 = arguments
+        .after("--rows")
+        .map_or(100_000, |rows| rows.parse().unwrap());
     let runtime = Runtime::new().unwrap();
-    if is_meant("postgres") {
+    if ["postgres", "rows", "idle", "forget", "isolation"]
+        .iter()
+        .any(|part| is_meant(part))
+    {
         let server = servers::PostgresServer::start(&[]).expect("PostgreSQL");
         let config: Config = server.config().parse().unwrap();
         runtime.block_on(async {
             let client = connect(&config).await;
             hookgate::postgres::migrate(&client).await.unwrap();
-            for &entries in &sizes {
-                fill_table(&client, entries).await;
-                beside_a_backlog("PostgreSQL", entries, &on_postgres(&config)).await;
+            for &entries in sizes.iter().filter(|_| is_meant("postgres")) {
+                fill_table(&client, entries, 0).await;
+                let inbox = on_postgres(&config);
+                calls_of_an_operator("PostgreSQL", entries, &inbox).await;
+                beside_a_backlog("PostgreSQL", entries, 0, &inbox).await;
             }
-            client
-                .batch_execute("TRUNCATE hookgate_inbox")
-                .await
-                .unwrap();
-            beside_idle_workers(&config).await;
+            if is_meant("rows") {
+                fill_table(&client, 20_000, rows).await;
+                beside_a_backlog("PostgreSQL", 20_000, rows, &on_postgres(&config)).await;
+            }
+            if is_meant("idle") {
+                empty(&client).await;
+                beside_idle_workers(&client, &config).await;
+            }
+            if is_meant("forget") {
+                forgotten_beside_work(&client, &config).await;
+            }
+            if is_meant("isolation") {
+                work_by_isolation(&client, &config).await;
+            }
         });
+    }
+    if is_meant("rows") {
+        let folder = servers::Folder::new();
+        let path = folder.path().join("inbox.db");
+        fill_file(&runtime, &path, 20_000, rows);
+        let inbox = Inbox::open(&path).unwrap();
+        runtime.block_on(beside_a_backlog("SQLite", 20_000, rows, &inbox));
     }
     if is_meant("sqlite") {
         for &entries in &sizes {
             let folder = servers::Folder::new();
             let path = folder.path().join("inbox.db");
-            fill_file(&runtime, &path, entries);
+            fill_file(&runtime, &path, entries, 0);
             let inbox = Inbox::open(&path).unwrap();
             runtime.block_on(async {
                 timed("SQLite", entries, "the first accept", accept(&inbox, "1")).await;
-                beside_a_backlog("SQLite", entries, &inbox).await;
+                calls_of_an_operator("SQLite", entries, &inbox).await;
+                beside_a_backlog("SQLite", entries, 0, &inbox).await;
             });
         }
         bytes_written(&runtime);
@@ -85,8 +114,14 @@ fn on_postgres(config: &Config) -> Inbox {
     Inbox::on_postgres(&Postgres::new(config.clone(), NoTls), "default").unwrap()
 }
 
-/// Fills the empty table with entries of one row. The oldest 50 are three days old.
-async fn fill_table(client: &Client, entries: i64) {
+async fn empty(client: &Client) {
+    let empty = "TRUNCATE hookgate_inbox";
+    client.batch_execute(empty).await.unwrap();
+}
+
+/// Fills the empty table with entries of one row, of which the oldest 50 are three days old, and with one entry of each of so many
+/// other rows, which has failed and is due in an hour.
+async fn fill_table(client: &Client, entries: i64, rows: i64) {
     let fill = format!(
         "TRUNCATE hookgate_inbox;
          INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name, body,
@@ -95,7 +130,13 @@ async fn fill_table(client: &Client, entries: i64) {
            'default', 'default', convert_to('{{\"id\":\"evt_b_' || e || '\",\"type\":\"row.created\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"data\":{{\"note\":\"' || repeat('x', 400) || '\"}}}}', 'UTF8'),
            at, at, at + interval '30 days'
          FROM generate_series(1, {entries}) AS e, LATERAL (SELECT now() - CASE WHEN e <= 50 THEN interval '3 days' ELSE interval '1 minute' END AS at) AS time
-         ORDER BY e;"
+         ORDER BY e;
+         INSERT INTO hookgate_inbox (key, row_key, digest, event_id, event_type, signed_at, received_at, scope, key_name, body,
+           accepted_at, due_at, forget_at, tries, token, last_error, first_leased_at)
+         SELECT decode(md5('row' || e), 'hex'), decode(md5('row' || e), 'hex'), 0, 'evt_r_' || e, 'row.created', '1700000000', 1700000000,
+           'default', 'default', '{{}}', now(), now() + interval '1 hour', now() + interval '30 days', 1,
+           decode(md5('token'), 'hex'), '500', now()
+         FROM generate_series(1, {rows}) AS e;"
     );
     client.batch_execute(&fill).await.unwrap();
     client
@@ -105,7 +146,7 @@ async fn fill_table(client: &Client, entries: i64) {
 }
 
 /// Fills a new file in the same way.
-fn fill_file(runtime: &Runtime, path: &Path, entries: i64) {
+fn fill_file(runtime: &Runtime, path: &Path, entries: i64, rows: i64) {
     let inbox = Inbox::open(path).unwrap();
     runtime.block_on(inbox.close());
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -121,6 +162,12 @@ fn fill_file(runtime: &Runtime, path: &Path, entries: i64) {
              SELECT randomblob(16), 0, at, at, x'00112233445566778899aabbccddeeff', at, at + 30 * 86400000, 1700000000, 500, 'evt_b_' || e,
                'row.created', '1700000000', 'default', 'default'
              FROM (SELECT e, {now} - iif(e <= 50, 3 * 86400000, 60000) AS at FROM numbers) ORDER BY e;
+             WITH RECURSIVE n (e) AS (SELECT 1 WHERE {rows} > 0 UNION ALL SELECT e + 1 FROM n WHERE e < {rows})
+             INSERT INTO entries (key, digest, until, since, row, accepted_at, forget_at, received_at, body_bytes, event_id, event_type,
+               timestamp, scope, key_name, tries, token, last_error, first_leased_at)
+             SELECT randomblob(16), 0, {now} + 3600000, {now}, randomblob(16), {now}, {now} + 30 * 86400000, 1700000000, 500,
+               'evt_r_' || e, 'row.created', '1700000000', 'default', 'default', 1, randomblob(16), '500', {now}
+             FROM n;
              INSERT INTO bodies (id, body) SELECT id, CAST('{{\"id\":\"' || event_id || '\",\"type\":\"row.created\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"data\":{{\"note\":\"' || printf('%.400c', 'x') || '\"}}}}' AS BLOB) FROM entries;
              COMMIT;
              PRAGMA wal_checkpoint(TRUNCATE);"
@@ -151,7 +198,7 @@ async fn timed<T>(engine: &str, entries: i64, call: &str, future: impl Future<Ou
     output
 }
 
-async fn beside_a_backlog(engine: &str, entries: i64, inbox: &Inbox) {
+async fn calls_of_an_operator(engine: &str, entries: i64, inbox: &Inbox) {
     for (name, which) in [
         ("list", Selection::all()),
         (
@@ -176,6 +223,10 @@ async fn beside_a_backlog(engine: &str, entries: i64, inbox: &Inbox) {
         let listed = timed(engine, entries, name, inbox.list(which, page)).await;
         listed.unwrap();
     }
+}
+
+/// Handles events of new rows, while an event of the row that has the backlog runs, and `rows` other rows are in back-off.
+async fn beside_a_backlog(engine: &str, entries: i64, rows: i64, inbox: &Inbox) {
     for number in 0..OTHERS {
         accept(inbox, &format!("other{number}")).await;
     }
@@ -189,7 +240,7 @@ async fn beside_a_backlog(engine: &str, entries: i64, inbox: &Inbox) {
         async move {
             if !is_other {
                 // An event of the row that has the backlog runs all the time.
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                tokio::time::sleep(Duration::from_secs(30)).await;
             }
         }
     });
@@ -202,12 +253,32 @@ async fn beside_a_backlog(engine: &str, entries: i64, inbox: &Inbox) {
         "serial_by_row, 100 of other rows",
         handled.load(Ordering::SeqCst),
     );
-    println!("{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({done} handled)");
+    println!(
+        "{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({done} handled, {rows} rows in back-off)"
+    );
+    // While no other event is due, so that no lease finds work and is followed by another at once.
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    accept(inbox, "other").await;
+    while handled.load(Ordering::SeqCst) <= OTHERS && start.elapsed() < Duration::from_secs(120) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let millis = start.elapsed().as_secs_f64() * 1e3 - 1_000.0;
+    let call = "serial_by_row, one of another row";
+    println!(
+        "{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({rows} rows in back-off)"
+    );
     workers.shutdown(Duration::from_secs(3)).await;
 }
 
+/// Returns the number of transactions so far in the database.
+async fn transactions(client: &Client) -> i64 {
+    let count = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+    client.query_one(count, &[]).await.unwrap().get(0)
+}
+
 /// Accepts one at a time, while none, and then 40, processes have idle workers.
-async fn beside_idle_workers(config: &Config) {
+async fn beside_idle_workers(client: &Client, config: &Config) {
     let acceptor = on_postgres(config);
     let mut idle: Vec<RunningWorkers> = Vec::new();
     for workers in [1, 40] {
@@ -221,21 +292,94 @@ async fn beside_idle_workers(config: &Config) {
         }
         tokio::time::sleep(Duration::from_secs(3)).await;
         let mut took = Vec::new();
+        let before = transactions(client).await;
         for _ in 0..400 {
             let start = Instant::now();
             accept(&acceptor, "idle").await;
             took.push(start.elapsed().as_secs_f64() * 1e3);
             tokio::time::sleep(Duration::from_millis(12)).await;
         }
+        // A session reports what it did within a second.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let each = (transactions(client).await - before) as f64 / took.len() as f64;
         took.sort_by(f64::total_cmp);
         println!(
-            "PostgreSQL  {workers:>3} processes with idle workers: an accept takes p50 {:.1} ms, p99 {:.1} ms",
+            "PostgreSQL  {workers:>3} processes with idle workers: an accept takes p50 {:.1} ms, p99 {:.1} ms, and {each:.1} transactions follow",
             took[took.len() / 2],
             took[took.len() * 99 / 100]
         );
     }
     for workers in idle {
         workers.shutdown(Duration::from_secs(3)).await;
+    }
+}
+
+/// Accepts events in so many tasks for some time, while workers on the same connections handle them. Returns the numbers of events
+/// that were accepted and handled.
+async fn work(inbox: &Inbox, tasks: usize, time: Duration) -> (usize, usize) {
+    let (accepted, handled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&handled);
+    let workers = Workers::new(inbox).concurrency(16);
+    let workers = workers.start_handler(move |_: Delivery| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async {}
+    });
+    let workers = workers.unwrap();
+    let until = Instant::now() + time;
+    let senders: Vec<_> = (0..tasks)
+        .map(|_| {
+            let (inbox, accepted) = (inbox.clone(), Arc::clone(&accepted));
+            tokio::spawn(async move {
+                while Instant::now() < until {
+                    let answer = inbox.accept(&event("work"), RETAIN).await;
+                    accepted.fetch_add(usize::from(answer.is_ok()), Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for sender in senders {
+        sender.await.unwrap();
+    }
+    let done = (
+        accepted.load(Ordering::SeqCst),
+        handled.load(Ordering::SeqCst),
+    );
+    workers.shutdown(Duration::from_secs(5)).await;
+    done
+}
+
+/// 100,000 ids can be forgotten, while all connections are in use.
+async fn forgotten_beside_work(client: &Client, config: &Config) {
+    const TIME: Duration = Duration::from_secs(31);
+    fill_table(client, 100_000, 0).await;
+    let done = "UPDATE hookgate_inbox SET state = 2, body = '', forget_at = now()";
+    client.batch_execute(done).await.unwrap();
+    let vacuum = "VACUUM ANALYZE hookgate_inbox";
+    client.batch_execute(vacuum).await.unwrap();
+    let postgres = Postgres::new(config.clone(), NoTls).with_connections(4);
+    let inbox = Inbox::on_postgres(&postgres, "default").unwrap();
+    let (came, _) = work(&inbox, 64, TIME).await;
+    let left = "SELECT 100000 - count(*) FROM hookgate_inbox WHERE event_id LIKE 'evt\\_b\\_%'";
+    let forgotten: i64 = client.query_one(left, &[]).await.unwrap().get(0);
+    println!(
+        "PostgreSQL  all connections in use for {} s: {came} events came, {forgotten} ids were forgotten",
+        TIME.as_secs()
+    );
+}
+
+async fn work_by_isolation(client: &Client, config: &Config) {
+    const TIME: Duration = Duration::from_secs(10);
+    for isolation in ["read committed", "serializable"] {
+        empty(client).await;
+        let mut config = config.clone();
+        let escaped = isolation.replace(' ', "\\ ");
+        config.options(format!("-c default_transaction_isolation={escaped}"));
+        let inbox = on_postgres(&config);
+        let (accepted, handled) = work(&inbox, 32, TIME).await;
+        println!(
+            "PostgreSQL  default isolation {isolation}: {accepted} accepted and {handled} handled in {} s",
+            TIME.as_secs()
+        );
     }
 }
 

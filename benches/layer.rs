@@ -70,7 +70,7 @@ fn main() {
 
 /// The last step of the walk, from the shortest walk to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UpTo {
+enum LastStep {
     /// Only the compression of the blocks that the MAC is made of.
     Compression,
     Head,
@@ -85,9 +85,9 @@ enum UpTo {
     Typed,
 }
 
-use UpTo::*;
+use LastStep::*;
 
-const ALL: [UpTo; 11] = [
+const ALL: [LastStep; 11] = [
     Compression,
     Head,
     Mac,
@@ -102,7 +102,7 @@ const ALL: [UpTo; 11] = [
 ];
 
 /// The steps: name, the walk up to its end, the walks to subtract.
-const STEPS: [(&str, UpTo, &[UpTo]); 8] = [
+const STEPS: [(&str, LastStep, &[LastStep]); 8] = [
     ("headers read, window checked (open)", Head, &[]),
     ("body hashed, MAC compared (push, finish)", Mac, &[Head]),
     ("id and type read, key made (recognise)", Recognise, &[Mac]),
@@ -119,14 +119,14 @@ const STEPS: [(&str, UpTo, &[UpTo]); 8] = [
 
 /// One kind of walk, with the objects that it needs.
 struct Walk {
-    up_to: UpTo,
+    up_to: LastStep,
     receiver: Receiver,
     app: Router,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Walk {
-    fn new(up_to: UpTo) -> Self {
+    fn new(up_to: LastStep) -> Self {
         let builder = Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
             .clock(ManualClock::at(NOW));
@@ -203,7 +203,7 @@ fn look_at(event: Event<Order>) {
     black_box(row.properties.weigh());
 }
 
-fn step_by_step(receiver: &Receiver, signed: &Signed, up_to: UpTo) {
+fn step_by_step(receiver: &Receiver, signed: &Signed, up_to: LastStep) {
     let head = RequestHead::new("POST", &signed.headers).announcing(signed.body.len() as u64);
     let mut intake = receiver.open(&head).unwrap();
     if up_to == Head {
@@ -284,7 +284,7 @@ fn signed(round: usize, count: usize) -> Vec<Signed> {
         .collect()
 }
 
-fn name(up_to: UpTo) -> String {
+fn name(up_to: LastStep) -> String {
     format!("{up_to:?}")
 }
 
@@ -379,7 +379,7 @@ fn print_steps(cases: &[Case]) {
         print!("{:>14}", case.name);
     }
     println!();
-    let cost = |case: &Case, up_to: UpTo, less: &[UpTo]| {
+    let cost = |case: &Case, up_to: LastStep, less: &[LastStep]| {
         let taken: f64 = less.iter().map(|less| case.median(&name(*less))).sum();
         case.median(&name(up_to)) - taken
     };

@@ -20,12 +20,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use deadpool_postgres::{Manager, Pool, PoolError, Runtime};
-use hookgate::extract::EventRejection;
-use hookgate::postgres::{NotFresh, Tls, claim_in, forget, migrate};
-use hookgate::{Delivery, EventData, FailureReason, MemoryStore, Receiver, Secret, StoreError};
+use deadpool_postgres::{Manager, Pool, Runtime};
+use hookgate::postgres::{Tls, claim_in, forget, migrate};
+use hookgate::{Delivery, EventData, HandlerError, MemoryStore, Receiver, Secret};
 use serde::Deserialize;
 
 /// The default retention of the receiver. With an inbox, give its workers the same: `Workers::claim_retention(RETAIN)`.
@@ -40,7 +38,8 @@ struct Order {
 async fn on_event(
     State(database): State<Pool>,
     delivery: Delivery,
-) -> Result<StatusCode, NotHandled> {
+) -> Result<StatusCode, HandlerError> {
+    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
     let mut client = database.get().await?;
     let transaction = client.transaction().await?;
     claim_in(&transaction, "orders", &delivery, RETAIN)
@@ -58,58 +57,6 @@ async fn on_event(
     }
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The reason why an order was not written. A transaction that is dropped before its commit is rolled back.
-enum NotHandled {
-    NotFresh(NotFresh),
-    Database(StoreError),
-    NoConnection(PoolError),
-    TypeMismatch(EventRejection),
-}
-
-impl IntoResponse for NotHandled {
-    fn into_response(self) -> Response {
-        match self {
-            Self::NotFresh(reason) => reason.into_response(),
-            Self::Database(error) => error.into_response(),
-            Self::NoConnection(error) => {
-                let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
-                FailureReason::new(error).mark(unavailable)
-            }
-            Self::TypeMismatch(rejection) => rejection.into_response(),
-        }
-    }
-}
-
-impl From<NotFresh> for NotHandled {
-    fn from(reason: NotFresh) -> Self {
-        Self::NotFresh(reason)
-    }
-}
-
-impl From<StoreError> for NotHandled {
-    fn from(error: StoreError) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for NotHandled {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error.into())
-    }
-}
-
-impl From<PoolError> for NotHandled {
-    fn from(error: PoolError) -> Self {
-        Self::NoConnection(error)
-    }
-}
-
-impl From<hookgate::EventError> for NotHandled {
-    fn from(error: hookgate::EventError) -> Self {
-        Self::TypeMismatch(error.into())
-    }
 }
 
 /// Deletes events whose retention has ended, a thousand at a time.
@@ -131,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .keepalives_idle(Duration::from_secs(10));
     let database = Pool::builder(Manager::new(database, tls))
         .max_size(8)
-        // Less than the layer's budget, so that the answer is 503 when the database is down.
+        // Less than the layer's budget, so that the answer comes in time when the database is down.
         .wait_timeout(Some(Duration::from_secs(2)))
         .create_timeout(Some(Duration::from_secs(2)))
         .runtime(Runtime::Tokio1)

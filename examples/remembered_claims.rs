@@ -8,7 +8,6 @@
 //! A handler without a database needs only the line with `SqliteStore`.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
-#![allow(clippy::result_large_err)] // The error is axum's own response.
 
 use std::env;
 use std::error::Error;
@@ -18,10 +17,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hookgate::sqlite::{claim_in, migrate};
-use hookgate::{Delivery, Receiver, Secret, SqliteStore, StoreError};
+use hookgate::{Delivery, HandlerError, Receiver, Secret, SqliteStore};
 use rusqlite::{Connection, TransactionBehavior};
 
 /// The default retention of the receiver.
@@ -32,29 +30,20 @@ type Database = Arc<Mutex<Connection>>;
 async fn on_event(
     State(database): State<Database>,
     delivery: Delivery,
-) -> Result<StatusCode, Response> {
+) -> Result<StatusCode, HandlerError> {
     // SQLite blocks its thread while it writes.
-    let written = tokio::task::spawn_blocking(move || write_order(&database, &delivery)).await;
-    written.unwrap_or_else(|_| Ok(StatusCode::INTERNAL_SERVER_ERROR))
+    tokio::task::spawn_blocking(move || write_order(&database, &delivery)).await??;
+    Ok(StatusCode::NO_CONTENT)
 }
 
-fn write_order(database: &Mutex<Connection>, delivery: &Delivery) -> Result<StatusCode, Response> {
-    // 503: the sender tries again. A transaction that is dropped before its commit is rolled back.
-    let failed = |error: rusqlite::Error| StoreError::from(error).into_response();
+/// Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
+fn write_order(database: &Mutex<Connection>, delivery: &Delivery) -> Result<(), HandlerError> {
     let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
-    let transaction = database
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(failed)?;
-    claim_in(&transaction, "orders", delivery, RETAIN)
-        .map_err(IntoResponse::into_response)?
-        .fresh()
-        .map_err(IntoResponse::into_response)?; // 200 for a duplicate
+    let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    claim_in(&transaction, "orders", delivery, RETAIN)?.fresh()?;
     let order = "INSERT INTO orders (event_id, event_type) VALUES (?1, ?2)";
-    transaction
-        .execute(order, [delivery.event_id(), delivery.event_type()])
-        .map_err(failed)?;
-    transaction.commit().map_err(failed)?;
-    Ok(StatusCode::NO_CONTENT)
+    transaction.execute(order, [delivery.event_id(), delivery.event_type()])?;
+    Ok(transaction.commit()?)
 }
 
 #[tokio::main]

@@ -181,7 +181,7 @@ struct ManualTime {
 }
 
 impl ManualClock {
-    /// Makes a clock that stands at `wall`, with its monotonic reading at zero.
+    /// Makes a clock that is set to `wall`, with its monotonic reading at zero.
     #[must_use]
     pub fn at(wall: UnixSeconds) -> Self {
         Self(Arc::new(ManualTime {

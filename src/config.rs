@@ -38,10 +38,10 @@ pub enum ConfigErrorKind {
     /// The text is white space only.
     #[error("the secret is only white space: paste the whole whsec_… text of the subscription")]
     SecretBlank,
-    /// White space stands before or after the secret, often a line break that was pasted with it.
+    /// There is white space before or after the secret, often a line break that was pasted with it.
     #[error("white space around the secret: paste it without spaces or line breaks")]
     SecretSurroundedByWhiteSpace,
-    /// White space, a line break or a control character stands inside the secret, for example where a file holds two secrets.
+    /// There is white space, a line break or a control character inside the secret, for example where a file holds two secrets.
     #[error(
         "white space, a line break or a control character inside the secret: one secret, on one line"
     )]
@@ -60,7 +60,7 @@ pub enum ConfigErrorKind {
         "the secret does not start with whsec_: paste it whole, prefix included (Secret::unprefixed takes another form)"
     )]
     SecretWithoutPrefix,
-    /// The prefix `whsec_` stands twice.
+    /// The prefix `whsec_` is there twice.
     #[error(
         "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front"
     )]

@@ -1,7 +1,7 @@
 //! The locks and counters that threads share to decide which of them runs.
 //!
 //! Usually these are the types of the standard library. In this crate's own tests under `--cfg shuttle` they are the types of
-//! shuttle, which stops at each use and chooses the thread that goes on: see `src/dedupe/races.rs`.
+//! shuttle, which stops at each use and chooses the thread that continues: see `src/dedupe/races.rs`.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::sync::{

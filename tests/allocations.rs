@@ -310,7 +310,7 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     let count = |route: MethodRouter| {
-        // With its state, as a server has it: without, axum makes the route anew for each request.
+        // With its state, as a server has it: without, axum makes the route again for each request.
         let app = Router::new()
             .route("/", route.layer(receiver.layer()))
             .with_state(());
@@ -437,9 +437,9 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
-    struct Fed(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
+    struct ChannelBody(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
 
-    impl http_body::Body for Fed {
+    impl http_body::Body for ChannelBody {
         type Data = Bytes;
         type Error = std::convert::Infallible;
 
@@ -475,7 +475,7 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
             let request = Request::post("/")
                 .header("x-service-timestamp", timestamp.as_str())
                 .header("x-service-signature", signature)
-                .body(Body::new(Fed(fed)))
+                .body(Body::new(ChannelBody(fed)))
                 .unwrap();
             let answer = tokio::spawn(app.clone().oneshot(request));
             senders.push((sender, answer));

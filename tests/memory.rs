@@ -384,7 +384,7 @@ mod scenarios {
                     let whole = std::mem::take(request.body_mut());
                     let whole = axum::body::to_bytes(whole, usize::MAX).await.unwrap();
                     let half = whole.slice(..whole.len() / 2);
-                    *request.body_mut() = Body::from_stream(ThenSilence(Some(half)));
+                    *request.body_mut() = Body::from_stream(HalfBody(Some(half)));
                 }
                 // The request is polled a little and then dropped, in the middle of its body or of its handler.
                 let request = app.oneshot(request);
@@ -602,9 +602,9 @@ fn signed_at(at: i64, body: &str, key: &str, subscription: Option<&str>) -> Requ
 }
 
 /// Half of a body, and then nothing more.
-struct ThenSilence(Option<Bytes>);
+struct HalfBody(Option<Bytes>);
 
-impl Stream for ThenSilence {
+impl Stream for HalfBody {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(

@@ -31,14 +31,9 @@
 //!   the oldest finished event, which is counted with its age, or refuses fresh ones; running claims are never forgotten.
 //!
 //! # Choosing a store
-//! | store | for | after a restart |
-//! |---|---|---|
-//! | [`MemoryStore`] | one process; the reference | all forgotten |
-//! | `MokaStore`, feature `moka` | one process that wants that cache; [`MemoryStore`] is faster and smaller | all forgotten |
-//! | `SqliteStore`, feature `sqlite` | one process that must remember, or a few on one machine; `sqlite::claim_in` beside it: effects exactly once | all known |
-//! | `RedisStore`, feature `redis` | replicas and restarts, with a Redis or Valkey server | remembered, as far as that server's settings allow, which it checks |
-//! | `PostgresStore`, feature `postgres` | replicas, restarts; `postgres::claim_in` beside it: effects exactly once | all known |
-//! | your own [`DedupeStore`] | replicas, restarts | depends on your store |
+//! [Guarantees](crate::guide::guarantees) has five questions that lead to a store, and the promises of each for each fault. In this
+//! module are [`MemoryStore`], the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. `SqliteStore`,
+//! `RedisStore` and `PostgresStore` remember them. Your own store implements [`DedupeStore`].
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `StoreConformance` of the package `hookgate-testing`.

@@ -139,7 +139,7 @@ fn one_copy_wins_and_its_commit_stays() {
     });
 }
 
-/// A lease ends while its run goes on: one later claim succeeds, and the first commit of the two stays recorded.
+/// A lease ends while its run continues: one later claim succeeds, and the first commit of the two stays recorded.
 #[test]
 fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() {
     each_policy(4, |store, stats, clock| {
@@ -252,7 +252,7 @@ fn places_are_not_exceeded() {
 
 /// The space of a claim is freed however the claim ends, and whenever its lease ends: none is lost, none is added.
 #[test]
-fn places_are_neither_lost_nor_made_up() {
+fn places_are_neither_lost_nor_duplicated() {
     let two = Capacity::new(2).with_when_full(WhenFull::Refuse);
     each_store(two, |store, stats, clock| {
         let threads: Vec<_> = (0..3)
@@ -291,7 +291,7 @@ fn places_are_neither_lost_nor_made_up() {
 
 /// A full store that evicts: each committed event is remembered until two others have followed.
 #[test]
-fn the_newest_are_remembered_whoever_came_between() {
+fn the_newest_are_remembered_in_every_order_of_claims() {
     each_store(Capacity::new(2), |store, stats, _| {
         let threads: Vec<_> = (0..3)
             .map(|number| {

@@ -209,7 +209,7 @@ mod tests {
     const HOUR: u64 = 3600;
 
     #[test]
-    fn attempts_are_told_by_age_in_both_readings() {
+    fn attempts_are_numbered_by_age_in_both_readings() {
         for (age, number, may_be_last) in [
             (0, 1, false),
             (53, 1, false),

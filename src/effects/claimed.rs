@@ -20,7 +20,7 @@ impl ClaimedIn {
     /// Returns `Ok` where the event is fresh, for use with `?`.
     ///
     /// # Errors
-    /// The event is not fresh. An axum handler returns the error as its answer.
+    /// The event is not fresh. A handler returns the error as its answer, or passes it on with `?` as a `HandlerError`.
     ///
     /// ```
     /// # #[cfg(feature = "sqlite")] {
@@ -39,7 +39,7 @@ impl ClaimedIn {
     }
 }
 
-/// The reason why a handler has nothing to do. As an axum handler's answer, a duplicate is 200 like `AlreadyHandled`, and
+/// The reason why a handler has nothing to do. As a handler's answer, also as a `HandlerError`, a duplicate is 200 like `AlreadyHandled`, and
 /// a held event is 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFresh {

@@ -5,7 +5,7 @@ use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::integral::WithIntegers;
+use super::integral::{self, WithIntegers};
 use super::scan;
 
 /// The maximum length of a path in characters, and of the text that a type says it expected.
@@ -22,10 +22,17 @@ pub(super) fn deserialize<'a, T: Deserialize<'a>>(
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
     serde_json::from_str(text).or_else(|_| {
-        track(text, prefix)
-            .map(|WithIntegers(value)| value)
-            .map_err(|(error, _)| error)
+        let second = track(text, prefix).map(|WithIntegers::<T>(value)| value);
+        second.or_else(|(error, _)| match buffered(text) {
+            Some(WithIntegers(value)) => Ok(value),
+            None => Err(error),
+        })
     })
+}
+
+fn buffered<'a, T: Deserialize<'a>>(text: &'a str) -> Option<WithIntegers<T, true>> {
+    let is_exact = integral::has_exact_floats(text);
+    is_exact.then(|| serde_json::from_str(text).ok())?
 }
 
 /// Adds a name to a path, escaped, and cut off where the path gets too long.

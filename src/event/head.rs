@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_up_to_there_are_told_apart() {
+    fn faults_up_to_there_are_distinguished() {
         let at = |path: &str| Some(path.to_owned());
         for (body, expected) in [
             ("", (Kind::Syntax, None)),

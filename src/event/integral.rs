@@ -4,6 +4,13 @@
 //! form without a fraction and an exponent. So where a value did not fit, it is read a second time through [`Integral`], which
 //! wraps the deserializer: only where a type requests an integer, the number is read as text and converted without a float.
 //! All else passes through, so that floats, texts and [`Number`] get the same as before. Good values pay nothing.
+//!
+//! Below `#[serde(flatten)]`, and in an untagged enum, serde reads any value into a buffer before the field is known: it has made a
+//! float of `3.0`, and an integer field refuses a float. So a value that does not fit the second time either is read a third time
+//! with `BUFFERED`: where a type takes any value, an integer is given as an integer, in whatever form it is written. A
+//! `serde_json::Value` then shows 3 for 3.0, and an untagged enum takes its first variant that fits an integer, but only in a value
+//! that would have been refused. Floats are not exact, so no value is read so that has a number which only its float makes an
+//! integer, such as 3.0000000000000000001; and no integer beyond 2^53 is changed.
 
 use std::fmt;
 
@@ -14,24 +21,57 @@ use serde::de::{
 
 use super::number::Number;
 
-/// Reads a type, and its integers in every form of a JSON number.
-pub(super) struct WithIntegers<T>(pub(super) T);
+/// Reads a type, and its integers in every form of a JSON number. `BUFFERED`: also those that serde buffers.
+pub(super) struct WithIntegers<T, const BUFFERED: bool = false>(pub(super) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for WithIntegers<T> {
+impl<'de, T: Deserialize<'de>, const BUFFERED: bool> Deserialize<'de>
+    for WithIntegers<T, BUFFERED>
+{
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        T::deserialize(Integral(json)).map(Self)
+        T::deserialize(Integral::<_, BUFFERED>(json)).map(Self)
     }
 }
 
+/// The greatest integer below which every integer is a float.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Returns the integer that a float is, up to 2^53.
+#[expect(clippy::cast_possible_truncation, reason = "an integer that fits")]
+fn integer(float: f64) -> Option<i64> {
+    (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+}
+
+/// Returns whether every number of the text that is an integer as a float is that integer by its digits.
+pub(super) fn has_exact_floats(text: &str) -> bool {
+    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    let mut rest = text;
+    // A number follows neither a quote nor a letter; within a text anything may stand, and is only compared.
+    while let Some(at) = rest.find(|char: char| char.is_ascii_digit() || char == '-') {
+        let from = rest.get(at..).unwrap_or_default();
+        let end = from.bytes().position(|byte| !is_of_number(byte));
+        let (number, behind) = from.split_at(end.unwrap_or(from.len()));
+        rest = behind;
+        let is_float = number.contains(['.', 'e', 'E']);
+        let float = number.parse().ok().and_then(integer);
+        if let Some(float) = float.filter(|_| is_float)
+            && let Ok(number) = serde_json::from_str::<Number>(number)
+            && number.to_i64() != Some(float)
+        {
+            return false;
+        }
+    }
+    true
+}
+
 /// Wraps each part of a deserialization, from the outermost deserializer to the innermost visitor.
-struct Integral<T>(T);
+struct Integral<T, const BUFFERED: bool>(T);
 
 /// The methods that pass a request on, with the visitor wrapped.
 macro_rules! pass_on {
     ($($method:ident)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-                self.0.$method(Integral(visitor))
+                self.0.$method(Integral::<_, BUFFERED>(visitor))
             }
         )*
     };
@@ -54,7 +94,7 @@ macro_rules! integers {
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
+impl<'de, D: Deserializer<'de>, const BUFFERED: bool> Deserializer<'de> for Integral<D, BUFFERED> {
     type Error = D::Error;
 
     integers! {
@@ -79,9 +119,17 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
     }
 
     pass_on! {
-        deserialize_any deserialize_bool deserialize_f32 deserialize_f64 deserialize_char deserialize_str deserialize_string
+        deserialize_any deserialize_bool deserialize_char deserialize_str deserialize_string
         deserialize_bytes deserialize_byte_buf deserialize_option deserialize_unit deserialize_seq deserialize_map
         deserialize_identifier deserialize_ignored_any
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_f32(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_f64(visitor)
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -89,7 +137,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_unit_struct(name, Integral(visitor))
+        self.0
+            .deserialize_unit_struct(name, Integral::<_, BUFFERED>(visitor))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -97,7 +146,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_newtype_struct(name, Integral(visitor))
+        self.0
+            .deserialize_newtype_struct(name, Integral::<_, BUFFERED>(visitor))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(
@@ -105,7 +155,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple(length, Integral(visitor))
+        self.0
+            .deserialize_tuple(length, Integral::<_, BUFFERED>(visitor))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -114,7 +165,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        let visitor = Integral(visitor);
+        let visitor = Integral::<_, BUFFERED>(visitor);
         self.0.deserialize_tuple_struct(name, length, visitor)
     }
 
@@ -124,7 +175,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_struct(name, fields, Integral(visitor))
+        self.0
+            .deserialize_struct(name, fields, Integral::<_, BUFFERED>(visitor))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -133,7 +185,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integral<D> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_enum(name, variants, Integral(visitor))
+        self.0
+            .deserialize_enum(name, variants, Integral::<_, BUFFERED>(visitor))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -152,7 +205,7 @@ macro_rules! visits {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Integral<V> {
+impl<'de, V: Visitor<'de>, const BUFFERED: bool> Visitor<'de> for Integral<V, BUFFERED> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,9 +214,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Integral<V> {
 
     visits! {
         visit_bool: bool, visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64, visit_i128: i128,
-        visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128, visit_f32: f32, visit_f64: f64,
+        visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128, visit_f32: f32,
         visit_char: char, visit_str: &str, visit_borrowed_str: &'de str, visit_string: String,
         visit_bytes: &[u8], visit_borrowed_bytes: &'de [u8], visit_byte_buf: Vec<u8>,
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        match integer(value).filter(|_| BUFFERED) {
+            Some(integer) => match u64::try_from(integer) {
+                Ok(integer) => self.0.visit_u64(integer),
+                Err(_) => self.0.visit_i64(integer),
+            },
+            None => self.0.visit_f64(value),
+        }
     }
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
@@ -175,42 +238,44 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Integral<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Integral(json))
+        self.0.visit_some(Integral::<_, BUFFERED>(json))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, json: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Integral(json))
+        self.0.visit_newtype_struct(Integral::<_, BUFFERED>(json))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Integral(items))
+        self.0.visit_seq(Integral::<_, BUFFERED>(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Integral(map))
+        self.0.visit_map(Integral::<_, BUFFERED>(map))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(Integral(data))
+        self.0.visit_enum(Integral::<_, BUFFERED>(data))
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Integral<S> {
+impl<'de, S: DeserializeSeed<'de>, const BUFFERED: bool> DeserializeSeed<'de>
+    for Integral<S, BUFFERED>
+{
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Integral(json))
+        self.0.deserialize(Integral::<_, BUFFERED>(json))
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Integral<A> {
+impl<'de, A: SeqAccess<'de>, const BUFFERED: bool> SeqAccess<'de> for Integral<A, BUFFERED> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Integral(seed))
+        self.0.next_element_seed(Integral::<_, BUFFERED>(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -219,7 +284,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Integral<A> {
 }
 
 /// Keys are texts, so they are read as before.
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Integral<A> {
+impl<'de, A: MapAccess<'de>, const BUFFERED: bool> MapAccess<'de> for Integral<A, BUFFERED> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
@@ -230,7 +295,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Integral<A> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Integral(seed))
+        self.0.next_value_seed(Integral::<_, BUFFERED>(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -238,20 +303,22 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Integral<A> {
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Integral<A> {
+impl<'de, A: EnumAccess<'de>, const BUFFERED: bool> EnumAccess<'de> for Integral<A, BUFFERED> {
     type Error = A::Error;
-    type Variant = Integral<A::Variant>;
+    type Variant = Integral<A::Variant, BUFFERED>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
     ) -> Result<(S::Value, Self::Variant), A::Error> {
         let (name, variant) = self.0.variant_seed(seed)?;
-        Ok((name, Integral(variant)))
+        Ok((name, Integral::<_, BUFFERED>(variant)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Integral<A> {
+impl<'de, A: VariantAccess<'de>, const BUFFERED: bool> VariantAccess<'de>
+    for Integral<A, BUFFERED>
+{
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -259,7 +326,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Integral<A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Integral(seed))
+        self.0.newtype_variant_seed(Integral::<_, BUFFERED>(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(
@@ -267,7 +334,8 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Integral<A> {
         length: usize,
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(length, Integral(visitor))
+        self.0
+            .tuple_variant(length, Integral::<_, BUFFERED>(visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -275,6 +343,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Integral<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Integral(visitor))
+        self.0
+            .struct_variant(fields, Integral::<_, BUFFERED>(visitor))
     }
 }

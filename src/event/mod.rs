@@ -136,6 +136,8 @@ pub(crate) use model::model_id;
 pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::{Properties, Required};
+#[cfg(feature = "record")]
+pub(crate) use reserved::end_of_string;
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
 pub use value::{Field, File, Value};
 
@@ -154,7 +156,11 @@ impl<R: DeserializeOwned> Event<R> {
         let pinned = verified.proof().pinned_workspace();
         let text = scan::check(verified.body())?;
         let event = parse::event::<R>(text)
-            .or_else(|_| parse::event_with_integers(text))
+            .or_else(|_| parse::event_with_integers::<R, false>(text))
+            .or_else(|error| match integral::has_exact_floats(text) {
+                true => parse::event_with_integers::<R, true>(text),
+                false => Err(error),
+            })
             .map_err(|_| diagnose::diagnose::<R>(text, pinned))?;
         match pinned {
             Some(pinned) if event.workspace_id != *pinned => {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_refused_in_the_words_of_an_event() {
+    fn a_refused_row_has_the_message_of_a_refused_event() {
         let fault = |text: &str| {
             assert!(read(text).is_err(), "{text}");
             let error = diagnose::diagnose::<Properties>(text, None);

@@ -30,11 +30,12 @@ pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_j
     Ok(event)
 }
 
-/// Reads an event that [`event`] did not read, with its row's integers in every form of a JSON number.
-pub(super) fn event_with_integers<R: DeserializeOwned>(
+/// Reads an event that [`event`] did not read, with its row's integers in every form of a JSON number; `BUFFERED`: also those
+/// that serde buffers.
+pub(super) fn event_with_integers<R: DeserializeOwned, const BUFFERED: bool>(
     text: &str,
 ) -> Result<Event<R>, serde_json::Error> {
-    let event = event::<WithIntegers<R>>(text)?;
+    let event = event::<WithIntegers<R, BUFFERED>>(text)?;
     Ok(Event {
         id: event.id,
         created_at: event.created_at,

@@ -142,7 +142,7 @@ impl IntoResponse for FailureReason {
     }
 }
 
-/// Answers 500, or 422 if the event does not fit, with an empty body.
+/// Answers 500, or as the error of this crate that it holds, with an empty body.
 impl IntoResponse for HandlerError {
     fn into_response(self) -> Response {
         self.into_answer().map(Body::from)

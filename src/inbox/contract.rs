@@ -126,6 +126,7 @@ fn all() -> Vec<(&'static str, Test)> {
         operator::a_waiting_entry_can_be_dead_lettered,
         operator::what_is_over_is_purged,
         operator::what_is_erased_is_gone_and_still_known,
+        operator::a_last_error_is_erased_alone,
         operator::a_run_whose_entry_is_erased_has_lost_its_lease,
         operator::numbers_are_counted,
     ]

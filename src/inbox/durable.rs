@@ -25,7 +25,7 @@ use crate::walk::Delivery;
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// let acceptor = Receiver::builder().secret(secret).accept_into(inbox.clone())?;
 /// assert_eq!(inbox.stats().await?.queued, 0);
-/// # drop(acceptor);
+/// drop(acceptor); // and every service and app that it was given to: `close` waits for them
 /// inbox.close().await;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -101,7 +101,9 @@ impl Inbox {
 
     /// Waits until every call is answered and the file is closed. Dropping the last clone closes the file too, in the background.
     ///
-    /// It also waits for other clones, such as those of workers and acceptors: shut them down first.
+    /// It also waits until every other clone is dropped, for as long as that takes. Workers hold one until their
+    /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](super::Acceptor) holds one even when it is drained:
+    /// drop it first, and the app or service that it is part of.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

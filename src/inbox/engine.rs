@@ -64,6 +64,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
     fn changed(&self) -> &WorkSignal;
 
+    /// More entries may be due than a worker that was woken has room for. Wakes a worker of another process, if the engine can.
+    fn wake_another(&self) {}
+
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
 
     /// Returns an entry with its body; the body of an entry that is done is empty.
@@ -136,6 +139,8 @@ pub(crate) enum Change {
     /// They become done, and everything of them that may tell of a person is deleted: the body, the row, the last error. A run
     /// under way loses its lease. `waiting`: also queued and running entries.
     Erase { waiting: bool },
+    /// Their last errors are deleted, and nothing else.
+    EraseLastError,
 }
 
 impl Change {
@@ -148,7 +153,7 @@ impl Change {
             Self::DeadLetter { .. } => &[Queued],
             Self::Purge => &[Dead, Done],
             Self::Erase { waiting: false } => &[Done, Dead],
-            Self::Erase { waiting: true } => &[Done, Dead, Running, Queued],
+            Self::Erase { waiting: true } | Self::EraseLastError => &[Done, Dead, Running, Queued],
         }
     }
 }

@@ -140,6 +140,17 @@ impl Inbox {
             .await
     }
 
+    /// Deletes the last errors of these entries, whatever their state, and nothing else: for an entry that is another's, and whose
+    /// handler has named a person in its error. Returns the number of entries.
+    ///
+    /// The bytes are overwritten as with [`erase`](Self::erase).
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub async fn erase_last_errors(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
+        self.erase_each(entries, Change::EraseLastError).await
+    }
+
     async fn erase_each(&self, entries: &[EntryId], change: Change) -> Result<u64, StoreError> {
         let mut erased = 0;
         for &entry in entries {

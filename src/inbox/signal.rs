@@ -16,6 +16,8 @@ pub(crate) struct WorkSignal {
     listening: AtomicUsize,
     /// The number of those that wait, with nothing left to lease.
     idle: AtomicUsize,
+    /// The number of entries for which workers were woken so far.
+    hints: AtomicUsize,
 }
 
 impl WorkSignal {
@@ -23,18 +25,22 @@ impl WorkSignal {
     pub(crate) fn listen(&self) -> Listening<'_> {
         // Counted first: a signal that comes before `enable` is kept for it.
         self.listening.fetch_add(1, Ordering::SeqCst);
+        let hints = self.hints();
         let mut notified = Box::pin(self.notify.notified());
         notified.as_mut().enable();
         Listening {
             signal: self,
             notified,
             is_idle: false,
+            hints,
         }
     }
 
     /// Wakes workers for this number of entries, one for each. A worker that is not listening leases before it waits.
     pub(crate) fn wake(&self, entries: usize) {
-        for _ in 0..entries.min(self.listening.load(Ordering::SeqCst)) {
+        let woken = entries.min(self.listening.load(Ordering::SeqCst));
+        self.hints.fetch_add(woken, Ordering::SeqCst);
+        for _ in 0..woken {
             self.notify.notify_one();
         }
     }
@@ -42,6 +48,12 @@ impl WorkSignal {
     /// Wakes all workers: the number of entries is not known.
     pub(crate) fn wake_all(&self) {
         self.notify.notify_waiters();
+    }
+
+    /// Returns the number of entries for which workers were woken so far. Calls of [`wake_all`](Self::wake_all) are none of them:
+    /// all others were woken too.
+    pub(crate) fn hints(&self) -> usize {
+        self.hints.load(Ordering::SeqCst)
     }
 
     /// Returns the number of workers that have room for entries.
@@ -63,9 +75,15 @@ pub(crate) struct Listening<'a> {
     signal: &'a WorkSignal,
     notified: Pin<Box<Notified<'a>>>,
     is_idle: bool,
+    hints: usize,
 }
 
 impl Listening<'_> {
+    /// The number of [`hints`](WorkSignal::hints) when it began to listen.
+    pub(crate) fn hints(&self) -> usize {
+        self.hints
+    }
+
     /// The worker has leased all entries that are due, and waits for more.
     pub(crate) fn is_idle_now(&mut self) {
         if !self.is_idle {

@@ -74,7 +74,9 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
 /// | [`FailureReason`] | 500 | the reason |
-/// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; 422 for an `EventError` | the reason |
+/// | [`StoreError`](crate::StoreError) | 503, `Retry-After` | the reason |
+/// | `NotFresh`, of `claim_in(…)?.fresh()?` | 200 as `AlreadyHandled` for a duplicate; 503, `Retry-After` for a held event | that it is a replay; the reason |
+/// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; for one of the last three errors, its answer | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
 /// | [`AlreadyHandled`] | 200, empty, `Idempotent-Replayed: true` | that it is a replay |
 /// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |
@@ -134,12 +136,6 @@ impl IntoAnswer for () {
 impl IntoAnswer for FailureReason {
     fn into_answer(self) -> Response<Bytes> {
         self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
-    }
-}
-
-impl IntoAnswer for EventError {
-    fn into_answer(self) -> Response<Bytes> {
-        FailureReason::new(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer())
     }
 }
 

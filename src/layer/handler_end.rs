@@ -1,14 +1,13 @@
 //! Classifies the end of a handler: for the layer, which then answers a sender, and for the workers of an inbox, which have no
 //! sender to answer.
 
-use std::error::Error;
-use std::iter::successors;
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
 
 use super::already_handled::AlreadyHandled;
 use super::dead_letter::DeadLetter;
+use super::error_answer::is_mismatch;
 use super::failure_reason::FailureReason;
 use super::supervise::Handled;
 use super::unhandled::Unhandled;
@@ -68,14 +67,4 @@ fn answered<R>(response: &mut Response<R>) -> HandlerEnd {
         _ => Outcome::Failed(Failure::Status(status.as_u16())),
     };
     HandlerEnd::Is(outcome, reason.map(|reason| reason.0))
-}
-
-/// The most sources of a reason that are looked at.
-const MOST_SOURCES: usize = 16;
-
-/// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
-pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
-    successors(Some(reason), |&error| error.source())
-        .take(MOST_SOURCES)
-        .any(|error| error.is::<EventError>())
 }

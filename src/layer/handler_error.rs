@@ -4,17 +4,19 @@ use std::error::Error;
 use std::fmt;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::Response;
 
+use super::error_answer;
 use super::failure_reason::FailureReason;
 use super::handler::IntoAnswer;
-use super::handler_end::is_mismatch;
 use crate::readable::Chain;
 
 /// The error of a handler that passes on any error with `?`.
 ///
-/// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an
-/// [`EventError`](crate::EventError), the answer is 422. **The sender never gets a word of the error.** The operator gets it as a
+/// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
+/// this crate, the answer is the one of that error: 422 for an [`EventError`](crate::EventError), 503 for a
+/// [`StoreError`](crate::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for
+/// an event that another transaction holds. **The sender never gets a word of the error.** The operator gets it as a
 /// [`FailureReason`], with its chain of sources: in the hooks, in the span and the log, in the delivery log, and in
 /// `hookgate inbox list`. These show at most 2 KiB of it, the inbox 512 bytes.
 ///
@@ -61,12 +63,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for HandlerError {
 
 impl IntoAnswer for HandlerError {
     fn into_answer(self) -> Response<Bytes> {
-        let status = if is_mismatch(&*self.0.0) {
-            StatusCode::UNPROCESSABLE_ENTITY
-        } else {
-            StatusCode::INTERNAL_SERVER_ERROR
-        };
-        self.0.mark(status.into_answer())
+        error_answer::of_reason(self.0)
     }
 }
 

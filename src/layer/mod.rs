@@ -120,6 +120,7 @@ mod budget;
 mod catch;
 mod dead_letter;
 mod drain;
+mod error_answer;
 mod exchange;
 mod failure_reason;
 #[cfg(feature = "metrics")]

@@ -104,7 +104,7 @@ mod tests {
     use crate::{KeyRing, Secret};
 
     #[test]
-    fn what_a_function_fails_with_is_told_apart_and_said_once() {
+    fn errors_of_a_function_keep_their_kind_and_are_printed_once() {
         let of = |error: Box<dyn Error + Send + Sync>| {
             let error = LookupError::of_provider(error);
             let below = error.source().map(ToString::to_string);

@@ -28,7 +28,7 @@ pub(super) struct Lookups {
 pub(super) struct Waiter {
     pub(super) lookup_id: LookupId,
     number: u64,
-    /// Whether it takes a place among the waiters. A look-up that goes on after the answer takes no place.
+    /// Whether it takes a place among the waiters. A look-up that continues after the answer takes no place.
     counted: bool,
 }
 

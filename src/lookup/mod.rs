@@ -25,7 +25,7 @@
 //!    not found lately, ids whose last look-up failed or timed out take turns with all others. If all their places are taken, a look-up in the longer of these two queues, chosen at random, gives its place
 //!    to a new one.
 //! 7. **A look-up gets 1 s of the delivery's budget**, or half of the budget if that is less. Then the delivery is refused; the
-//!    look-up goes on for up to 5 s more, so that the retry finds its answer.
+//!    look-up continues for up to 5 s more, so that the retry finds its answer.
 //! 8. **Failed, too slow, too many: 503** with `Retry-After`, and never an answer that calls a subscription unknown. A failure
 //!    is no answer for a later delivery: the next one asks again, and no restart is needed. A panic is a failure. Only the id is
 //!    remembered, for its turn in the queue (rule 6), and only after an error of the provider or a look-up that took 5 s. A

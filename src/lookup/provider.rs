@@ -54,7 +54,7 @@ use crate::verify::KeyRing;
 pub trait SecretProvider: Send + Sync + 'static {
     /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription.
     ///
-    /// Its waiters poll it, one at a time. It is dropped when no delivery waits any more; in the layer it goes on for up to 5
+    /// Its waiters poll it, one at a time. It is dropped when no delivery waits any more; in the layer it continues for up to 5
     /// s, so that a slow answer serves the retry. A panic counts as an error.
     fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a>;
 }

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_leave_at_one_moment_the_last_stays_behind() {
+    fn of_two_that_leave_at_one_moment_the_last_detaches_the_look_up() {
         let (provider, clock) = (Arc::new(Hangs), Arc::new(SystemClock));
         let resolver = Arc::new(Resolver::new(provider, clock, Capacities::default()));
         let (mut first, mut second) = (resolver.look_up("wh_1"), resolver.look_up("wh_1"));

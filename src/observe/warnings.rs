@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_was_not_told_for_a_minute_is_told_at_once() {
+    fn a_reason_that_was_not_logged_for_a_minute_is_logged_at_once() {
         let warnings = Warnings::default();
         let warned = LogLevel::Warning { suppressed: 0 };
         assert_eq!(warnings.log_level("a", at(0)), warned);

@@ -33,7 +33,7 @@ pub enum Outcome {
     DeadLettered,
     /// The run failed and its claim was released: a retry runs again.
     Failed(Failure),
-    /// The budget ended before the run, or before the sink's answer: 503. The run goes on and settles at its end.
+    /// The budget ended before the run, or before the sink's answer: 503. The run continues and settles at its end.
     RunsOn,
 }
 

@@ -119,7 +119,7 @@ impl RefusalKind {
         self.row().1
     }
 
-    /// Returns the status, the name, and the text for the operator, which stands before the chain of sources.
+    /// Returns the status, the name, and the text for the operator, which precedes the chain of sources.
     #[rustfmt::skip] // a row a kind
     fn row(self) -> (u16, &'static str, &'static str) {
         match self {

@@ -207,7 +207,7 @@ impl PostgresStore {
     }
 }
 
-/// Deletes ended records, as long as no other task needs the connection. Where it fails, the next sweep goes on.
+/// Deletes ended records, as long as no other task needs the connection. Where it fails, the next sweep continues.
 async fn sweep(postgres: &Postgres, statement: &str) {
     for _ in 0..CHUNKS {
         if postgres.is_busy() {

@@ -33,7 +33,7 @@ const ISOLATION: (&str, &str) = ("default_transaction_isolation", "read committe
 const NOTIFICATIONS: usize = 64;
 
 /// Sets the defaults by which a silent peer is noticed in seconds, and not in the system's two hours.
-pub(super) fn notice_silence(config: &mut Config) {
+pub(super) fn set_keepalives(config: &mut Config) {
     const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
     const SILENCE: Duration = Duration::from_secs(10);
     if config.get_keepalives_idle() == TWO_HOURS {
@@ -241,7 +241,7 @@ mod tests {
         let mut config: Config = "host=localhost keepalives_idle=60 tcp_user_timeout=3"
             .parse()
             .unwrap();
-        notice_silence(&mut config);
+        set_keepalives(&mut config);
         assert_eq!(config.get_keepalives_idle(), Duration::from_secs(60));
         assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(3)));
         assert_eq!(config.get_keepalives_retries(), Some(3));

@@ -27,7 +27,7 @@ pub(super) fn is_stale(error: &Error) -> bool {
 }
 
 /// Returns whether nothing was changed since another transaction was faster. At `READ COMMITTED` this is rare.
-pub(super) fn is_beaten(error: &Error) -> bool {
+pub(super) fn is_conflict(error: &Error) -> bool {
     matches!(
         error.code(),
         Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
@@ -53,7 +53,7 @@ impl From<Error> for StoreError {
             return Self::saying(Kind::Unavailable, reason).caused_by(error);
         }
         let told = match error.code() {
-            _ if is_beaten(&error) => Self::new(Kind::Conflict),
+            _ if is_conflict(&error) => Self::new(Kind::Conflict),
             Some(&SqlState::DISK_FULL | &SqlState::OUT_OF_MEMORY) => Self::new(Kind::Full),
             Some(&SqlState::QUERY_CANCELED | &SqlState::LOCK_NOT_AVAILABLE) => {
                 Self::new(Kind::TimedOut)
@@ -86,7 +86,7 @@ impl From<Error> for StoreError {
                 )
             }
             Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => Self::new(Kind::Aborted),
-            Some(code) if is_for_good(code) => Self::new(Kind::Refused),
+            Some(code) if is_permanent(code) => Self::new(Kind::Refused),
             _ => Self::saying(Kind::Unavailable, "PostgreSQL failed"),
         };
         told.caused_by(error)
@@ -108,7 +108,7 @@ pub(super) const ENCODING: &str = "a text can't be stored: it holds U+0000, or t
 /// Returns whether the fault is in the statement's input, so that repeating it fails again: a text that the encoding can't store,
 /// a constraint, a limit of the server. A statement that does not fit the tables (class 42) is not among them: each delivery has
 /// that fault until an operator adds the table, column, index or right.
-fn is_for_good(code: &SqlState) -> bool {
+fn is_permanent(code: &SqlState) -> bool {
     const CLASSES: [&str; 3] = ["22", "23", "54"];
     let class = code.code().get(..2).unwrap_or_default();
     CLASSES.contains(&class)

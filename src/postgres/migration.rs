@@ -62,7 +62,7 @@ pub async fn migrate(client: &impl GenericClient) -> Result<(), StoreError> {
     match client.batch_execute(&script).await {
         // At a stricter default isolation, a transaction that waited for the lock does not see the writes of the lock's previous
         // holder, and is refused. The next transaction sees them.
-        Err(error) if failure::is_beaten(&error) && missing(client).await?.is_empty() => Ok(()),
+        Err(error) if failure::is_conflict(&error) && missing(client).await?.is_empty() => Ok(()),
         ran => Ok(ran?),
     }
 }

@@ -25,28 +25,29 @@
 //!
 //! ```no_run
 //! # #[cfg(feature = "axum")] {
-//! use axum::{extract::State, http::StatusCode, response::{IntoResponse, Response}};
-//! use hookgate::{Delivery, FailureReason, StoreError, postgres::{NotFresh, claim_in}};
+//! use axum::{extract::State, http::StatusCode};
+//! use hookgate::{Delivery, HandlerError, postgres::claim_in};
 //! use std::time::Duration;
 //!
 //! const RETAIN: Duration = Duration::from_secs(48 * 60 * 60); // as long as the receiver's own retention, or longer
 //!
-//! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, Response> {
-//!     let mut client = pool.get().await.map_err(|error| FailureReason::new(error).into_response())?;
-//!     let transaction = client.transaction().await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
-//!     let claimed = claim_in(&transaction, "orders", &delivery, RETAIN).await.map_err(IntoResponse::into_response)?;
-//!     claimed.fresh().map_err(NotFresh::into_response)?; // 200 for a duplicate, 503 for one that another transaction holds
+//! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+//!     let mut client = pool.get().await?; // each error is answered 500 or 503, and the transaction is rolled back
+//!     let transaction = client.transaction().await?;
+//!     claim_in(&transaction, "orders", &delivery, RETAIN)
+//!         .await?
+//!         .fresh()?; // 200 for a duplicate, 503 for an event that another transaction holds
 //!
 //!     let order = "INSERT INTO orders (event_id) VALUES ($1)";
-//!     transaction.execute(order, &[&delivery.event_id()]).await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
-//!     transaction.commit().await.map_err(StoreError::from).map_err(IntoResponse::into_response)?;
+//!     transaction.execute(order, &[&delivery.event_id()]).await?;
+//!     transaction.commit().await?;
 //!     Ok(StatusCode::NO_CONTENT)
 //! }
 //! # }
 //! ```
 //!
-//! With an error type of your own it is shorter: see the example `exactly_once`. With sqlx, diesel or SeaORM the statement
-//! [`CLAIM_IN`] is run with the [`ClaimValues`] bound; `examples/sqlx` shows it.
+//! The example `exactly_once` is a whole program. With sqlx, diesel or SeaORM the statement [`CLAIM_IN`] is run with the
+//! [`ClaimValues`] bound; `examples/sqlx` shows it.
 //!
 //! **Exactly once** applies to the writes of the transaction, in this database. A mail, a call of another service and a row in
 //! another database are not included: they happen before the commit, which may fail, or after it, when the process may have died.
@@ -189,17 +190,17 @@
 //! - A role that can write these tables decides which events run: a row for an id prevents its run. Grant the rights to the
 //!   receiver's role alone.
 //! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
-//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a device between
-//!   can pretend that the server has no TLS, and read and change everything.
+//! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a
+//!   device in the network path can pretend that the server has no TLS, and read and change everything.
 
 mod claims;
 mod connect;
 mod effects;
 mod failure;
 mod forget;
-mod lent;
 mod migration;
 mod pool;
+mod pooled;
 mod query;
 mod session;
 mod spare;

@@ -13,7 +13,7 @@ use deadpool_postgres::{
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Listener, PoolConnector};
-use super::lent::{Held, PooledConnection};
+use super::pooled::{Held, PooledConnection};
 use super::session::Session;
 use super::spare::{ReservedConnections, STARVED, first_of};
 use crate::dedupe::ScopesInUse;
@@ -91,7 +91,7 @@ impl Postgres {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        super::connect::notice_silence(&mut config);
+        super::connect::set_keepalives(&mut config);
         let connector = Arc::new(Connector::new(config.clone(), tls));
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
@@ -153,7 +153,7 @@ impl Postgres {
     ///
     /// - The settings of [`new`](Self::new) are made for each transaction, with `SET LOCAL`, and not for the connection.
     /// - Statements have no name, so that the pooler need not know of prepared statements: any version works. The server plans each
-    ///   call anew, which costs it a fraction of a millisecond.
+    ///   call again, which costs it a fraction of a millisecond.
     /// - Nothing listens: workers of an inbox find new entries at their poll interval.
     ///
     /// A call is still one round trip. [`migrate`](super::migrate), [`claim_in`](super::claim_in) and
@@ -202,7 +202,7 @@ impl Postgres {
             recycle: None,
         };
         match timeout(patience, self.pool.timeout_get(&patient)).await {
-            Ok(Ok(object)) => Ok(self.lent(Held::Pooled(object))),
+            Ok(Ok(object)) => Ok(self.pooled(Held::Pooled(object))),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
@@ -215,11 +215,11 @@ impl Postgres {
         patience: Duration,
     ) -> Result<PooledConnection, StoreError> {
         if let Some(spare) = self.spares.idle() {
-            return Ok(self.lent(Held::Spare(spare)));
+            return Ok(self.pooled(Held::Spare(spare)));
         }
         self.spares.refill(&self.pool);
         let (mut unopened, mut failed) = (None, None);
-        let spare = async { self.lent(Held::Spare(self.spares.wait(&mut unopened).await)) };
+        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
         let pool = async {
             loop {
                 match self.client_within(patience).await {
@@ -248,7 +248,7 @@ impl Postgres {
         }
     }
 
-    fn lent(&self, held: Held) -> PooledConnection {
+    fn pooled(&self, held: Held) -> PooledConnection {
         PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.session))
     }
 
@@ -293,7 +293,7 @@ impl Postgres {
 
     /// After a silence, drops idle connections that have not answered since it began: the next call would use up its time
     /// on a connection whose peer is lost without a sign. Connections that have answered since stay, so that a server that is
-    /// merely slow does not have to accept all of them anew.
+    /// merely slow does not have to accept all of them again.
     pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
         self.spares.drop_idle(silence);

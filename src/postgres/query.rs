@@ -79,7 +79,7 @@ impl Postgres {
                     From::Pool => self.client_within(patience).await?,
                     From::ReservedConnections => self.spare_within(patience).await?,
                 };
-                let lain_idle = client.lain_idle();
+                let is_reused = client.is_reused();
                 let error = match client.run_alone(statement, types, values).await {
                     Ok(rows) => {
                         client.keep();
@@ -88,9 +88,9 @@ impl Postgres {
                     Err(error) => error,
                 };
                 let is_broken = failure::is_broken(&error);
-                let is_stale = lain_idle && failure::is_stale(&error);
+                let is_stale = is_reused && failure::is_stale(&error);
                 let is_read_only = failure::is_read_only(&error);
-                if is_read_only || (lain_idle && is_broken) {
+                if is_read_only || (is_reused && is_broken) {
                     // The idle connections lead to the same server: it is a standby, or it was restarted, or a device in between
                     // has dropped them, which was not noticed.
                     self.drop_idle();
@@ -103,7 +103,7 @@ impl Postgres {
                 }
                 // Every statement here may be repeated. Beaten: the isolation level is that of the role or the pool, which may be
                 // stricter than the statements need. From then on they choose it.
-                let may_pass = (lain_idle && is_broken) || is_stale || failure::is_beaten(&error);
+                let may_pass = (is_reused && is_broken) || is_stale || failure::is_conflict(&error);
                 if !may_pass || left == 0 {
                     return Err(error.into());
                 }

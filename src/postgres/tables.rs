@@ -116,17 +116,19 @@ const INBOX_FIRST_LEASE: Migration = Migration {
     sql: "ALTER TABLE hookgate_inbox ADD COLUMN IF NOT EXISTS first_leased_at timestamptz",
 };
 
-/// Adds an index by row, so that a lease with `serial_by_row` finds the next row behind any number of entries of one row, and one
-/// of all running entries, which takes the place of that by row alone.
+/// Adds indexes for a lease with `serial_by_row`, and one of all running entries, which takes the place of that by row alone. One is
+/// by row, so that the next row is found behind any number of entries of one row. Entries that have run have a token, and wait for
+/// the end of their back-off: they have an index by time, so that any number of them is left out of the one by row.
 ///
 /// Building them takes up to 8 s for a million entries, during which no process can write to the table. To avoid that, an operator
 /// builds them before, with `CREATE INDEX CONCURRENTLY`: `docs/operations.md` has the statements.
 #[cfg(feature = "inbox")]
 const INBOX_BACKLOG: Migration = Migration {
-    name: "inbox-backlog-1",
-    sql: "CREATE INDEX IF NOT EXISTS hookgate_inbox_queued_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0;
+    name: "inbox-backlog-2",
+    sql: "CREATE INDEX IF NOT EXISTS hookgate_inbox_fresh_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0 AND token IS NULL;
+CREATE INDEX IF NOT EXISTS hookgate_inbox_retried_by_name ON hookgate_inbox (namespace, due_at, id) WHERE state = 0 AND token IS NOT NULL;
 CREATE INDEX IF NOT EXISTS hookgate_inbox_running_by_name ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 1;
-DROP INDEX IF EXISTS hookgate_inbox_running",
+DROP INDEX IF EXISTS hookgate_inbox_running, hookgate_inbox_queued_by_row",
 };
 
 /// Adds the trace of the request that brought an entry, for as long as its body is kept.

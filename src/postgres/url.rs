@@ -1,4 +1,4 @@
-//! The URL of a database, with the words about TLS that the crate tokio-postgres does not know.
+//! The URL of a database, with the parameters about TLS that the crate tokio-postgres does not know.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ const NO_URL: &str = "this can't be used as the URL of a PostgreSQL: write postg
 
 /// Returns the configuration. Its `sslmode` is whether TLS is used; where it is used, certificates are verified.
 pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
-    let (rest, words) = Words::taken_from(url)?;
+    let (rest, parameters) = TlsParameters::taken_from(url)?;
     // The error would repeat a part of the URL.
     let mut config: Config = rest.parse().map_err(|_| refused(NO_URL))?;
     // A mode that stands beside quotes or spaces was read by the other crate, whose default is `Prefer`.
     let other = Some(config.get_ssl_mode()).filter(|mode| *mode != SslMode::Prefer);
-    // Who names an authority wants it to be checked.
-    let mode = words
+    // A named authority is only of use where the certificate is verified.
+    let mode = parameters
         .mode
         .or(other)
-        .or_else(|| words.authority.as_ref().map(|_| SslMode::Require));
-    let authority = match words.authority {
+        .or_else(|| parameters.authority.as_ref().map(|_| SslMode::Require));
+    let authority = match parameters.authority {
         Some(path) if path.as_os_str() != "system" => {
             let pem = std::fs::read(&path).map_err(|error| {
                 refused("the file of sslrootcert can't be read: give its path to the certificates to trust, in PEM")
@@ -52,17 +52,17 @@ pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     Ok((config, authority))
 }
 
-/// What a URL says about TLS.
+/// The parameters of a URL about TLS.
 #[derive(Default)]
-struct Words {
+struct TlsParameters {
     mode: Option<SslMode>,
     authority: Option<PathBuf>,
 }
 
-impl Words {
-    /// Returns the words, and the URL without them.
+impl TlsParameters {
+    /// Returns the parameters, and the URL without them.
     fn taken_from(url: &str) -> Result<(String, Self), StoreError> {
-        let mut words = Self::default();
+        let mut parameters = Self::default();
         let is_url = ["postgres://", "postgresql://"]
             .iter()
             .any(|start| url.starts_with(start));
@@ -71,32 +71,35 @@ impl Words {
             if url.contains('\'') {
                 let plain = !url.contains("sslmode=verify") && !url.contains("sslrootcert");
                 return if plain {
-                    Ok((url.to_owned(), words))
+                    Ok((url.to_owned(), parameters))
                 } else {
                     Err(refused(NO_URL))
                 };
             }
             let mut rest = Vec::new();
             for word in url.split_whitespace() {
-                if !words.take(word)? {
+                if !parameters.take(word)? {
                     rest.push(word);
                 }
             }
-            return Ok((rest.join(" "), words));
+            return Ok((rest.join(" "), parameters));
         }
         // A password may contain a question mark.
         let host = url.find('@').unwrap_or_default();
         let Some(query) = url[host..].find('?').map(|at| host + at) else {
-            return Ok((url.to_owned(), words));
+            return Ok((url.to_owned(), parameters));
         };
         let mut rest = Vec::new();
         for word in url[query + 1..].split('&') {
-            if !words.take(word)? {
+            if !parameters.take(word)? {
                 rest.push(word);
             }
         }
         let mark = if rest.is_empty() { "" } else { "?" };
-        Ok((format!("{}{mark}{}", &url[..query], rest.join("&")), words))
+        Ok((
+            format!("{}{mark}{}", &url[..query], rest.join("&")),
+            parameters,
+        ))
     }
 
     /// Takes one word, where it is about TLS.

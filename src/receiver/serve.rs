@@ -36,7 +36,7 @@ impl Receiver {
     /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
     /// future is `Send` if the body is. A body that is already complete also works.
     ///
-    /// If the server drops the future, for example because its client hangs up, a run that has begun goes on: it moves to its
+    /// If the server drops the future, for example because its client hangs up, a run that has begun continues: it moves to its
     /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
@@ -69,7 +69,7 @@ impl Receiver {
     /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
     /// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
     /// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
-    /// // For each request of the server at hand:
+    /// // For each request of the server:
     /// let request = Request::post("/webhooks")
     ///     .header("x-service-timestamp", timestamp.as_str())
     ///     .header("x-service-signature", &signature)
@@ -125,10 +125,9 @@ impl Receiver {
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
     /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
     ///
-    /// Counters and histograms are updated when something happens. Gauges are not. If a number changes thousands of times a
-    /// second, one reading for each scrape is enough. A gauge that is read at that time is also right if nothing has happened
-    /// for long. No background task runs for it. A store in memory is asked for its numbers; it may do some housekeeping first.
-    /// Other stores report none, unless they implement [`DedupeStore::observe`](crate::DedupeStore::observe).
+    /// Counters and histograms are updated at each event, and gauges only by this call, so that those of an idle receiver are
+    /// right too. A store in memory may do some housekeeping first. Other stores report no numbers, unless they implement
+    /// [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
     /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
     ///

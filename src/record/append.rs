@@ -19,8 +19,8 @@ pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<OpenFile>,
-    /// The error of the last failed rotation, until `unmoved` takes it.
-    unmoved: Option<io::Error>,
+    /// The error of the last failed rotation, until `rotation_error` takes it.
+    rotation_error: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -41,20 +41,20 @@ impl LogFile {
             path,
             rotation,
             open: None,
-            unmoved: None,
+            rotation_error: None,
         };
         file.opened()?;
         if file.open.as_ref().is_some_and(|open| open.regular) {
             for number in numbers(&file.path)? {
-                let aside = File::open(numbered(&file.path, number))?;
-                close_to_others(&aside, &aside.metadata()?)?;
+                let rotated = File::open(numbered(&file.path, number))?;
+                restrict_to_owner(&rotated, &rotated.metadata()?)?;
             }
         }
         Ok(file)
     }
 
     /// Call this before lines are written: another program may have moved the file, removed it, or made it shorter.
-    pub(super) fn look(&mut self) {
+    pub(super) fn check_file(&mut self) {
         let Some(open) = &mut self.open else { return };
         if !open.regular {
             return;
@@ -82,14 +82,14 @@ impl LogFile {
             && let Err(error) = self.rotate()
         {
             // A file that is too large is better than deliveries that are missing from the log.
-            self.unmoved = Some(error);
+            self.rotation_error = Some(error);
         }
         self.opened()?.write(line)
     }
 
     /// Returns why a full file could not be rotated, if that has failed since the last call.
-    pub(super) fn unmoved(&mut self) -> Option<io::Error> {
-        self.unmoved.take()
+    pub(super) fn rotation_error(&mut self) -> Option<io::Error> {
+        self.rotation_error.take()
     }
 
     fn opened(&mut self) -> io::Result<&mut OpenFile> {
@@ -103,9 +103,9 @@ impl LogFile {
     /// Renames each file to the next higher number, over the last one. A failure in between loses only that last file, and
     /// leaves a gap at most.
     fn rotate(&mut self) -> io::Result<()> {
-        let aside = |number| numbered(&self.path, number);
+        let rotated = |number| numbered(&self.path, number);
         for number in (1..self.rotation.keep).rev() {
-            match fs::rename(aside(number), aside(number + 1)) {
+            match fs::rename(rotated(number), rotated(number + 1)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -113,7 +113,7 @@ impl LogFile {
         if self.rotation.keep == 0 {
             fs::remove_file(&self.path)?;
         } else {
-            fs::rename(&self.path, aside(1))?;
+            fs::rename(&self.path, rotated(1))?;
         }
         self.open = None;
         Ok(())
@@ -131,7 +131,7 @@ impl OpenFile {
         let regular = metadata.is_file();
         let mut torn = false;
         if regular {
-            close_to_others(&file, &metadata)?;
+            restrict_to_owner(&file, &metadata)?;
             if metadata.len() > 0 {
                 let mut last = [0];
                 file.seek(SeekFrom::End(-1))?;
@@ -190,7 +190,7 @@ impl Identity {
 
 /// Removes all permissions on a file except the owner's.
 #[cfg(unix)]
-fn close_to_others(file: &File, metadata: &Metadata) -> io::Result<()> {
+fn restrict_to_owner(file: &File, metadata: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
@@ -199,6 +199,6 @@ fn close_to_others(file: &File, metadata: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn close_to_others(_: &File, _: &Metadata) -> io::Result<()> {
+fn restrict_to_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }

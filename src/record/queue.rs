@@ -30,13 +30,13 @@ struct QueueState {
     waiting: VecDeque<Waiting>,
     /// The sum over the entries that wait and those that the writer holds.
     held: Amount,
-    taken_in: u64,
+    accepted: u64,
     /// Written or dropped.
     settled: u64,
     written: u64,
     dropped: u64,
     /// The number of these that the log does not mention yet.
-    unsaid: u64,
+    unreported: u64,
     closing: bool,
     over: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Waiting {
 pub(super) struct Batch {
     pub(super) waiting: VecDeque<Waiting>,
     /// The number of dropped deliveries, to be noted in the log after these entries.
-    pub(super) unsaid: u64,
+    pub(super) unreported: u64,
 }
 
 impl Queue {
@@ -79,9 +79,9 @@ impl Queue {
         };
         if state.over || held.entries > self.most.entries || held.bytes > self.most.bytes {
             state.dropped += 1;
-            state.unsaid += 1;
+            state.unreported += 1;
             // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
-            let first = state.unsaid == 1 && state.waiting.is_empty();
+            let first = state.unreported == 1 && state.waiting.is_empty();
             drop(state);
             if first {
                 self.filled.notify_one();
@@ -89,7 +89,7 @@ impl Queue {
             return;
         }
         state.held = held;
-        state.taken_in += 1;
+        state.accepted += 1;
         // The writer sleeps only while no entry waits.
         let was_empty = state.waiting.is_empty();
         state.waiting.push_back(Waiting { delivery, bytes });
@@ -102,15 +102,15 @@ impl Queue {
     /// Waits for entries to write. Returns `None` when all is written and no more will come.
     pub(super) fn take(&self) -> Option<Batch> {
         let idle = |state: &mut QueueState| {
-            state.waiting.is_empty() && state.unsaid == 0 && !state.closing
+            state.waiting.is_empty() && state.unreported == 0 && !state.closing
         };
         let state = self.filled.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let batch = Batch {
             waiting: std::mem::take(&mut state.waiting),
-            unsaid: state.unsaid,
+            unreported: state.unreported,
         };
-        (!batch.waiting.is_empty() || batch.unsaid > 0).then_some(batch)
+        (!batch.waiting.is_empty() || batch.unreported > 0).then_some(batch)
     }
 
     /// Counts a delivery as written or as dropped.
@@ -123,15 +123,15 @@ impl Queue {
             state.written += 1;
         } else {
             state.dropped += 1;
-            state.unsaid += 1;
+            state.unreported += 1;
         }
         drop(state);
         self.done.notify_all();
     }
 
     /// The log now mentions this number of dropped deliveries.
-    pub(super) fn said(&self, dropped: u64) {
-        self.lock().unsaid -= dropped;
+    pub(super) fn note_reported(&self, dropped: u64) {
+        self.lock().unreported -= dropped;
     }
 
     /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
@@ -144,23 +144,23 @@ impl Queue {
     }
 
     /// Waits until all entries that were accepted so far are written or dropped. Returns whether they are.
-    pub(super) fn flush(&self, patience: Duration) -> bool {
+    pub(super) fn flush(&self, limit: Duration) -> bool {
         let state = self.lock();
-        let taken_in = state.taken_in;
-        let under_way = |state: &mut QueueState| state.settled < taken_in && !state.over;
-        let waited = self.done.wait_timeout_while(state, patience, under_way);
+        let accepted = state.accepted;
+        let under_way = |state: &mut QueueState| state.settled < accepted && !state.over;
+        let waited = self.done.wait_timeout_while(state, limit, under_way);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.settled >= taken_in
+        state.settled >= accepted
     }
 
     /// Closes the queue: no more entries will come. Waits until the writer has ended.
-    pub(super) fn close(&self, patience: Duration) {
+    pub(super) fn close(&self, limit: Duration) {
         let mut state = self.lock();
         state.closing = true;
         self.filled.notify_all();
         let _ = self
             .done
-            .wait_timeout_while(state, patience, |state| !state.over);
+            .wait_timeout_while(state, limit, |state| !state.over);
     }
 
     /// The writer ends. Entries that still wait or come later are dropped.

@@ -70,7 +70,7 @@ const COPIED: usize = 16 << 10;
 ///
 /// # When the disk fails
 /// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened
-/// anew if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
+/// again if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
 /// [`on_error`](RecorderBuilder::on_error) is called when the failure begins, [`last_error`](Self::last_error) returns it
 /// until a line is written again, and [`failures`](Self::failures) counts.
 ///
@@ -207,6 +207,9 @@ impl RecorderBuilder {
     }
 
     /// Sets the redaction of each delivery. Default: only the headers that carry credentials are redacted.
+    ///
+    /// A delivery with a removed value can be replayed, signed anew. Why its signature failed can no longer be found out: the
+    /// signed bytes are gone.
     pub fn redact(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self
@@ -273,21 +276,25 @@ impl Writer {
 
     /// Writes the entries that wait. Returns whether more may follow.
     fn write_batch(&mut self) -> bool {
-        let Some(Batch { waiting, unsaid }) = self.shared.queue.take() else {
+        let Some(Batch {
+            waiting,
+            unreported,
+        }) = self.shared.queue.take()
+        else {
             return false;
         };
-        self.file.look();
+        self.file.check_file();
         for Waiting { delivery, bytes } in waiting {
             let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
             let written = line.is_ok_and(|line| self.write(line.as_bytes()));
             self.shared.queue.settle(bytes, written);
         }
-        if unsaid > 0 {
-            let line = format!("{{\"dropped\":{unsaid}}}\n");
+        if unreported > 0 {
+            let line = format!("{{\"dropped\":{unreported}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }
-            self.shared.queue.said(unsaid);
+            self.shared.queue.note_reported(unreported);
         }
         true
     }
@@ -297,7 +304,7 @@ impl Writer {
         loop {
             match self.file.append(line) {
                 Ok(()) => {
-                    match self.file.unmoved() {
+                    match self.file.rotation_error() {
                         Some(error) => self.failed(error),
                         None => self.shared.failing().last = None,
                     }
@@ -308,7 +315,7 @@ impl Writer {
             if self.shared.queue.pause(RETRY) {
                 return false;
             }
-            self.file.look();
+            self.file.check_file();
         }
     }
 

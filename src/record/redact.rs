@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::entry::LoggedDelivery;
 use super::redaction::{REDACTED, Redaction};
-use super::scan::{Scanned, without};
+use super::scan::{Scanned, redact_body};
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 
 /// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
@@ -55,7 +55,7 @@ impl LoggedDelivery {
             REDACTED.clone_into(reason);
         }
         if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
-            match without(body, redaction) {
+            match redact_body(body, redaction) {
                 Scanned::Untouched => {}
                 Scanned::Redacted(left) => {
                     self.body = Some(left.into());

@@ -101,12 +101,12 @@ impl Redaction {
     }
 
     /// Returns whether a value is removed, from the names that lead to it. A long path takes no longer than a short one.
-    pub(super) fn takes(&self, path: &[Cow<'_, str>]) -> bool {
+    pub(super) fn covers(&self, path: &[Cow<'_, str>]) -> bool {
         let Some(last) = path.last() else {
             return false;
         };
-        let same = |wanted: &str, name: &str| wanted == "*" || same_but_for_case(wanted, name);
-        self.keys.iter().any(|key| same_but_for_case(key, last))
+        let same = |wanted: &str, name: &str| wanted == "*" || eq_ignore_case(wanted, name);
+        self.keys.iter().any(|key| eq_ignore_case(key, last))
             || self.fields.iter().any(|field| {
                 let mut steps = field.iter().zip(path);
                 field.len() == path.len() && steps.all(|(step, name)| same(step, name))
@@ -119,7 +119,7 @@ impl Redaction {
 }
 
 /// Returns whether two names are equal when case is ignored, also for letters outside ASCII.
-fn same_but_for_case(one: &str, other: &str) -> bool {
+fn eq_ignore_case(one: &str, other: &str) -> bool {
     // Upper case first: for some letters upper case is two letters, or has another lower case.
     let folded = |name: &str| name.to_uppercase().to_lowercase();
     one.eq_ignore_ascii_case(other)

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::redaction::{REDACTED, Redaction};
+use crate::event::end_of_string;
 
 /// The result of a redaction of a body.
 pub(super) enum Scanned {
@@ -21,7 +22,7 @@ pub(super) enum Scanned {
 }
 
 /// Returns the body without the values to remove.
-pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
+pub(super) fn redact_body(body: &[u8], redaction: &Redaction) -> Scanned {
     let scanned = std::str::from_utf8(body).ok().and_then(|text| {
         // The whole text is checked first, so that the pass below reads only valid JSON.
         let _: &RawValue = serde_json::from_str(text).ok()?;
@@ -31,7 +32,7 @@ pub(super) fn without(body: &[u8], redaction: &Redaction) -> Scanned {
             at: 0,
             open: Vec::new(),
             names: Vec::new(),
-            all_within: None,
+            redacted_from: None,
             redacted: Vec::new(),
             copied_to: 0,
         };
@@ -62,7 +63,7 @@ struct Scanner<'t, 'r> {
     /// The current name in each open object.
     names: Vec<Cow<'t, str>>,
     /// The number of open objects and arrays around the one whose values are all removed.
-    all_within: Option<usize>,
+    redacted_from: Option<usize>,
     redacted: Vec<u8>,
     /// The offset in the text up to which it has been copied or replaced.
     copied_to: usize,
@@ -80,8 +81,8 @@ impl Scanner<'_, '_> {
                         self.names.pop();
                     }
                     self.at += 1;
-                    if self.all_within == Some(self.open.len()) {
-                        self.all_within = None;
+                    if self.redacted_from == Some(self.open.len()) {
+                        self.redacted_from = None;
                     }
                 }
                 b',' => {
@@ -99,8 +100,8 @@ impl Scanner<'_, '_> {
     }
 
     fn enter(&mut self, object: bool) {
-        if self.all_within.is_none() && self.is_taken() {
-            self.all_within = Some(self.open.len());
+        if self.redacted_from.is_none() && self.is_redacted() {
+            self.redacted_from = Some(self.open.len());
         }
         if object {
             self.open.push(OpenValue::Object { awaits_key: true });
@@ -113,12 +114,7 @@ impl Scanner<'_, '_> {
 
     fn string(&mut self) -> Option<()> {
         let start = self.at;
-        let bytes = self.text.as_bytes();
-        self.at += 1;
-        while bytes[self.at] != b'"' {
-            self.at += if bytes[self.at] == b'\\' { 2 } else { 1 };
-        }
-        self.at += 1;
+        self.at = end_of_string(self.text.as_bytes(), start + 1);
         if let Some(OpenValue::Object { awaits_key }) = self.open.last_mut()
             && *awaits_key
             && let Some(name) = self.names.last_mut()
@@ -130,7 +126,7 @@ impl Scanner<'_, '_> {
             } else {
                 Cow::Borrowed(&quoted[1..quoted.len() - 1])
             };
-        } else if self.is_taken() {
+        } else if self.is_redacted() {
             self.replace(start, &format!("\"{REDACTED}\""));
         }
         Some(())
@@ -141,7 +137,7 @@ impl Scanner<'_, '_> {
         let rest = &self.text[start..];
         let ends = |c: char| matches!(c, ',' | '}' | ']' | ' ' | '\t' | '\r' | '\n');
         self.at += rest.find(ends).unwrap_or(rest.len());
-        if self.is_taken() {
+        if self.is_redacted() {
             match rest.as_bytes()[0] {
                 b'n' => {} // `null` holds no value to remove
                 b't' | b'f' => self.replace(start, "false"),
@@ -151,8 +147,8 @@ impl Scanner<'_, '_> {
     }
 
     /// Returns whether the value that begins here is removed.
-    fn is_taken(&self) -> bool {
-        self.all_within.is_some() || self.redaction.takes(&self.names)
+    fn is_redacted(&self) -> bool {
+        self.redacted_from.is_some() || self.redaction.covers(&self.names)
     }
 
     fn replace(&mut self, start: usize, by: &str) {
@@ -167,11 +163,11 @@ impl Scanner<'_, '_> {
 mod tests {
     use super::*;
 
-    fn left(body: &str, redaction: &Redaction) -> Option<String> {
-        match without(body.as_bytes(), redaction) {
+    fn redacted_text(body: &str, redaction: &Redaction) -> Option<String> {
+        match redact_body(body.as_bytes(), redaction) {
             Scanned::NotJson => None,
             Scanned::Untouched => Some("untouched".into()),
-            Scanned::Redacted(left) => Some(String::from_utf8(left).unwrap()),
+            Scanned::Redacted(redacted_text) => Some(String::from_utf8(redacted_text).unwrap()),
         }
     }
 
@@ -209,7 +205,11 @@ mod tests {
             (r#""a""#, "untouched"),
             ("7", "untouched"),
         ] {
-            assert_eq!(left(body, &redaction).as_deref(), Some(expected), "{body}");
+            assert_eq!(
+                redacted_text(body, &redaction).as_deref(),
+                Some(expected),
+                "{body}"
+            );
         }
     }
 
@@ -226,24 +226,24 @@ mod tests {
             "\"\\u212AEY\"",
         ] {
             assert_eq!(
-                left(&format!("{{{name}:\"x\"}}"), &redaction).unwrap(),
+                redacted_text(&format!("{{{name}:\"x\"}}"), &redaction).unwrap(),
                 format!("{{{name}:\"[redacted]\"}}")
             );
         }
         for name in ["GRÖßE", "GRÖSSE", "grösse"] {
             let body = format!(r#"{{"data":{{"{name}":1,"x":1}}}}"#);
             let expected = format!(r#"{{"data":{{"{name}":0,"x":1}}}}"#);
-            assert_eq!(left(&body, &redaction).unwrap(), expected);
+            assert_eq!(redacted_text(&body, &redaction).unwrap(), expected);
         }
         let other = r#"{"Muller":"x","kéy":1}"#;
-        assert_eq!(left(other, &redaction).unwrap(), "untouched");
+        assert_eq!(redacted_text(other, &redaction).unwrap(), "untouched");
     }
 
     #[test]
     fn any_name_fits_a_star_and_everything_is_everything() {
         let redaction = Redaction::new().field("data.*.total");
         assert_eq!(
-            left(
+            redacted_text(
                 r#"{"data":{"a":{"total":1},"b":{"total":2,"x":3},"total":4}}"#,
                 &redaction
             )
@@ -251,7 +251,7 @@ mod tests {
             r#"{"data":{"a":{"total":0},"b":{"total":0,"x":3},"total":4}}"#
         );
         assert_eq!(
-            left(
+            redacted_text(
                 r#"{"id":"evt_1","data":{"a":"b","c":[1]},"e":"f"}"#,
                 &Redaction::everything()
             )
@@ -271,11 +271,14 @@ mod tests {
             r#"{"\ud800":1}"#,
             "{'a':1}",
         ] {
-            assert_eq!(left(body, &redaction), None, "{body}");
+            assert_eq!(redacted_text(body, &redaction), None, "{body}");
         }
-        assert!(matches!(without(b"\"\xff\"", &redaction), Scanned::NotJson));
+        assert!(matches!(
+            redact_body(b"\"\xff\"", &redaction),
+            Scanned::NotJson
+        ));
         // So deep that a recursive function would overflow the stack.
         let deep = "[".repeat(200_000) + &"]".repeat(200_000);
-        assert_eq!(left(&deep, &redaction).unwrap(), "untouched");
+        assert_eq!(redacted_text(&deep, &redaction).unwrap(), "untouched");
     }
 }

@@ -61,9 +61,8 @@
 //!
 //! # Time limits and recovery
 //! A call has 900 ms ([`with_call_limit`](RedisStore::with_call_limit)), an answer 500 ms, connecting 500 ms: a call fits into
-//! the second that a receiver gives it. [`Connection`] is made again after every kind of break, and documents how; also after a
-//! silent loss under callers that wait for less time. A claim whose connection broke is
-//! repeated once automatically, so that a restart of Redis costs no delivery one of its few attempts.
+//! the second that a receiver gives it. [`Connection`] reconnects after every kind of break, and documents how. A claim whose
+//! connection broke is repeated once automatically, so that a restart of Redis costs no delivery one of its few attempts.
 //!
 //! # TLS
 //! With feature `redis-tls`, a URL of `rediss://` is TLS by rustls. The server's certificate is verified, with its host name:

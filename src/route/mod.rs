@@ -35,54 +35,8 @@
 //!
 //! # Examples
 //!
-//! Two data models at one URL; everything else is reported as unhandled:
-//!
-//! ```
-//! use axum::{Router, extract::State, http::StatusCode};
-//! use hookgate::{Event, EventData, EventRouter, MemoryStore, Receiver, Secret};
-//!
-//! #[derive(serde::Deserialize)]
-//! struct Order {
-//!     #[serde(rename = "Total")]
-//!     total: f64,
-//! }
-//!
-//! #[derive(serde::Deserialize)]
-//! struct Invoice {
-//!     #[serde(rename = "Number")]
-//!     number: String,
-//! }
-//!
-//! async fn on_order(State(currency): State<&'static str>, event: Event<Order>) -> StatusCode {
-//!     if let EventData::RowCreated(row) = event.data {
-//!         println!("{}: {} {currency}", row.row_id, row.properties.total);
-//!     }
-//!     StatusCode::NO_CONTENT
-//! }
-//!
-//! async fn on_new_invoice(event: Event<Invoice>) -> StatusCode {
-//!     if let EventData::RowCreated(row) = event.data {
-//!         println!("invoice {}", row.properties.number);
-//!     }
-//!     StatusCode::NO_CONTENT
-//! }
-//!
-//! let receiver = Receiver::builder()
-//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
-//!     .store(MemoryStore::default())
-//!     .build()?;
-//! let events = EventRouter::new()
-//!     .on_rows("dm_orders", on_order) // created, updated, deleted
-//!     .on_model("row.created", "dm_invoices", on_new_invoice)
-//!     .build()?;
-//! let app: Router = Router::new()
-//!     .route("/webhooks", events.layer(receiver.layer()))
-//!     .with_state("EUR");
-//! # let _ = app;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! With arms for types, and a handler for all other events:
+//! [Handlers](crate::guide::handlers) has two data models at one URL, with the state of the app. Here are arms for types, and a
+//! handler for all other events:
 //!
 //! ```
 //! use axum::http::StatusCode;

@@ -45,11 +45,11 @@ statements! {
         commit: "UPDATE hookgate_claims SET done = 1, until = CASE done WHEN 1 THEN until ELSE ?3 + ?4 END
           WHERE key = ?1 AND token = ?2 AND until > ?3",
         release: "DELETE FROM hookgate_claims WHERE key = ?1 AND token = ?2 AND done = 0 AND until > ?3",
-        is_over: "SELECT EXISTS (SELECT 1 FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1)",
-        forget: "DELETE FROM hookgate_claims WHERE key IN
+        has_ended: "SELECT EXISTS (SELECT 1 FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1)",
+        delete_ended: "DELETE FROM hookgate_claims WHERE key IN
           (SELECT key FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1 LIMIT ?2)",
         // A lease whose `since` lies in the future lasts its whole original time, counted from now on.
-        mend: "UPDATE hookgate_claims SET until = ?1 + (until - since), since = ?1
+        correct_leases: "UPDATE hookgate_claims SET until = ?1 + (until - since), since = ?1
           WHERE done = 0 AND until > ?1 AND since > ?1",
     }
     /// The latest time that the clock has shown. The first time seen counts as set back, so that leases of an earlier process are
@@ -139,15 +139,15 @@ impl Claims<'_> {
 
     /// Whether there is a record to delete or a lease to correct.
     pub(super) fn is_due(&mut self, now: i64) -> Result<bool> {
-        Ok(self.is_set_back(now) || self.is_over.query_row([now], |row| row.get(0))?)
+        Ok(self.is_set_back(now) || self.has_ended.query_row([now], |row| row.get(0))?)
     }
 
     /// Deletes ended records, one chunk, and corrects leases that were written by a clock that was ahead.
     pub(super) fn tidy(&mut self, now: i64) -> Result<()> {
         if self.is_set_back(now) {
-            self.mend.execute([now])?;
+            self.correct_leases.execute([now])?;
         }
-        self.forget.execute([now, CHUNK])?;
+        self.delete_ended.execute([now, CHUNK])?;
         Ok(())
     }
 

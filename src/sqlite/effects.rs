@@ -92,7 +92,7 @@ pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
 /// [a handler](super#exactly-once) and the effects of the kinds of transactions.
 ///
 /// # Errors
-/// Roll the transaction back, and answer 503: [`StoreError`] is that answer, of an axum handler.
+/// Roll the transaction back, and answer 503: [`StoreError`] is that answer, of a handler.
 /// - [`TimedOut`](crate::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`. After
 ///   `BEGIN IMMEDIATE` it can't happen here.
 /// - [`Conflict`](crate::StoreErrorKind::Conflict): this transaction has read before it claims, and another one has committed since.

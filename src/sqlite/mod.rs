@@ -22,30 +22,27 @@
 //!
 //! ```
 //! # #[cfg(feature = "axum")] {
-//! use axum::{extract::State, http::StatusCode, response::{IntoResponse, Response}};
-//! use hookgate::{Delivery, StoreError, sqlite::claim_in};
+//! use axum::{extract::State, http::StatusCode};
+//! use hookgate::{Delivery, HandlerError, sqlite::claim_in};
 //! use rusqlite::{Connection, TransactionBehavior};
 //! use std::sync::{Arc, Mutex, PoisonError};
 //! use std::time::Duration;
 //!
 //! const RETAIN: Duration = Duration::from_secs(48 * 60 * 60); // as long as the receiver's own retention, or longer
 //!
-//! fn write_order(database: &Mutex<Connection>, delivery: &Delivery) -> Result<StatusCode, Response> {
-//!     let failed = |error: rusqlite::Error| StoreError::from(error).into_response(); // 503: the sender tries again
+//! fn write_order(database: &Mutex<Connection>, delivery: &Delivery) -> Result<(), HandlerError> {
 //!     let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
-//!     let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-//!     let claimed = claim_in(&transaction, "orders", delivery, RETAIN).map_err(IntoResponse::into_response)?;
-//!     claimed.fresh().map_err(IntoResponse::into_response)?; // 200 for a duplicate
+//!     let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+//!     claim_in(&transaction, "orders", delivery, RETAIN)?.fresh()?; // 200 for a duplicate
 //!
 //!     let order = "INSERT INTO orders (event_id) VALUES (?1)";
-//!     transaction.execute(order, [delivery.event_id()]).map_err(failed)?;
-//!     transaction.commit().map_err(failed)?;
-//!     Ok(StatusCode::NO_CONTENT)
+//!     transaction.execute(order, [delivery.event_id()])?; // each error is answered 500 or 503, and the transaction is rolled back
+//!     Ok(transaction.commit()?)
 //! }
 //!
-//! async fn on_event(State(database): State<Arc<Mutex<Connection>>>, delivery: Delivery) -> Result<StatusCode, Response> {
-//!     let written = tokio::task::spawn_blocking(move || write_order(&database, &delivery)).await;
-//!     written.unwrap_or_else(|_| Ok(StatusCode::INTERNAL_SERVER_ERROR))
+//! async fn on_event(State(database): State<Arc<Mutex<Connection>>>, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+//!     tokio::task::spawn_blocking(move || write_order(&database, &delivery)).await??;
+//!     Ok(StatusCode::NO_CONTENT)
 //! }
 //! # }
 //! ```
@@ -69,7 +66,7 @@
 //! | another transaction writes for longer than `busy_timeout` | `BEGIN` fails: `TimedOut` | error `TimedOut` | error `TimedOut` at once |
 //! | claimed by one that was rolled back | `Fresh` | `Fresh` | `Fresh` |
 //!
-//! Each error is answered 503, and the retry finds the outcome. Prefer `BEGIN IMMEDIATE`: it waits where a deferred transaction
+//! Each error is answered 503, by [`HandlerError`](crate::HandlerError) also 500, and the retry finds the outcome. Prefer `BEGIN IMMEDIATE`: it waits where a deferred transaction
 //! that has read before fails. A claim is rolled back with its transaction, also with a savepoint that is rolled back.
 //!
 //! # Durability

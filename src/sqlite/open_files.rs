@@ -18,7 +18,7 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     }
     let failed = |error: io::Error| {
         let (kind, advice) = match error.kind() {
-            io::ErrorKind::NotFound if leads_nowhere(path) => (
+            io::ErrorKind::NotFound if is_dangling_link(path) => (
                 Kind::Missing,
                 "a part of the path is a symbolic link, and its target does not exist: mount or create the target, or name another path",
             ),
@@ -59,14 +59,16 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
                 "this is no file: name a file in it",
             ));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && create && !leads_nowhere(path) => {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && create && !is_dangling_link(path) =>
+        {
             let folder = path
                 .parent()
                 .filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
             let folder = fs::canonicalize(folder).map_err(failed)?;
             keeps(&folder)?;
-            make(path, &folder).map_err(failed)?;
+            create_private_file(path, &folder).map_err(failed)?;
         }
         Err(error) => return Err(failed(error)),
     }
@@ -76,13 +78,13 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
 }
 
 /// Returns whether the path, or a folder on it, is a symbolic link to a place that does not exist.
-fn leads_nowhere(path: &Path) -> bool {
+fn is_dangling_link(path: &Path) -> bool {
     path.ancestors()
         .any(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false)))
 }
 
 /// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the same mode.
-fn make(path: &Path, folder: &Path) -> io::Result<()> {
+fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -198,18 +200,18 @@ impl OpenFiles {
         let mut log = file.clone().into_os_string();
         log.push("-wal");
         Self([file, log.into()].map(|file| {
-            let number = number(&file);
-            (file, number)
+            let file_id = file_id(&file);
+            (file, file_id)
         }))
     }
 
     pub(crate) fn stands(&self) -> bool {
-        self.0.iter().all(|(file, opened)| number(file) == *opened)
+        self.0.iter().all(|(file, opened)| file_id(file) == *opened)
     }
 }
 
 #[cfg(unix)]
-fn number(file: &Path) -> Option<(u64, u64)> {
+fn file_id(file: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(file).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -217,7 +219,7 @@ fn number(file: &Path) -> Option<(u64, u64)> {
 
 /// On other systems an open file cannot be moved or deleted.
 #[cfg(not(unix))]
-fn number(_: &Path) -> Option<(u64, u64)> {
+fn file_id(_: &Path) -> Option<(u64, u64)> {
     None
 }
 

@@ -64,7 +64,7 @@ impl<'h> DeliveryHeaders<'h> {
         for (name, value) in pairs {
             found.take(name.as_ref(), value.as_ref());
         }
-        found.into_headers()
+        found.headers()
     }
 
     /// Returns when the delivery was signed, according to its sender.
@@ -122,9 +122,14 @@ impl<'h> HeaderSlots<'h> {
 
     fn take_likely(&mut self, name: &[u8], value: &'h [u8]) {
         // Most callers pass names in lower case, as HTTP/2 and the http crate write them.
-        if let Some(slot) = self.slot(name) {
-            return slot.fill(value);
+        match self.slot(name) {
+            Some(slot) => slot.fill(value),
+            None => self.take_in_any_case(name, value),
         }
+    }
+
+    #[cold]
+    fn take_in_any_case(&mut self, name: &[u8], value: &'h [u8]) {
         let mut lower = [0; WEBHOOK_ID.len()];
         if let Some(lower) = lower.get_mut(..name.len()) {
             lower.copy_from_slice(name);
@@ -135,21 +140,19 @@ impl<'h> HeaderSlots<'h> {
         }
     }
 
-    /// Returns the slot of the header with this name, in lower case.
+    /// Returns the slot of the header with this name, in lower case. No more than two of the five names are equally long.
     #[inline]
     fn slot(&mut self, name: &[u8]) -> Option<&mut HeaderSlot<'h>> {
-        if name == SIGNATURE.as_bytes() {
-            Some(&mut self.signature)
-        } else if name == TIMESTAMP.as_bytes() {
-            Some(&mut self.timestamp)
-        } else if name == WEBHOOK_ID.as_bytes() {
-            Some(&mut self.webhook_id)
-        } else if name == EVENT_ID.as_bytes() {
-            Some(&mut self.event_id)
-        } else if name == EVENT_TYPE.as_bytes() {
-            Some(&mut self.event_type)
-        } else {
-            None
+        const SIGNATURE_LEN: usize = SIGNATURE.len();
+        const WEBHOOK_ID_LEN: usize = WEBHOOK_ID.len();
+        let is = |known: &str| name == known.as_bytes();
+        match name.len() {
+            SIGNATURE_LEN if is(SIGNATURE) => Some(&mut self.signature),
+            SIGNATURE_LEN if is(TIMESTAMP) => Some(&mut self.timestamp),
+            WEBHOOK_ID_LEN if is(WEBHOOK_ID) => Some(&mut self.webhook_id),
+            WEBHOOK_ID_LEN if is(EVENT_TYPE) => Some(&mut self.event_type),
+            _ if is(EVENT_ID) => Some(&mut self.event_id),
+            _ => None,
         }
     }
 
@@ -163,8 +166,8 @@ impl<'h> HeaderSlots<'h> {
         self.webhook_id.once()
     }
 
-    #[inline]
-    pub(crate) fn into_headers(self) -> Result<DeliveryHeaders<'h>, VerifyError> {
+    /// Returns the headers, or the first fault in the order of the fields.
+    pub(crate) fn headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
         Ok(DeliveryHeaders {
             signature: self.signature.parse(SIGNATURE, Signature::parse)?,
             timestamp: self.timestamp.parse(TIMESTAMP, Timestamp::parse)?,

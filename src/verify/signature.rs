@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 
 use hmac::KeyInit;
 use hmac::block_api::HmacCore;
-use hmac::digest::block_api::{Buffer, FixedOutputCore, UpdateCore};
+use hmac::digest::block_api::{Block, Buffer, FixedOutputCore, UpdateCore};
 use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
 
@@ -47,14 +47,17 @@ impl Signature {
     /// assert!(Signature::parse(format!("sha256={}", "0A".repeat(32)).as_bytes()).is_err());
     /// assert!(Signature::parse(b"sha256=").is_err());
     /// ```
-    #[inline]
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
         let digits: &[u8; HEX_DIGITS] = header
             .strip_prefix(PREFIX)
             .and_then(|digits| digits.try_into().ok())
             .ok_or(Malformed)?;
-        let nibbles = digits.map(nibble);
-        if nibbles.iter().fold(0, |all, nibble| all | nibble) > 0xf {
+        let (mut nibbles, mut all) = ([0; HEX_DIGITS], 0);
+        for (value, digit) in nibbles.iter_mut().zip(digits) {
+            *value = nibble(*digit);
+            all |= *value;
+        }
+        if all > 0xf {
             return Err(Malformed);
         }
         let mut bytes = [0; 32];
@@ -166,9 +169,13 @@ impl MacKey {
     #[inline]
     fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
         let mut core = self.0.clone();
-        let mut buffer = signed_prefix(timestamp);
-        buffer.digest_blocks(body, |blocks| core.update_blocks(blocks));
-        finalize(&mut core, &mut buffer)
+        let update = |blocks: &[Block<Core>]| core.update_blocks(blocks);
+        let mut rest = Buffer::<Core>::default();
+        match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
+            Ok(ten) => digest_signed(&mut rest, ten, body, update),
+            Err(_) => digest_signed(&mut rest, timestamp.as_bytes(), body, update),
+        }
+        finalize(&mut core, &mut rest)
     }
 }
 
@@ -184,7 +191,10 @@ impl Macs {
     /// Starts the signed string: the timestamp's bytes and the dot.
     #[inline]
     pub(super) fn begin<'k>(keys: impl Iterator<Item = &'k MacKey>, timestamp: &Timestamp) -> Self {
-        Self::of(keys, signed_prefix(timestamp))
+        let mut buffer = Buffer::<Core>::default();
+        // Less than a block.
+        digest_signed(&mut buffer, timestamp.as_bytes(), b"", |_| {});
+        Self::of(keys, buffer)
     }
 
     #[inline]
@@ -226,16 +236,22 @@ impl Macs {
     }
 }
 
-/// Returns a buffer with the first bytes of the signed string.
-#[inline]
-fn signed_prefix(timestamp: &Timestamp) -> Buffer<Core> {
-    let (block, length) = timestamp.signed_prefix();
-    let mut buffer = Buffer::<Core>::default();
-    buffer.set(block.into(), length);
-    buffer
+/// Hashes the full blocks of the signed string, and leaves the rest in the buffer. Where the number of digits is known when this is
+/// compiled, as it is for the ten digits of the years 2001 to 2286, their copies need no call.
+#[inline(always)]
+fn digest_signed(
+    buffer: &mut Buffer<Core>,
+    digits: &[u8],
+    body: &[u8],
+    mut update: impl FnMut(&[Block<Core>]),
+) {
+    for part in [digits, b".", body] {
+        buffer.digest_blocks(part, &mut update);
+    }
 }
 
-#[inline]
+/// Not inlined: the compiler would split the MAC into 32 variables to wipe, and leave its bytes where they were computed.
+#[inline(never)]
 fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
     let mut tag = Output::<Core>::default();
     core.finalize_fixed_core(rest, &mut tag);

@@ -15,10 +15,10 @@ const MAX_DIGITS: usize = 16;
 /// bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// The digits and the dot that follows them in the signed string, then zeros.
-    prefix: [u8; MAX_DIGITS + 1],
-    digits: u8,
+    /// The digits, then zeros.
+    digits: [u8; MAX_DIGITS],
     seconds: i64,
+    length: u8,
 }
 
 impl Timestamp {
@@ -56,14 +56,13 @@ impl Timestamp {
         if !header.iter().all(u8::is_ascii_digit) {
             return Err(Malformed);
         }
-        let mut prefix = [0; MAX_DIGITS + 1];
-        prefix[..header.len()].copy_from_slice(header);
-        prefix[header.len()] = b'.';
+        let mut digits = [0; MAX_DIGITS];
+        digits[..header.len()].copy_from_slice(header);
         Ok(Self {
-            prefix,
-            #[allow(clippy::cast_possible_truncation)] // at most MAX_DIGITS, checked above
-            digits: header.len() as u8,
+            digits,
             seconds,
+            #[allow(clippy::cast_possible_truncation)] // at most MAX_DIGITS, checked above
+            length: header.len() as u8,
         })
     }
 
@@ -88,15 +87,7 @@ impl Timestamp {
     /// Returns the bytes that were received and signed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.prefix[..usize::from(self.digits)]
-    }
-
-    /// Returns the start of the signed string, the same bytes and the dot, in a block of SHA-256, and its length.
-    #[inline]
-    pub(super) fn signed_prefix(&self) -> ([u8; 64], usize) {
-        let mut block = [0; 64];
-        block[..=MAX_DIGITS].copy_from_slice(&self.prefix);
-        (block, usize::from(self.digits) + 1)
+        &self.digits[..usize::from(self.length)]
     }
 
     /// Returns the bytes as text.

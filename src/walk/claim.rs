@@ -97,7 +97,7 @@ impl Claim {
         };
         // A commit that finds its own done record returns `Held`, so repeating it is safe, and may save a second run.
         let committed = record
-            .twice(|store| store.commit(&record.key, record.token, record.retention))
+            .repeat_after_error(|store| store.commit(&record.key, record.token, record.retention))
             .await;
         vitals.store_said(&committed);
         committed
@@ -119,14 +119,14 @@ impl Claim {
             return Ok(Ownership::Held);
         };
         record
-            .twice(|store| store.release(&record.key, record.token))
+            .repeat_after_error(|store| store.release(&record.key, record.token))
             .await
     }
 }
 
 impl ClaimRecord {
     /// Makes a call of the store, and makes it again after an error, which means that the result is unknown.
-    async fn twice<'a, T>(
+    async fn repeat_after_error<'a, T>(
         &'a self,
         call: impl Fn(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
     ) -> Result<T, StoreError> {

@@ -105,7 +105,7 @@ impl<'h> RequestHead<'h> {
     }
 
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
-        self.found.clone().into_headers()
+        self.found.clone().headers()
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_its_type_alone() {
+    fn json_is_recognised_by_its_content_type_alone() {
         for good in [
             "application/json",
             "Application/JSON; charset=utf-8",

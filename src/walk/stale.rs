@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_has_ended_is_forgotten_and_a_clock_that_stands_or_lags_gives_no_more() {
+    fn a_past_flood_is_forgotten_and_a_clock_that_stops_or_lags_allows_no_more_checks() {
         let sample = StaleSample::default();
         for _ in 0..100_000 {
             sample.chooses(at(10));

@@ -22,7 +22,7 @@ use http::Request;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use crate::harness::{SECRET, Sent, TokioClock, Told, pass, replayed, stalled_body};
+use crate::harness::{HookReports, SECRET, Sent, TokioClock, pass, replayed, stalled_body};
 
 type Said = Result<Accepted, StoreError>;
 type Saying = Pin<Box<dyn Future<Output = Said> + Send>>;
@@ -79,7 +79,7 @@ struct Rig {
     sink: Arc<Scripted>,
     app: Router,
     clock: TokioClock,
-    told: Told,
+    told: HookReports,
 }
 
 impl Rig {
@@ -90,7 +90,7 @@ impl Rig {
     where
         F: Future<Output = Said> + Send + 'static,
     {
-        let (clock, told) = (TokioClock::start(), Told::default());
+        let (clock, told) = (TokioClock::start(), HookReports::default());
         let sink = Arc::new(Scripted {
             script: Box::new(move |delivery, call| Box::pin(script(delivery, call))),
             calls: AtomicUsize::new(0),
@@ -170,9 +170,9 @@ fn not_now(response: &Response) -> bool {
 
 /// The answers of a correct sink, from the bodies that it has stored.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<HashMap<EventKey, Bytes>>>);
+struct StoredBodies(Arc<Mutex<HashMap<EventKey, Bytes>>>);
 
-impl Kept {
+impl StoredBodies {
     fn keep(&self, delivery: &Delivery) -> Accepted {
         let mut kept = self.0.lock().unwrap();
         match kept.get(delivery.key()) {
@@ -197,7 +197,7 @@ const UNAVAILABLE: Outcome = Outcome::Refused(RefusalKind::StoreUnavailable);
 
 #[tokio::test(start_paused = true)]
 async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
-    let kept = Kept::default();
+    let kept = StoredBodies::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, _| {
         let accepted = keeping.keep(&delivery);
@@ -232,7 +232,7 @@ async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_call_is_told_for_how_long_to_remember() {
+async fn each_call_of_the_sink_has_the_retention() {
     let days = |days: u64| Duration::from_secs(days * 86_400);
     for (set, passed) in [(None, days(2)), (Some(days(7)), days(7))] {
         let rig = Rig::new(
@@ -323,7 +323,7 @@ async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
-    let kept = Kept::default();
+    let kept = StoredBodies::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, call| {
         let kept = keeping.clone();
@@ -348,7 +348,7 @@ async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_after_its_request_is_told_to_the_operator() {
+async fn a_sink_that_fails_after_its_request_is_reported_to_the_operator() {
     let rig = Rig::of(|_, _| async {
         sleep(Duration::from_secs(7)).await;
         Err(StoreError::new(StoreErrorKind::Unavailable))
@@ -388,7 +388,7 @@ async fn the_limit_of_runs_is_a_limit_for_sinks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
-    let kept = Kept::default();
+    let kept = StoredBodies::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, call| {
         let kept = keeping.clone();
@@ -418,8 +418,8 @@ async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_at_once_are_each_told_what_the_sink_says() {
-    let kept = Kept::default();
+async fn copies_at_once_are_each_answered_as_the_sink_says() {
+    let kept = StoredBodies::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, _| {
         let kept = keeping.clone();
@@ -630,7 +630,7 @@ async fn a_sink_that_fails_or_hangs_makes_the_receiver_unready_until_it_answers(
 
 #[tokio::test(start_paused = true)]
 async fn handle_is_the_same_for_servers_without_tower() {
-    let kept = Kept::default();
+    let kept = StoredBodies::default();
     let rig = Rig::of(move |delivery, _| {
         let accepted = kept.keep(&delivery);
         async move { Ok(accepted) }
@@ -669,7 +669,7 @@ async fn plain_hyper_needs_no_axum_to_accept() {
 
     let sink = Arc::new(Scripted {
         script: {
-            let kept = Kept::default();
+            let kept = StoredBodies::default();
             Box::new(move |delivery, _| {
                 let accepted = kept.keep(&delivery);
                 Box::pin(async move { Ok(accepted) })
@@ -713,7 +713,7 @@ async fn plain_hyper_needs_no_axum_to_accept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_memory() {
+async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_retention() {
     let sink = || Arc::clone(&Rig::of(|_, _| pending()).sink);
     let kind = |builder: ReceiverBuilder| builder.accept_into(sink()).unwrap_err().kind();
     let short = Duration::from_secs(3_600);

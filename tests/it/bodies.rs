@@ -110,7 +110,7 @@ async fn what_is_no_json_object_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_goes_wrong_behind_its_head_never_runs_typed() {
+async fn a_body_with_an_error_after_its_id_and_type_never_runs_a_typed_handler() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let endless = "[".repeat(1 << 19);
     for data in [
@@ -180,7 +180,7 @@ async fn fields_of_the_envelope_must_not_stand_there_twice() {
 }
 
 #[tokio::test]
-async fn a_property_that_stands_there_twice_counts_as_its_last() {
+async fn the_last_value_of_a_repeated_property_counts() {
     let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Total":1,"Total":2},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
     let receiver = receiver().build().unwrap();
     let seen: Arc<Mutex<Vec<f64>>> = Arc::default();
@@ -233,7 +233,7 @@ async fn what_is_not_known_yet_is_accepted_and_kept() {
 }
 
 #[tokio::test]
-async fn ids_are_told_apart_by_their_exact_bytes() {
+async fn ids_are_distinguished_by_their_exact_bytes() {
     let receiver = receiver().build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
@@ -256,7 +256,7 @@ async fn ids_are_told_apart_by_their_exact_bytes() {
 }
 
 #[tokio::test]
-async fn a_misfit_is_told_to_the_operator_with_its_path_and_not_to_the_sender() {
+async fn a_type_mismatch_is_reported_to_the_operator_with_its_path_and_not_to_the_sender() {
     let told: Arc<Mutex<Vec<(Outcome, String)>>> = Arc::default();
     let kept = Arc::clone(&told);
     let receiver = receiver()

@@ -13,7 +13,7 @@ const DELIVERIES_EACH: usize = 4;
 const BUDGET: Duration = Duration::from_millis(4_500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_stalled_connections_of_512_delay_nobody() {
+async fn sixty_four_stalled_connections_of_512_delay_no_other() {
     let probe = Probe::new();
     let store = MemoryStore::default();
     // A permit for each good connection and not one more: a stalled one that held any would show.

@@ -281,7 +281,7 @@ fn every_value_format_has_its_getter() {
 }
 
 #[test]
-fn changes_tell_absent_null_and_values_apart() {
+fn changes_distinguish_absent_null_and_values() {
     let EventData::RowUpdated(row) = event::<Properties>(UPDATED).unwrap().data else {
         panic!()
     };
@@ -308,13 +308,13 @@ fn changes_tell_absent_null_and_values_apart() {
     );
 
     #[derive(Deserialize)]
-    struct Fits {
+    struct MatchingModel {
         #[serde(rename = "Total")]
         total: Option<Change<f64>>,
         #[serde(rename = "Note")]
         note: Option<Change<Option<String>>>,
     }
-    let fits: Fits = changes.to().unwrap();
+    let fits: MatchingModel = changes.to().unwrap();
     assert_eq!(fits.total.unwrap().after, 2.5);
     assert_eq!(
         fits.note.unwrap(),
@@ -325,17 +325,17 @@ fn changes_tell_absent_null_and_values_apart() {
     );
 
     #[derive(Debug, Deserialize)]
-    struct Misfits {
+    struct MismatchedModel {
         #[serde(rename = "Note")]
         _note: Option<Change<u8>>,
     }
-    let error = changes.to::<Misfits>().unwrap_err();
+    let error = changes.to::<MismatchedModel>().unwrap_err();
     assert_eq!(error.kind(), Kind::TypeMismatch);
     assert_eq!(error.path(), Some("data.changes.Note.after"));
 }
 
 #[test]
-fn of_a_doubled_property_the_last_is_read_and_both_are_kept() {
+fn the_last_of_repeated_properties_is_read_and_both_are_kept() {
     let body = CREATED.replace(r#""Total":12.50"#, r#""Total":1,"Total":2"#);
     let EventData::RowCreated(row) = event::<Properties>(&body).unwrap().data else {
         panic!()
@@ -483,6 +483,88 @@ fn an_integer_in_any_form_of_a_json_number_fits_an_integer_field() {
 }
 
 #[test]
+fn an_integer_field_below_flatten_or_in_an_untagged_enum_takes_every_form_too() {
+    #[derive(Debug, Deserialize)]
+    struct Outer {
+        name: String,
+        #[serde(flatten)]
+        inner: Inner,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        n: i64,
+        small: u8,
+        float: f64,
+        either: Either,
+        tagged: Tagged,
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Integer(i32),
+        Text(String),
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(tag = "kind")]
+    enum Tagged {
+        Size { n: u16 },
+    }
+    let json = |n: &str| {
+        format!(
+            r#"{{"name":"x","n":{n},"small":1e2,"float":2.0,"either":-5.0,"tagged":{{"kind":"Size","n":7.00}}}}"#
+        )
+    };
+    for (text, n) in [
+        ("3.0", 3),
+        ("-12e2", -1_200),
+        ("9007199254740992.0", 1 << 53),
+        ("9007199254740993", (1 << 53) + 1),
+    ] {
+        let read: Outer = row(&json(text)).unwrap();
+        assert_eq!((&*read.name, read.inner.n, read.inner.small), ("x", n, 100));
+        assert!((read.inner.float - 2.0).abs() < f64::EPSILON);
+        assert_eq!(read.inner.either, Either::Integer(-5));
+        assert_eq!(read.inner.tagged, Tagged::Size { n: 7 });
+        let properties: Properties = serde_json::from_str(&json(text)).unwrap();
+        assert_eq!(properties.to::<Outer>().unwrap().inner.n, n);
+    }
+    // No integer by its digits, or beyond what a float holds; and a value of another kind.
+    for text in [
+        "3.5",
+        "3.0000000000000000001",
+        "9007199254740993.0",
+        "1e19",
+        "true",
+    ] {
+        let error = row::<Outer>(&json(text)).unwrap_err();
+        assert_eq!(error.kind(), Kind::TypeMismatch, "{text}: {error}");
+        let properties: Properties = serde_json::from_str(&json(text)).unwrap();
+        assert!(properties.to::<Outer>().is_err(), "{text}");
+    }
+
+    // What can be read without it is read as before: a float stays one.
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Integer(i64),
+        Float(f64),
+    }
+    #[derive(Debug, Deserialize)]
+    struct Row {
+        n: Number,
+        needs_a_second_reading: i64,
+        #[serde(flatten)]
+        rest: std::collections::BTreeMap<String, serde_json::Value>,
+    }
+    let read: Row = row(r#"{"n":3.0,"needs_a_second_reading":1.0,"more":4.0}"#).unwrap();
+    assert_eq!(
+        (read.n, read.needs_a_second_reading),
+        (Number::Float(3.0), 1)
+    );
+    assert_eq!(read.rest["more"].to_string(), "4.0");
+}
+
+#[test]
 fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
     for (json, reason) in [
         ("3.5", "found a decimal number, expected"),
@@ -554,7 +636,7 @@ fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
 }
 
 #[test]
-fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
+fn a_type_mismatch_names_its_path_its_model_and_its_position_in_either_order() {
     let spread = CREATED.replace(r#""data":{"#, "\n \"data\":{\n  ");
     for body in [CREATED.to_owned(), data_first(CREATED), spread] {
         let body = body.replace("12.50", r#""much""#);
@@ -576,7 +658,7 @@ fn a_misfit_names_its_path_its_model_and_its_position_in_either_order() {
 }
 
 #[test]
-fn fields_that_miss_double_or_misfit_are_named() {
+fn missing_repeated_and_mismatched_fields_are_named() {
     let without = |field: &str| CREATED.replacen(&format!("\"{field}\":"), "\"else\":", 1);
     for (field, path) in [
         ("id", "id"),
@@ -695,7 +777,7 @@ fn fields_that_miss_double_or_misfit_are_named() {
 }
 
 #[test]
-fn what_nobody_asks_for_is_checked_all_the_same() {
+fn fields_that_no_handler_reads_are_checked_too() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     for (value, kind) in [
         (r#""\ud800""#.to_owned(), Kind::LoneSurrogate),
@@ -800,7 +882,7 @@ fn no_value_shows_in_any_debug_or_message() {
         Open,
     }
     #[derive(Debug, Deserialize)]
-    struct Fussy {
+    struct OnlyKnownStates {
         #[serde(rename = "State")]
         _state: State,
     }
@@ -818,7 +900,7 @@ fn no_value_shows_in_any_debug_or_message() {
     let _ = State::Open;
     let errors = [
         event::<Order>(&created).unwrap_err(),
-        event::<Fussy>(&created).unwrap_err(),
+        event::<OnlyKnownStates>(&created).unwrap_err(),
         event::<Silent>(&created).unwrap_err(),
         event::<Strict>(created.replace("\"Name\"", "\"SECRETS\"")).unwrap_err(),
         event::<Order>(created.replace("\"id\":\"usr_1\"", "\"id\":[\"SECRET\"]")).unwrap_err(),

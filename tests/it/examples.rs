@@ -311,7 +311,7 @@ mod axum {
                 Some(Arc::new(MapStore(self.0.clone(), Default::default())))
             }
 
-            async fn pass(&self, time: Duration) {
+            async fn advance(&self, time: Duration) {
                 self.0.advance(time);
             }
         }

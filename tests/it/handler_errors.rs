@@ -51,7 +51,7 @@ fn holds_no_word(sent_back: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_operator_gets_the_whole_chain_and_the_sender_no_word_of_it() {
+async fn the_operator_gets_the_whole_chain_of_errors_and_the_sender_none() {
     let harness = Harness::of(|delivery, _| fails(delivery));
     let answer = harness.send(&Sent::event("evt_1")).await;
     assert_eq!(answer.status(), 500);
@@ -174,6 +174,77 @@ async fn an_event_that_does_not_fit_is_422_as_without_it() {
             .to_string()
             .contains("the order was not read: ")
     );
+}
+
+/// A duplicate that is answered 500 would be sent for a day, and be reported as lost.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[tokio::test(start_paused = true)]
+async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
+    use hookgate::{StoreError, StoreErrorKind};
+
+    #[cfg(feature = "postgres")]
+    use hookgate::postgres::NotFresh;
+    #[cfg(not(feature = "postgres"))]
+    use hookgate::sqlite::NotFresh;
+
+    #[derive(Clone, Debug, thiserror::Error)]
+    #[error("the order was not written")]
+    enum NotWritten {
+        NotFresh(#[source] NotFresh),
+        Store(#[source] StoreError),
+    }
+
+    let duplicate = |same_body| NotFresh::Duplicate { same_body };
+    let down = StoreError::new(StoreErrorKind::Unavailable);
+    let cases = [
+        (NotWritten::NotFresh(duplicate(true)), 200, "200 replayed"),
+        (
+            NotWritten::NotFresh(duplicate(false)),
+            200,
+            "200 replayed_with_other_body",
+        ),
+        (
+            NotWritten::NotFresh(NotFresh::Held),
+            503,
+            "503 handler_status: {}another transaction has claimed the event and has not ended",
+        ),
+        (
+            NotWritten::Store(down),
+            503,
+            "503 handler_status: {}the store is unavailable",
+        ),
+    ];
+    for (number, (error, status, told)) in cases.into_iter().enumerate() {
+        // Plain, with an error of the program around it, and outside axum.
+        for way in 0..4 {
+            let wrapped = error.clone();
+            let passed = move || -> Result<StatusCode, HandlerError> {
+                match wrapped {
+                    _ if way % 2 == 1 => Err(wrapped)?,
+                    NotWritten::NotFresh(error) => Err(error)?,
+                    NotWritten::Store(error) => Err(error)?,
+                }
+            };
+            let harness = Harness::of(|_, _| async { StatusCode::OK });
+            let request = Sent::event(&format!("evt_{number}")).request(&harness.clock);
+            let (headers, got) = if way < 2 {
+                let handler = async move |_: Delivery| passed();
+                let answer = harness.receiver.handle(request, handler).await;
+                (answer.headers().clone(), answer.map(drop))
+            } else {
+                let route = post(async || passed()).layer(harness.receiver.layer());
+                let app: Router = Router::new().route("/webhooks", route);
+                let answer = app.oneshot(request).await.unwrap();
+                (answer.headers().clone(), answer.map(drop))
+            };
+            assert_eq!(got.status(), status, "{told}");
+            assert_eq!(headers.contains_key("idempotent-replayed"), status == 200);
+            assert_eq!(headers.contains_key("retry-after"), status == 503);
+            let around = ["", "the order was not written: "][way % 2];
+            let answer = got.extensions().get::<Answer>().unwrap().to_string();
+            assert_eq!(answer, told.replace("{}", around));
+        }
+    }
 }
 
 /// As `anyhow::Error`: no `Error` itself, but it converts to a boxed one.

@@ -85,12 +85,12 @@ pub struct Harness {
     pub clock: TokioClock,
     pub app: Router,
     runs: Arc<AtomicUsize>,
-    pub told: Told,
+    pub told: HookReports,
 }
 
 /// The reports that the hooks got.
 #[derive(Clone, Default)]
-pub struct Told {
+pub struct HookReports {
     pub answers: Arc<Mutex<Vec<Outcome>>>,
     pub settled: Arc<Mutex<Vec<Settled>>>,
     pub failed: Arc<Mutex<Vec<Failed>>>,
@@ -125,7 +125,7 @@ impl Harness {
         A: IntoResponse,
     {
         let clock = TokioClock::start();
-        let told = Told::default();
+        let told = HookReports::default();
         let builder = Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
             .clock(clock.clone());
@@ -173,7 +173,7 @@ impl Harness {
     }
 }
 
-impl Told {
+impl HookReports {
     pub fn listen(self, builder: ReceiverBuilder) -> ReceiverBuilder {
         let Self {
             answers,

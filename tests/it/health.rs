@@ -12,8 +12,8 @@ use http::StatusCode;
 use tokio::time::sleep;
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 use crate::support;
-use crate::through::{Call, Through, passes_through};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -23,36 +23,36 @@ fn reasons(health: &Health) -> Vec<Unready> {
 
 /// A `MemoryStore` that can be set to fail.
 #[derive(Clone, Debug, Default)]
-struct Moody(Arc<(MemoryStore, AtomicU8)>);
+struct SwitchableStore(Arc<(MemoryStore, AtomicU8)>);
 
 const WELL: u8 = 0;
 const DOWN: u8 = 1;
 const HANGING: u8 = 2;
 
-impl Moody {
+impl SwitchableStore {
     fn is_now(&self, mood: u8) {
         self.0.1.store(mood, Ordering::SeqCst);
     }
 }
 
-impl Through for Moody {
+impl StoreProxy for SwitchableStore {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         match self.0.1.load(Ordering::SeqCst) {
             DOWN => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
             HANGING => StoreFuture::boxed(std::future::pending()),
-            _ => really(&self.0.0),
+            _ => call_inner(&self.0.0),
         }
     }
 }
 
-passes_through!(Moody);
+store_proxy!(SwitchableStore);
 
-fn moody() -> (Moody, Harness) {
-    let store = Moody::default();
+fn moody() -> (SwitchableStore, Harness) {
+    let store = SwitchableStore::default();
     let own = store.clone();
     let harness = Harness::new(move |builder, _| builder.store(own), |_, _| async { OK });
     (store, harness)
@@ -160,9 +160,9 @@ async fn a_draining_receiver_is_unready_for_good() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_authentic_makes_no_receiver_unready() {
+async fn unauthentic_deliveries_make_no_receiver_unready() {
     // One permit, and a store that fails every call: neither is touched.
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     store.is_now(DOWN);
     let harness = Harness::new(
         move |builder, _| builder.store(store).max_runs(1),
@@ -237,7 +237,7 @@ async fn a_store_that_hangs_is_failing_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_that_is_given_up_on_counts_when_it_is() {
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     let [own, handlers] = [store.clone(), store.clone()];
     let harness = Harness::new(
         move |builder, _| builder.store(own),
@@ -258,7 +258,7 @@ async fn a_commit_that_is_given_up_on_counts_when_it_is() {
 
 #[test]
 fn commits_and_releases_that_fail_count_without_a_layer_too() {
-    let store = Moody::default();
+    let store = SwitchableStore::default();
     let receiver = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
         .store(store.clone())
@@ -324,7 +324,7 @@ async fn a_full_store_is_no_failing_one() {
 #[derive(Debug)]
 struct Refusing;
 
-impl Through for Refusing {
+impl StoreProxy for Refusing {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
@@ -334,7 +334,7 @@ impl Through for Refusing {
     }
 }
 
-passes_through!(Refusing);
+store_proxy!(Refusing);
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
@@ -353,27 +353,27 @@ async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
     assert!(harness.receiver.health().is_ready());
 }
 
-/// A `MemoryStore` behind a slow wire: its claims come after so many milliseconds, and hold.
+/// A `MemoryStore` behind a slow wire: its claims come after this many milliseconds, and hold.
 #[derive(Debug)]
 struct Slow(MemoryStore, u64);
 
-impl Through for Slow {
+impl StoreProxy for Slow {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         if call != Call::Claim {
-            return really(&self.0);
+            return call_inner(&self.0);
         }
         StoreFuture::boxed(async move {
             sleep(Duration::from_millis(self.1)).await;
-            really(&self.0).await
+            call_inner(&self.0).await
         })
     }
 }
 
-passes_through!(Slow);
+store_proxy!(Slow);
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_does_not_say_that_the_store_is_well() {

@@ -34,9 +34,9 @@ fn held(receiver: &Receiver) -> usize {
 }
 
 /// A body that is handed over piece by piece.
-struct Fed(mpsc::UnboundedReceiver<Bytes>);
+struct ChannelBody(mpsc::UnboundedReceiver<Bytes>);
 
-impl Body for Fed {
+impl Body for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -54,7 +54,7 @@ struct Sending {
     pieces: Option<mpsc::UnboundedSender<Bytes>>,
     body: Bytes,
     sent: usize,
-    answer: JoinHandle<Got>,
+    answer: JoinHandle<Received>,
 }
 
 impl Sending {
@@ -63,13 +63,15 @@ impl Sending {
         body.push_str(&" ".repeat(length.saturating_sub(body.len())));
         let sent = Sent::at(NOW, body);
         let (pieces, fed) = mpsc::unbounded_channel();
-        let request = sent.request_with(AxumBody::new(Fed(fed)));
+        let request = sent.request_with(AxumBody::new(ChannelBody(fed)));
         let app = app.clone();
         Self {
             pieces: Some(pieces),
             body: sent.body.into(),
             sent: 0,
-            answer: tokio::spawn(async move { Got::of(app.oneshot(request).await.unwrap()).await }),
+            answer: tokio::spawn(
+                async move { Received::of(app.oneshot(request).await.unwrap()).await },
+            ),
         }
     }
 
@@ -82,7 +84,7 @@ impl Sending {
         settle().await;
     }
 
-    async fn finish(mut self) -> Got {
+    async fn finish(mut self) -> Received {
         self.send(usize::MAX / 2).await;
         self.pieces = None;
         self.answer.await.unwrap()
@@ -177,7 +179,7 @@ async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_body_under_way_gives_way() {
+async fn the_largest_unfinished_body_is_ended_for_others() {
     let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
     let mut first = Sending::begin(&app, "evt_1", 800_000);
     first.send(700_000).await;
@@ -227,7 +229,7 @@ async fn a_new_body_beside_idle_bodies_of_its_size_is_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_becomes_too_large_is_told_so_and_no_other_gives_way_for_it() {
+async fn a_body_that_becomes_too_large_is_413_and_ends_no_other_body() {
     let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
     let mut first = Sending::begin(&app, "evt_1", MIB);
     first.send(600_000).await;
@@ -241,7 +243,7 @@ async fn a_body_that_becomes_too_large_is_told_so_and_no_other_gives_way_for_it(
 }
 
 #[tokio::test]
-async fn a_sender_whose_body_gave_way_writes_the_rest_and_hears_503_on_a_whole_connection() {
+async fn a_sender_whose_body_was_ended_for_another_writes_the_rest_and_reads_503() {
     let receiver = receiver().body_budget(2 * MIB).build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     let large = Sent::new(vec![b'x'; MIB]).bytes();

@@ -32,20 +32,24 @@ pub(crate) fn head(sent: &Sent, server: &Server) -> Request<()> {
     request
 }
 
-pub(crate) async fn ask_h2(client: &mut SendRequest<Bytes>, sent: &Sent, server: &Server) -> Got {
+pub(crate) async fn ask_h2(
+    client: &mut SendRequest<Bytes>,
+    sent: &Sent,
+    server: &Server,
+) -> Received {
     let (answer, mut body) = client.send_request(head(sent, server), false).unwrap();
     // Refused by its head, the stream may be closed before the body is sent.
     let _ = body.send_data(sent.body.clone().into(), true);
     got(timeout(PATIENCE, answer).await.expect("an answer").unwrap()).await
 }
 
-async fn got(response: Response<h2::RecvStream>) -> Got {
+async fn got(response: Response<h2::RecvStream>) -> Received {
     let (parts, mut stream) = response.into_parts();
     let mut body = Vec::new();
     while let Some(Ok(chunk)) = stream.data().await {
         body.extend_from_slice(&chunk);
     }
-    Got {
+    Received {
         status: parts.status.as_u16(),
         headers: parts.headers,
         body: body.into(),
@@ -71,7 +75,7 @@ async fn over_http2_a_good_delivery_runs_and_its_copy_does_not() {
 }
 
 #[tokio::test]
-async fn over_http2_doubled_headers_are_refused() {
+async fn over_http2_repeated_headers_are_refused() {
     let store = CountingStore::default();
     let receiver = receiver().store(store.clone()).build().unwrap();
     let probe = Probe::new();

@@ -16,7 +16,7 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, replayed};
-use crate::through::{Call, Through, passes_through};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -530,7 +530,7 @@ async fn own_answers_can_be_replaced_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_tells_the_raw_delivery_and_the_probable_attempt() {
+async fn a_failure_report_has_the_raw_delivery_and_the_probable_attempt() {
     let harness = Harness::of(|_, _| async { StatusCode::INTERNAL_SERVER_ERROR });
     // The body says that the event was created when the harness's clock started.
     for (minutes, attempt, may_be_last) in [
@@ -552,7 +552,7 @@ async fn a_failure_tells_the_raw_delivery_and_the_probable_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_delivery_that_was_authentic_is_told_at_most_eight_times_a_second() {
+async fn a_stale_authentic_delivery_is_reported_at_most_eight_times_a_second() {
     let kinds = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&kinds);
     let harness = Harness::new(
@@ -729,7 +729,7 @@ enum Fault {
     Fails(usize),
     /// Takes effect, and loses its reply this many times.
     LosesReply(usize),
-    /// Takes effect, and answers after so many milliseconds.
+    /// Takes effect, and answers after this many milliseconds.
     Slow(u64),
     SlowlyFails(u64),
 }
@@ -755,32 +755,34 @@ impl Faulty {
     }
 }
 
-impl Through for Faulty {
+impl StoreProxy for Faulty {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let Some(fault) = self.fault(call) else {
-            return really(&self.inner);
+            return call_inner(&self.inner);
         };
         self.calls.fetch_add(1, Ordering::SeqCst);
         StoreFuture::boxed(async move {
             let lost = || StoreError::new(StoreErrorKind::Unavailable);
             let now = *fault.lock().unwrap();
             match now {
-                Fault::None | Fault::Fails(0) | Fault::LosesReply(0) => really(&self.inner).await,
+                Fault::None | Fault::Fails(0) | Fault::LosesReply(0) => {
+                    call_inner(&self.inner).await
+                }
                 Fault::Fails(times) => {
                     *fault.lock().unwrap() = Fault::Fails(times - 1);
                     Err(lost())
                 }
                 Fault::LosesReply(times) => {
                     *fault.lock().unwrap() = Fault::LosesReply(times - 1);
-                    really(&self.inner).await?;
+                    call_inner(&self.inner).await?;
                     Err(lost())
                 }
                 Fault::Slow(millis) => {
-                    let answer = really(&self.inner).await;
+                    let answer = call_inner(&self.inner).await;
                     sleep(Duration::from_millis(millis)).await;
                     answer
                 }
@@ -793,7 +795,7 @@ impl Through for Faulty {
     }
 }
 
-passes_through!(Faulty);
+store_proxy!(Faulty);
 
 fn with_faulty_store(
     script: impl Fn(usize) -> StatusCode + Clone + Send + Sync + 'static,
@@ -845,7 +847,7 @@ async fn a_slow_claim_is_503_after_a_second_and_is_released_when_it_lands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hang_up_during_the_claim_is_told_once_and_an_answer_once() {
+async fn a_hang_up_during_the_claim_is_reported_once_and_an_answer_once() {
     let (harness, store) = with_faulty_store(|_| OK);
     let failed = || -> Vec<_> {
         let failed = harness.told.failed.lock().unwrap();
@@ -957,11 +959,11 @@ struct Panicking {
     times: AtomicUsize,
 }
 
-impl Through for Panicking {
+impl StoreProxy for Panicking {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         let panics = *self.panics.lock().unwrap();
         match panics {
@@ -970,12 +972,12 @@ impl Through for Panicking {
                 assert!(!at_once, "made-up panic of a store's call");
                 StoreFuture::boxed(async { panic!("made-up panic of a store's future") })
             }
-            _ => really(&self.inner),
+            _ => call_inner(&self.inner),
         }
     }
 }
 
-passes_through!(Panicking);
+store_proxy!(Panicking);
 
 fn with_panicking_store<F>(
     script: impl Fn(usize) -> F + Clone + Send + Sync + 'static,
@@ -1355,7 +1357,7 @@ async fn a_part_that_does_not_fit_is_answered_as_an_argument_would_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_answers_2xx_has_handled_the_event_whatever_was_found_on_the_way() {
+async fn a_2xx_with_a_failure_reason_counts_as_handled() {
     let harness = Harness::of(|delivery, _| async move {
         let found = delivery.event::<Vec<u8>>().map(|_| ()).err();
         assert!(found.is_none(), "a deleted row fits any type");
@@ -1505,7 +1507,7 @@ async fn a_drain_without_a_limit_waits_for_as_long_as_it_takes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_never_yields_its_budget_of_polls_keeps_no_alarm_from_ringing() {
+async fn a_handler_that_uses_its_whole_poll_budget_delays_no_timer() {
     // Spends all of tokio's cooperative budget at each poll, and real time with it, for as long as it runs.
     async fn busy(for_how_long: Duration) {
         let began = std::time::Instant::now();

@@ -12,8 +12,8 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{Harness, Sent, TokioClock, pass, replayed};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 use crate::support;
-use crate::through::{Call, Through, passes_through};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -43,17 +43,17 @@ impl RepliesLate {
     }
 }
 
-impl Through for RepliesLate {
+impl StoreProxy for RepliesLate {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         if call == Call::Renew {
             let at = self.start.elapsed().as_millis();
             self.renewals.lock().unwrap().push(at);
         }
-        let answer = really(&self.inner);
+        let answer = call_inner(&self.inner);
         if call != Call::Claim {
             return answer;
         }
@@ -66,7 +66,7 @@ impl Through for RepliesLate {
     }
 }
 
-passes_through!(RepliesLate);
+store_proxy!(RepliesLate);
 
 /// A receiver with this lease whose handler takes so long, before a store that is late like this.
 fn late(lease: u64, handler: u64, late: &[u64]) -> (Harness, Arc<RepliesLate>) {
@@ -155,19 +155,19 @@ async fn a_late_claim_is_renewed_a_third_of_its_lease_after_it_was_asked_for() {
 fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
     #[derive(Debug)]
     struct Slow(MemoryStore, ManualClock, Duration);
-    impl Through for Slow {
+    impl StoreProxy for Slow {
         fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
             call: Call,
-            really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+            call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
         ) -> StoreFuture<'a, T> {
             if call == Call::Claim {
                 self.1.advance(self.2);
             }
-            really(&self.0)
+            call_inner(&self.0)
         }
     }
-    passes_through!(Slow);
+    store_proxy!(Slow);
 
     for (millis, held) in [(999, true), (1_000, false)] {
         let clock = support::manual();

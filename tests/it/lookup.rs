@@ -156,7 +156,7 @@ async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
         let frames = frames.map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))));
         let (body, polls) = support::CountedBody::new(frames.collect());
         let answer = service.clone().oneshot(sent.request_with(body)).await;
-        let answer = support::Got::of(answer.unwrap()).await;
+        let answer = support::Received::of(answer.unwrap()).await;
         let polls = polls.load(Ordering::SeqCst);
         seen.push((answer.status, answer.headers, answer.body, polls));
     }
@@ -307,7 +307,7 @@ async fn a_look_up_goes_on_when_its_first_request_is_gone() {
 }
 
 #[test]
-fn a_request_that_is_polled_no_more_holds_up_nobody() {
+fn a_request_that_is_not_polled_any_more_delays_no_other() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
     let provider = Provider::new(move |_, _| {
@@ -337,7 +337,7 @@ fn a_request_that_is_polled_no_more_holds_up_nobody() {
 }
 
 #[test]
-fn without_a_runtime_a_look_up_ends_with_the_last_who_waits() {
+fn without_a_runtime_a_look_up_ends_with_its_last_waiter() {
     let provider = Provider::new(async |_, _| pending::<Found>().await);
     let receiver = Receiver::builder()
         .provider(provider.clone())
@@ -407,7 +407,7 @@ async fn a_removed_subscription_is_refused_after_a_minute_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_have_ended_are_let_go_by_the_next_look_up() {
+async fn expired_keys_are_dropped_by_the_next_look_up() {
     let provider = Provider::new(async |id, _| match id.as_str() {
         "wh_0" => Ok(None),
         _ => found(),
@@ -661,7 +661,7 @@ async fn a_cache_that_is_too_small_says_so() {
 // Failures.
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_provider_is_503_with_its_error_and_asked_again_by_the_next() {
+async fn a_failing_provider_is_503_with_its_error_and_the_next_delivery_calls_it_again() {
     let provider = Provider::new(async |_, number| match number {
         1 => Err(LookupError::unavailable(std::io::Error::other(
             "no route to the database",
@@ -706,7 +706,7 @@ async fn a_failing_provider_is_503_with_its_error_and_asked_again_by_the_next() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_serves_all_who_wait_and_an_old_answer_never_stands_in() {
+async fn a_failed_look_up_answers_all_waiting_deliveries_and_no_old_answer_replaces_it() {
     let down = Arc::new(AtomicBool::new(false));
     let is_down = Arc::clone(&down);
     let provider = Provider::new(move |_, _| {
@@ -882,7 +882,7 @@ async fn each_subscription_remembers_for_itself_unless_rings_name_one_scope() {
 // Without the layer.
 
 #[test]
-fn the_step_that_does_not_wait_answers_from_the_cache_and_calls_nobody_unknown() {
+fn the_step_that_does_not_wait_answers_from_the_cache_and_refuses_no_id_as_unknown() {
     let provider = Provider::new(async |id, _| match id.as_str() {
         "wh_1" => ring_of(support::SECRET),
         _ => Ok(None),

@@ -79,11 +79,11 @@ mod route;
 mod scopes;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod sender;
+#[cfg(feature = "axum")]
+mod store_proxy;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;
-#[cfg(feature = "axum")]
-mod through;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;
 mod traits;

@@ -427,7 +427,7 @@ fn deliveries_of() -> [Sent; 3] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_and_scopes_are_told_apart_up_to_their_limit() {
+async fn keys_and_scopes_have_labels_up_to_their_limit() {
     for (most, expected) in [
         (
             64,
@@ -727,7 +727,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gauges_say_what_holds_when_they_are_asked_for() {
+async fn gauges_report_the_state_at_the_time_of_the_call() {
     let recorder = recorder();
     let _installed = install(&recorder);
     let harness = Harness::new(

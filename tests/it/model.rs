@@ -40,8 +40,8 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use self::clock::{StoreClock, Wall};
 use self::plan::{
-    ATTEMPTS, Call, Does, EventPlan, Fault, Letter, Plan, RUN_LIMIT, SENDER_GIVES_UP, Store,
-    StoreFault, plans,
+    ATTEMPTS, Call, EventPlan, Fault, HandlerAction, HookAction, Plan, RUN_LIMIT, SENDER_GIVES_UP,
+    Store, StoreFault, plans,
 };
 use self::run::RunEnd;
 use self::store::WatchedStore;
@@ -87,7 +87,7 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
         events: vec![EventPlan {
             first_attempt: 0,
             copies,
-            runs: vec![Does::Succeeds(8_000)],
+            runs: vec![HandlerAction::Succeeds(8_000)],
             faults: vec![StoreFault {
                 call: Call::Claim,
                 nth: 2,
@@ -105,14 +105,14 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
 /// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the store's clock jumps by nearly a
 /// lease, another copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
 #[test]
-fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_helped() {
+fn a_jump_of_the_stores_clock_during_a_claim_is_no_violation() {
     let plan = |store_jumps| Plan {
         store: Store::Memory,
         lease: 30_000,
         events: vec![EventPlan {
             first_attempt: 846,
             copies: vec![(1_146, 175), (812, 510)],
-            runs: vec![Does::Succeeds(0)],
+            runs: vec![HandlerAction::Succeeds(0)],
             faults: vec![StoreFault {
                 call: Call::Claim,
                 nth: 0,
@@ -131,7 +131,7 @@ fn what_a_jump_of_the_stores_clock_does_while_a_grant_is_on_its_way_cannot_be_he
 
 /// Without a jump there must be no run: the lease is shorter than the store takes to answer the claim.
 #[test]
-fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
+fn a_claim_that_ends_before_its_answer_arrives_begins_no_run() {
     for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
         let plan = Plan {
             store: Store::Memory,
@@ -139,7 +139,7 @@ fn a_claim_that_ends_before_it_is_heard_of_begins_no_run() {
             events: vec![EventPlan {
                 first_attempt: 0,
                 copies: vec![(200, SENDER_GIVES_UP), (650, SENDER_GIVES_UP)],
-                runs: vec![Does::Succeeds(50)],
+                runs: vec![HandlerAction::Succeeds(50)],
                 faults: vec![StoreFault {
                     call: Call::Claim,
                     nth: 0,
@@ -410,7 +410,7 @@ fn handle(
     let begun = world
         .event_of(delivery.key())
         .map(|event| world.run_begins(event));
-    if let Some((run, Does::PanicsInCall)) = begun {
+    if let Some((run, HandlerAction::PanicsInCall)) = begun {
         run.ends(RunEnd::Panicked);
         // As a panic, without the output of the panic hook.
         resume_unwind(Box::new("made-up panic in the call"));
@@ -421,23 +421,23 @@ fn handle(
             return Ok(answer(StatusCode::NO_CONTENT));
         };
         match does {
-            Does::Succeeds(millis) => {
+            HandlerAction::Succeeds(millis) => {
                 last(millis).await;
                 run.ends(RunEnd::Succeeded);
                 Ok(answer(StatusCode::NO_CONTENT))
             }
-            Does::Fails(millis) => {
+            HandlerAction::Fails(millis) => {
                 last(millis).await;
                 run.ends(RunEnd::Failed);
                 Ok(answer(StatusCode::BAD_GATEWAY))
             }
-            Does::PanicsInCall => unreachable!(),
-            Does::PanicsInPoll(millis) => {
+            HandlerAction::PanicsInCall => unreachable!(),
+            HandlerAction::PanicsInPoll(millis) => {
                 last(millis).await;
                 run.ends(RunEnd::Panicked);
                 resume_unwind(Box::new("made-up panic in a poll"))
             }
-            Does::GivesUp(millis, letter) => {
+            HandlerAction::GivesUp(millis, letter) => {
                 last(millis).await;
                 let reason = format!("{} {letter:?}", run.hands_over());
                 Ok(DeadLetter::new(reason).mark(Response::new(())))
@@ -463,12 +463,12 @@ fn keep(world: &World, letter: &DeadLettered) -> Result<(), HookError> {
     let event = world.event_of(letter.delivery.key()).unwrap();
     let (run, does) = letter.reason.split_once(' ').unwrap();
     let ends = |end| world.run_ends(event, run.parse().unwrap(), end);
-    if does == format!("{:?}", Letter::IsKept) {
+    if does == format!("{:?}", HookAction::IsKept) {
         ends(RunEnd::LetterKept);
         return Ok(());
     }
     ends(RunEnd::LetterNotKept);
-    if does == format!("{:?}", Letter::Panics) {
+    if does == format!("{:?}", HookAction::Panics) {
         resume_unwind(Box::new("made-up panic in the hook"));
     }
     Err("made-up failure of the hook".into())

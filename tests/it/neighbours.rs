@@ -18,7 +18,7 @@ use tower_http::cors::CorsLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::harness::{self, Harness, pass};
-use crate::support::{Got, NOW, Sent, ask, manual, receiver, secret};
+use crate::support::{NOW, Received, Sent, ask, manual, receiver, secret};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 const MIB: usize = 1 << 20;
@@ -50,11 +50,11 @@ async fn text(delivery: Delivery, body: String) -> StatusCode {
 }
 
 #[derive(serde::Deserialize)]
-struct Identified {
+struct IdentifiedBody {
     id: String,
 }
 
-async fn json(delivery: Delivery, Json(body): Json<Identified>) -> StatusCode {
+async fn json(delivery: Delivery, Json(body): Json<IdentifiedBody>) -> StatusCode {
     status(body.id == delivery.event_id())
 }
 
@@ -95,7 +95,7 @@ async fn a_body_up_to_the_receivers_own_limit_reaches_every_extractor() {
 }
 
 #[tokio::test]
-async fn a_limit_outside_the_layer_gives_way_and_one_inside_stays() {
+async fn a_body_limit_outside_the_layer_is_replaced_and_one_inside_stays() {
     let small = || DefaultBodyLimit::max(2_048);
     let sent = event_of(2_049);
     let outside = Router::new()
@@ -112,7 +112,7 @@ async fn a_limit_outside_the_layer_gives_way_and_one_inside_stays() {
         .layer(small());
     let request = Request::post("/other").body(axum::body::Body::from(vec![0; 2_049]));
     let answer = other.oneshot(request.unwrap()).await.unwrap();
-    assert_eq!(Got::of(answer).await.status, 413);
+    assert_eq!(Received::of(answer).await.status, 413);
 }
 
 #[cfg(all(feature = "inbox", feature = "testing"))]
@@ -145,7 +145,7 @@ where
     B: Body<Error: std::fmt::Debug>,
 {
     let sent = harness::Sent::event("evt_1");
-    let ask = async |request| Got::of(service.clone().oneshot(request).await.unwrap()).await;
+    let ask = async |request| Received::of(service.clone().oneshot(request).await.unwrap()).await;
     let preflight = Request::options("/webhooks")
         .header("origin", "https://example.com")
         .header("access-control-request-method", "POST");
@@ -156,7 +156,7 @@ where
             .headers
             .contains_key("access-control-allow-origin")
     );
-    // The time-out answers, and the run goes on.
+    // The time-out answers, and the run continues.
     let late = ask(sent.request(&harness.clock)).await;
     assert_eq!((late.status, late.body.len()), (504, 0));
     pass(2_000).await;
@@ -236,9 +236,9 @@ impl Buf for Pieces {
 
 /// Accepts every delivery.
 #[derive(Debug)]
-struct Takes;
+struct AcceptsAll;
 
-impl Sink for Takes {
+impl Sink for AcceptsAll {
     fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
         StoreFuture::ready(Ok(Accepted::New))
     }
@@ -275,7 +275,7 @@ async fn bodies_whose_data_are_no_bytes_go_in_and_out() {
     });
     assert_eq!(answer.await.into_body(), sent.body);
     let builder = Receiver::builder().secret(secret()).clock(manual());
-    let acceptor = builder.accept_into(Takes).unwrap();
+    let acceptor = builder.accept_into(AcceptsAll).unwrap();
     assert_eq!(acceptor.handle(request()).await.status(), 200);
     assert_eq!(acceptor.oneshot(request()).await.unwrap().status(), 200);
 }

@@ -68,7 +68,7 @@ fn now() -> i64 {
 }
 
 #[tokio::test]
-async fn another_subscriptions_secret_neither_opens_nor_silences() {
+async fn the_secret_of_another_subscription_neither_verifies_nor_claims() {
     let keys = Keys::by_subscription([("wh_1", secret()), ("wh_2", other())]).unwrap();
     let receiver = Receiver::builder()
         .keys(keys)
@@ -98,7 +98,7 @@ async fn another_subscriptions_secret_neither_opens_nor_silences() {
 }
 
 #[tokio::test]
-async fn rings_remember_together_only_where_they_are_told_to() {
+async fn rings_share_their_ids_only_under_one_scope() {
     let ring = |secret: Secret| KeyRing::new(secret).with_scope("both").unwrap();
     let receiver = Receiver::builder()
         .subscriptions([("wh_1", ring(secret())), ("wh_2", ring(other()))])
@@ -181,7 +181,7 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_store_that_is_told_to_refuse_loses_nothing_in_silence() {
+async fn a_full_store_that_refuses_loses_nothing_unreported() {
     let store = MemoryStore::new(2).with_when_full(WhenFull::Refuse);
     let receiver = receiver().store(store).build().unwrap();
     let probe = Probe::new();
@@ -305,7 +305,7 @@ async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
 }
 
 #[tokio::test]
-async fn a_claim_that_died_with_its_process_is_free_when_its_lease_ends() {
+async fn the_claim_of_a_dead_process_is_free_when_its_lease_ends() {
     let clock = manual();
     let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
     let receiver = receiver()

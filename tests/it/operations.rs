@@ -319,7 +319,7 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
 
 /// Of outcomes: the outcomes of a run are a part of the outcomes of an answer, and a receiver either handles or accepts.
 #[test]
-fn the_series_are_reckoned_right() {
+fn the_series_are_computed_right() {
     let row = DOCS.lines().find(|line| line.starts_with("| `outcome` |"));
     let all: BTreeSet<_> = row.unwrap().split('`').skip(3).step_by(2).collect();
     // The row names two that are no outcomes as well.

@@ -75,13 +75,13 @@ async fn a_sender_of_more_than_is_read_on_is_cut_off() {
 
 /// The ways into a receiver.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum EntryPoint {
     Layer,
     Handle,
     Acceptor,
 }
 
-const WAYS: [Way; 3] = [Way::Layer, Way::Handle, Way::Acceptor];
+const WAYS: [EntryPoint; 3] = [EntryPoint::Layer, EntryPoint::Handle, EntryPoint::Acceptor];
 
 #[derive(Debug)]
 struct Unreached;
@@ -92,7 +92,7 @@ impl Sink for Unreached {
     }
 }
 
-impl Way {
+impl EntryPoint {
     async fn status<B>(self, request: Request<B>) -> u16
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -274,6 +274,6 @@ async fn nothing_is_held_of_a_body_that_is_too_large() {
     let (alive, seen) = (Arc::default(), Arc::<Mutex<Vec<_>>>::default());
     let body = Watched(5, alive, Arc::clone(&seen));
     let request = Sent::at(NOW, "").request_with(body);
-    assert_eq!(Way::Handle.status(request).await, 413);
+    assert_eq!(EntryPoint::Handle.status(request).await, 413);
     assert_eq!(*seen.lock().unwrap(), [0, 1, 0, 0, 0, 0]);
 }

@@ -79,7 +79,7 @@ async fn a_guard_stands_wherever_axum_takes_a_layer() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_tells_strangers_nothing_behind_a_guarded_router() {
+async fn an_unknown_path_reveals_nothing_behind_a_guarded_router() {
     let built = receiver().build().unwrap();
     let probe = Probe::new();
     let route = || Router::new().route("/hook", post(on_delivery));

@@ -107,7 +107,7 @@ async fn the_inner_service_is_asked_before_each_call() {
 }
 
 #[tokio::test]
-async fn limits_buffers_and_shedding_may_lie_below() {
+async fn limits_buffers_and_load_shedding_work_inside_the_layer() {
     let layer = || built().layer();
     answers(layer().layer(ConcurrencyLimitLayer::new(1).layer(Strict::open()))).await;
     answers(layer().layer(LoadShedLayer::new().layer(Strict::open()))).await;
@@ -122,7 +122,7 @@ async fn limits_buffers_and_shedding_may_lie_below() {
 }
 
 #[tokio::test]
-async fn limits_buffers_and_shedding_may_lie_above() {
+async fn limits_buffers_and_load_shedding_work_outside_the_layer() {
     let layer = || built().layer();
     answers(ConcurrencyLimitLayer::new(1).layer(layer().layer(Strict::open()))).await;
     answers(LoadShedLayer::new().layer(layer().layer(Strict::open()))).await;

@@ -239,7 +239,7 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_authentic_gets_one_answer() {
+async fn all_unauthentic_deliveries_get_the_same_answer() {
     let one = |tail: &str| Secret::new(&format!("whsec_made_up_for_subscription_{tail}")).unwrap();
     let map = || {
         Receiver::builder()
@@ -401,7 +401,7 @@ async fn no_byte_can_move_across_the_dot() {
 }
 
 #[tokio::test]
-async fn the_key_is_the_whole_secret_text_and_nothing_made_of_it() {
+async fn the_key_is_the_whole_secret_text_undecoded() {
     let receiver = receiver().clock(manual()).build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
@@ -437,7 +437,7 @@ fn a_secret_that_anyone_could_guess_is_refused() {
 }
 
 #[tokio::test]
-async fn other_methods_are_told_which_one_is_right() {
+async fn other_methods_are_405_with_the_allowed_method() {
     let receiver = receiver().build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"] {
@@ -603,7 +603,7 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
             response.headers(),
             response.extensions().get::<Answer>()
         ));
-        all.push_str(&format!("{:?}", Got::of(response).await));
+        all.push_str(&format!("{:?}", Received::of(response).await));
     }
     all.push_str(&shown.lock().unwrap());
     for hidden in [
@@ -619,7 +619,7 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
 }
 
 #[tokio::test]
-async fn a_stale_delivery_that_is_authentic_is_told_apart_for_the_operator_alone() {
+async fn a_stale_authentic_delivery_is_distinguished_for_the_operator_alone() {
     let answers: Arc<Mutex<Vec<VerifyErrorKind>>> = Arc::default();
     let kept = Arc::clone(&answers);
     let clock = manual();
@@ -690,7 +690,7 @@ fn found_behind(forged: usize, tries: usize) -> (usize, usize) {
 
 /// The chance of each is 8 in as many as come, or somewhat less; how many are found is bounded from both sides with wide margins.
 #[test]
-fn forged_stale_deliveries_hide_no_authentic_one_for_good() {
+fn forged_stale_deliveries_do_not_hide_every_authentic_one() {
     for (forged, tries, least, most) in [
         (0, 20, 20, 20),
         (1, 20, 20, 20),

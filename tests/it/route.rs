@@ -15,7 +15,7 @@ use hookgate::{
 use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 
-use crate::support::{Got, NOW, Sent, ask, ask_request, manual, receiver};
+use crate::support::{NOW, Received, Sent, ask, ask_request, manual, receiver};
 
 /// An arm that says its name.
 macro_rules! says {
@@ -50,11 +50,11 @@ fn event(id: &str, event_type: &str, model: &str) -> String {
 /// A route with a router behind the layer, and the reports to its hooks.
 struct Guarded {
     app: Router,
-    told: Told,
+    told: HookReports,
 }
 
 #[derive(Clone, Default)]
-struct Told {
+struct HookReports {
     answers: Arc<Mutex<Vec<Answer>>>,
     settled: Arc<Mutex<Vec<Settled>>>,
     failed: Arc<Mutex<Vec<Outcome>>>,
@@ -66,8 +66,8 @@ impl Guarded {
     }
 
     fn with(events: EventRouter, settings: ReceiverBuilder) -> Self {
-        let told = Told::default();
-        let Told {
+        let told = HookReports::default();
+        let HookReports {
             answers,
             settled,
             failed,
@@ -86,7 +86,7 @@ impl Guarded {
         }
     }
 
-    async fn send(&self, body: impl Into<Vec<u8>>) -> Got {
+    async fn send(&self, body: impl Into<Vec<u8>>) -> Received {
         ask(&self.app, &Sent::at(NOW, body)).await
     }
 
@@ -254,11 +254,11 @@ async fn an_arm_that_refuses_passes_nothing_on() {
 #[tokio::test]
 async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
     #[derive(Clone)]
-    struct Shop {
+    struct AppState {
         seen: Arc<Mutex<Vec<String>>>,
     }
 
-    async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
+    async fn on_order(State(shop): State<AppState>, event: Event<Order>) -> StatusCode {
         let EventData::RowCreated(row) = event.data else {
             return StatusCode::BAD_REQUEST;
         };
@@ -267,7 +267,10 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
         StatusCode::NO_CONTENT
     }
 
-    async fn on_invoice(event: Event<Invoice>, State(shop): State<Shop>) -> Result<(), EventError> {
+    async fn on_invoice(
+        event: Event<Invoice>,
+        State(shop): State<AppState>,
+    ) -> Result<(), EventError> {
         if let EventData::RowCreated(row) = event.data {
             shop.seen.lock().unwrap().push(row.properties.number);
         }
@@ -275,7 +278,7 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
     }
 
     async fn on_page(
-        State(shop): State<Shop>,
+        State(shop): State<AppState>,
         OriginalUri(uri): OriginalUri,
         headers: HeaderMap,
         delivery: Delivery,
@@ -291,11 +294,11 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
         Ok(StatusCode::ACCEPTED)
     }
 
-    let shop = Shop {
+    let shop = AppState {
         seen: Arc::default(),
     };
     let receiver = receiver().clock(manual()).build().unwrap();
-    let events: MethodRouter<Shop> = EventRouter::new()
+    let events: MethodRouter<AppState> = EventRouter::new()
         .on_model("row.created", "dm_orders", on_order)
         .on_model("row.created", "dm_invoices", on_invoice)
         .otherwise(on_page)
@@ -396,7 +399,7 @@ async fn an_event_without_an_arm_is_done_and_reported() {
 }
 
 #[tokio::test]
-async fn what_is_refused_unhandled_reaches_a_mended_deployment() {
+async fn refused_unhandled_events_reach_a_corrected_deployment() {
     let store = Arc::new(MemoryStore::default());
     let settings = || receiver().store(Arc::clone(&store));
     let events = || EventRouter::new().on_model("row.created", "dm_1", says!("row"));
@@ -496,7 +499,7 @@ fn without_a_model(event_type: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_row_whose_model_cannot_be_told_is_refused_as_an_event_is() {
+async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
     let asking = Guarded::new(
         EventRouter::new()
             .on_model("row.created", "dm_1", never)
@@ -520,7 +523,7 @@ async fn a_row_whose_model_cannot_be_told_is_refused_as_an_event_is() {
             typed.last_answer().to_string(),
             "{body}"
         );
-        // Released, and so asked anew.
+        // Released, and so asked again.
         assert_eq!(asking.send(&*body).await.status, 422, "{body}");
     }
     let not_text = b"{\"id\":\"evt_t\",\"type\":\"row.created\",\"data\":{\"datamodelId\":\"dm_1\",\"x\":\"\xff\"}}";

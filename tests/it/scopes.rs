@@ -146,7 +146,7 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
 }
 
 #[test]
-fn names_are_taken_at_their_word() {
+fn a_scope_that_is_named_may_have_several_secrets() {
     let store = MemoryStore::default();
     let _orders = with(SECRET).store(store.clone()).build().unwrap();
     let on = |builder: ReceiverBuilder| kind(builder.store(store.clone()));
@@ -214,16 +214,16 @@ fn moving_from_one_secret_to_subscriptions_keeps_what_was_remembered() {
 fn a_store_without_a_list_compares_nothing() {
     #[derive(Debug, Clone)]
     struct Plain(MemoryStore);
-    impl crate::through::Through for Plain {
+    impl crate::store_proxy::StoreProxy for Plain {
         fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
-            _: crate::through::Call,
-            really: impl FnOnce(&'a MemoryStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
+            _: crate::store_proxy::Call,
+            call_inner: impl FnOnce(&'a MemoryStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
         ) -> hookgate::StoreFuture<'a, T> {
-            really(&self.0)
+            call_inner(&self.0)
         }
     }
-    crate::through::passes_through!(Plain);
+    crate::store_proxy::store_proxy!(Plain);
 
     let store = Plain(MemoryStore::default());
     assert!(store.scopes_in_use().is_none());

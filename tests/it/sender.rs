@@ -216,7 +216,7 @@ async fn a_body_that_is_broken_behind_its_head_is_sent_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_subscription_gets_what_it_asked_for_under_its_own_secret() {
+async fn each_subscription_gets_its_own_events_under_its_own_secret() {
     let another = Secret::new("whsec_made_up_for_another_one").unwrap();
     let receivers: [Plain; 4] = std::array::from_fn(|_| Plain::answering(204));
     let [all, created, orders, pages] = &receivers;
@@ -261,7 +261,7 @@ async fn each_subscription_gets_what_it_asked_for_under_its_own_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_are_signed_anew_or_carry_their_first_timestamp() {
+async fn retries_are_signed_again_or_carry_their_first_timestamp() {
     let fresh = Plain::answering(500);
     let event = one_event(sender(&fresh)).await;
     for attempt in &event.attempts {
@@ -670,7 +670,7 @@ async fn another_senders_schedule_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_attempt_is_told_of_and_what_comes_next() {
+async fn every_attempt_is_reported_with_its_next_wait() {
     let receiver = Plain::scripted(|run| if run < 3 { 500 } else { 204 });
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);

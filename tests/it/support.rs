@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::through::{Call, Through, passes_through};
+use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_wire_tests";
 /// The time of a manual clock.
@@ -181,13 +181,13 @@ impl Sent {
 
 /// An answer, whole.
 #[derive(Clone, Debug)]
-pub(crate) struct Got {
+pub(crate) struct Received {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Got {
+impl Received {
     pub(crate) async fn of<B>(response: Response<B>) -> Self
     where
         B: Body<Error: std::fmt::Debug>,
@@ -211,12 +211,12 @@ impl Got {
 }
 
 /// Sends to a router without a wire.
-pub(crate) async fn ask(app: &Router, sent: &Sent) -> Got {
+pub(crate) async fn ask(app: &Router, sent: &Sent) -> Received {
     ask_request(app, sent.request()).await
 }
 
-pub(crate) async fn ask_request(app: &Router, request: Request<axum::body::Body>) -> Got {
-    Got::of(app.clone().oneshot(request).await.unwrap()).await
+pub(crate) async fn ask_request(app: &Router, request: Request<axum::body::Body>) -> Received {
+    Received::of(app.clone().oneshot(request).await.unwrap()).await
 }
 
 /// Counts runs, keeps the deliveries that they got, and holds them on demand.
@@ -328,7 +328,7 @@ impl Server {
     }
 
     /// One request on a connection of its own.
-    pub(crate) async fn ask(&self, bytes: &[u8]) -> Got {
+    pub(crate) async fn ask(&self, bytes: &[u8]) -> Received {
         let mut wire = self.connect().await;
         wire.send(bytes).await;
         wire.answer().await.expect("an answer")
@@ -371,18 +371,18 @@ impl Wire {
     }
 
     /// The next answer; `None` where the server closes without one.
-    pub(crate) async fn answer(&mut self) -> Option<Got> {
+    pub(crate) async fn answer(&mut self) -> Option<Received> {
         timeout(PATIENCE, self.read_answer())
             .await
             .expect("an answer or the end")
     }
 
     /// As `answer`, but gives up.
-    pub(crate) async fn answer_within(&mut self, limit: Duration) -> Option<Got> {
+    pub(crate) async fn answer_within(&mut self, limit: Duration) -> Option<Received> {
         timeout(limit, self.read_answer()).await.ok().flatten()
     }
 
-    async fn read_answer(&mut self) -> Option<Got> {
+    async fn read_answer(&mut self) -> Option<Received> {
         let end = loop {
             if let Some(at) = self
                 .unread
@@ -416,7 +416,7 @@ impl Wire {
             self.more().await?;
         }
         let body = self.unread.drain(..length).collect::<Vec<_>>().into();
-        Some(Got {
+        Some(Received {
             status,
             headers,
             body,
@@ -441,18 +441,18 @@ impl CountingStore {
     }
 }
 
-impl Through for CountingStore {
+impl StoreProxy for CountingStore {
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         _: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {
         self.0.1.fetch_add(1, Ordering::SeqCst);
-        really(&self.0.0)
+        call_inner(&self.0.0)
     }
 }
 
-passes_through!(CountingStore);
+store_proxy!(CountingStore);
 
 /// A service that nothing may reach.
 #[derive(Clone, Debug)]

@@ -252,7 +252,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_handles_is_said_with_its_type_and_model() {
+async fn an_unhandled_event_is_logged_with_its_type_and_model() {
     record();
     let harness = Harness::of(|delivery, _| async move { Unhandled::of(&delivery) });
     let sent = Sent::event("evt_1");
@@ -321,16 +321,16 @@ async fn a_run_stays_in_its_span_when_it_outlives_its_request() {
 
 /// A sink that answers so, whatever it is given.
 #[derive(Debug)]
-struct Says(Result<Accepted, StoreErrorKind>);
+struct FixedSink(Result<Accepted, StoreErrorKind>);
 
-impl Sink for Says {
+impl Sink for FixedSink {
     fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
         StoreFuture::ready(self.0.map_err(StoreError::new))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_sink_says_stands_in_the_deliverys_span() {
+async fn the_answer_of_a_sink_is_in_the_deliverys_span() {
     let duplicate = |same_body| Ok(Accepted::Duplicate { same_body });
     for (said, status, outcome, failed) in [
         (Ok(Accepted::New), "200", "accepted", false),
@@ -343,7 +343,7 @@ async fn what_a_sink_says_stands_in_the_deliverys_span() {
         let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
         let acceptor = builder
             .clock(clock.clone())
-            .accept_into(Says(said))
+            .accept_into(FixedSink(said))
             .unwrap();
         let sent = Sent::event("evt_1");
         let answer = acceptor.oneshot(sent.request(&clock)).await.unwrap();
@@ -483,7 +483,7 @@ fn warning(outcome: &str, suppressed: Option<u64>) -> (String, Option<u64>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_forgeries_is_told_once_a_second_with_its_count() {
+async fn a_flood_of_forged_deliveries_is_logged_once_a_second_with_its_count() {
     record();
     let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
     let forged = Sent {
@@ -519,7 +519,7 @@ async fn a_flood_of_forgeries_is_told_once_a_second_with_its_count() {
 }
 
 #[tokio::test]
-async fn a_missing_layer_is_told_once_in_a_process() {
+async fn a_missing_layer_is_reported_once_in_a_process() {
     record();
     let app: Router = Router::new().route("/", post(async |_: Delivery| OK));
     for _ in 0..3 {
@@ -534,7 +534,7 @@ async fn a_missing_layer_is_told_once_in_a_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_reason_is_told_at_once_in_a_flood() {
+async fn another_reason_is_logged_at_once_in_a_flood() {
     record();
     let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
     let forged = Sent {
@@ -571,7 +571,7 @@ async fn another_reason_is_told_at_once_in_a_flood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_of_authentic_deliveries_are_told_each_in_a_flood_of_forgeries() {
+async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_ones() {
     record();
     let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
     let forged = Sent {
@@ -589,7 +589,7 @@ async fn failures_of_authentic_deliveries_are_told_each_in_a_flood_of_forgeries(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_that_a_stranger_makes_up_is_shown_in_part() {
+async fn a_long_unknown_method_is_shown_in_part() {
     record();
     let harness = Harness::of(|_, _| async { OK });
     let made_up = "M".repeat(300_000);
@@ -625,9 +625,9 @@ struct Order {
 
 /// All records, in one text.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<String>>);
+struct Recorded(Arc<Mutex<String>>);
 
-impl Said {
+impl Recorded {
     fn debug(&self, what: &(impl Debug + ?Sized)) {
         writeln!(self.0.lock().unwrap(), "{what:?}\n{what:#?}").unwrap();
     }
@@ -653,9 +653,9 @@ impl Said {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_tells_a_secret_a_mac_or_a_body() {
+async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
     record();
-    let said = Said::default();
+    let said = Recorded::default();
     let clock = TokioClock::start();
     let [answers, settled, failed, letters] = [(); 4].map(|()| said.clone());
     let secret = || Secret::new(SECRET).unwrap();

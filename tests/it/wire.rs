@@ -229,7 +229,7 @@ async fn two_lengths_never_run() {
 }
 
 #[tokio::test]
-async fn a_length_beside_chunks_smuggles_nothing_in() {
+async fn a_content_length_beside_chunked_encoding_adds_no_request() {
     let rig = rig(Probe::new()).await;
     for (id, length) in [("evt_1", "5"), ("evt_2", "0"), ("evt_3", "900")] {
         let sent = Sent::new(event(id));
@@ -265,7 +265,7 @@ async fn a_folded_header_is_refused() {
 }
 
 #[tokio::test]
-async fn doubled_headers_are_refused_in_any_case() {
+async fn repeated_headers_are_refused_in_upper_and_lower_case() {
     let rig = rig(Probe::new()).await;
     let sent = Sent::new(event("evt_1"));
     for name in ["X-Service-Signature", "X-Service-Timestamp"] {
@@ -401,7 +401,7 @@ async fn two_deliveries_in_one_write_are_answered_in_order() {
     wire.send(&bytes).await;
     assert_eq!(wire.answer().await.unwrap().status, 204);
     assert_eq!(wire.answer().await.unwrap().status, 401);
-    // Whether a connection goes on behind an unread body is the server's choice.
+    // Whether a connection continues behind an unread body is the server's choice.
     if let Some(answer) = wire.answer().await {
         assert!(answer.is_replay());
         assert_eq!(wire.answer().await.unwrap().status, 204);
@@ -444,7 +444,7 @@ async fn a_sender_gone_amid_the_run_loses_nothing_and_its_retry_finds_it_done() 
 }
 
 #[tokio::test]
-async fn a_copy_beside_a_running_one_is_answered_2xx_only_after_its_end() {
+async fn a_copy_of_a_running_delivery_is_answered_2xx_only_after_its_end() {
     let rig = rig(Probe::new().hold()).await;
     let sent = Sent::new(event("evt_1"));
     let (mut first, mut second) = (rig.server.connect().await, rig.server.connect().await);

@@ -2,7 +2,7 @@
 //! servers are killed as well, while a sender keeps each event until it gets a 2xx. In the end no acknowledged event is lost, and
 //! each second run had a reason.
 //!
-//! In `cargo test` each loop takes some seconds, with a seed drawn anew; a loop that fails prints it. On demand:
+//! In `cargo test` each loop takes some seconds, with a new seed; a loop that fails prints it. On demand:
 //!
 //! ```sh
 //! # So many kills a loop.

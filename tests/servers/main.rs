@@ -14,6 +14,7 @@ mod support;
 mod kill;
 mod pginbox;
 mod postgres;
+mod programs;
 mod redis;
 mod workers;
 

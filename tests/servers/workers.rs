@@ -149,8 +149,9 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
 }
 
 #[test]
-fn a_process_that_stood_still_changes_nothing_of_its_successors_end() {
-    const TEST: &str = "workers::a_process_that_stood_still_changes_nothing_of_its_successors_end";
+fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
+    const TEST: &str =
+        "workers::a_process_that_was_paused_changes_nothing_of_its_successors_result";
     if let Some(folder) = given() {
         return run(async {
             let effects = Effects::within(&folder);

@@ -66,7 +66,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let seed = seed(args)?;
-    interrupt::block_on_to_its_end(emulate(args, seed, out))
+    interrupt::block_on_until_done(emulate(args, seed, out))
 }
 
 async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
@@ -97,11 +97,23 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         restore(&emulator, path)?;
     }
     tell(&emulator, token.as_deref(), out)?;
-    let ended = interrupt::or_interrupted(std::future::pending::<()>()).await;
+    let ended = interrupt::or_interrupted(terminated()).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
     }
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Waits for SIGTERM, by which a supervisor ends a program.
+async fn terminated() {
+    #[cfg(unix)]
+    if let Ok(mut signals) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+    {
+        signals.recv().await;
+        return;
+    }
+    std::future::pending().await
 }
 
 fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_whatever_follows() {
+    fn a_star_matches_any_rest() {
         for (wanted, row_created) in [
             ("row.created", true),
             ("row.*", true),

@@ -13,7 +13,7 @@ use crate::fault::{Fault, answer};
 use crate::harmless::harmless;
 use crate::out::Out;
 use crate::secrets::{SecretArgs, configured};
-use crate::verify::{ErrorTold, WindowArgs};
+use crate::verify::{ErrorOutput, WindowArgs};
 
 /// Say why a delivery is refused, and how to fix it.
 ///
@@ -49,33 +49,33 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
     let explanation = explainer.explain(&delivery);
     let text = explanation.to_string();
     let lines: Vec<_> = text.lines().map(harmless).collect();
-    out.say(&lines.join("\n"), &Told::of(&explanation))?;
+    out.say(&lines.join("\n"), &ExplanationOutput::of(&explanation))?;
     Ok(answer(explanation.is_authentic()))
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'e> {
+struct ExplanationOutput<'e> {
     authentic: bool,
     key: Option<&'e str>,
-    error: Option<ErrorTold>,
+    error: Option<ErrorOutput>,
     /// The answer that the log has.
-    answer: Option<AnswerTold<'e>>,
+    answer: Option<AnswerOutput<'e>>,
     conclusion: String,
-    causes: Vec<CauseTold<'e>>,
+    causes: Vec<CauseOutput<'e>>,
     /// Not proven.
-    hints: Vec<HintTold<'e>>,
-    tried: TriedTold,
+    hints: Vec<HintOutput<'e>>,
+    tried: TriedOutput,
 }
 
 #[derive(Serialize)]
-struct AnswerTold<'e> {
+struct AnswerOutput<'e> {
     status: u16,
     outcome: &'e str,
     reason: Option<&'e str>,
 }
 
-impl<'e> AnswerTold<'e> {
+impl<'e> AnswerOutput<'e> {
     fn of(answer: &'e LoggedAnswer) -> Self {
         Self {
             status: answer.status,
@@ -86,7 +86,7 @@ impl<'e> AnswerTold<'e> {
 }
 
 #[derive(Serialize)]
-struct CauseTold<'e> {
+struct CauseOutput<'e> {
     name: &'static str,
     group: &'static str,
     what: &'static str,
@@ -95,7 +95,7 @@ struct CauseTold<'e> {
 }
 
 #[derive(Serialize)]
-struct HintTold<'e> {
+struct HintOutput<'e> {
     name: &'static str,
     what: &'static str,
     detail: Option<&'e str>,
@@ -103,7 +103,7 @@ struct HintTold<'e> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TriedTold {
+struct TriedOutput {
     keys: usize,
     bodies: usize,
     signed_strings: usize,
@@ -112,17 +112,17 @@ struct TriedTold {
     capped: bool,
 }
 
-impl<'e> Told<'e> {
+impl<'e> ExplanationOutput<'e> {
     fn of(explanation: &'e Explanation) -> Self {
         let tried = explanation.tried();
-        let causes = explanation.causes().iter().map(|cause| CauseTold {
+        let causes = explanation.causes().iter().map(|cause| CauseOutput {
             name: cause.kind().name(),
             group: cause.kind().group().name(),
             what: cause.kind().what(),
             detail: cause.detail(),
             fix: cause.kind().fix(),
         });
-        let hints = explanation.hints().iter().map(|hint| HintTold {
+        let hints = explanation.hints().iter().map(|hint| HintOutput {
             name: hint.kind().name(),
             what: hint.kind().what(),
             detail: hint.detail(),
@@ -130,12 +130,12 @@ impl<'e> Told<'e> {
         Self {
             authentic: explanation.is_authentic(),
             key: explanation.key_name(),
-            error: explanation.refusal().map(ErrorTold::of),
-            answer: explanation.logged_answer().map(AnswerTold::of),
+            error: explanation.refusal().map(ErrorOutput::of),
+            answer: explanation.logged_answer().map(AnswerOutput::of),
             conclusion: explanation.conclusion(),
             causes: causes.collect(),
             hints: hints.collect(),
-            tried: TriedTold {
+            tried: TriedOutput {
                 keys: tried.secrets,
                 bodies: tried.bodies,
                 signed_strings: tried.signed_strings,

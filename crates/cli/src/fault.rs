@@ -23,7 +23,7 @@ Nobody reading any more what is printed, as behind `| head`, is no fault: 0.";
 /// Whether messages on standard error are JSON too.
 static IN_JSON: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn speak_json() {
+pub(crate) fn use_json() {
     IN_JSON.store(true, Ordering::Relaxed);
 }
 

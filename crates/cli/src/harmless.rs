@@ -25,7 +25,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text, or its beginning and a mark where it goes on. The longest text that is shown whole is the id of an event.
+/// The text, or its beginning and a mark where it continues. The longest text that is shown whole is the id of an event.
 pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 256;
     match text.char_indices().nth(LONGEST) {
@@ -73,7 +73,7 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
 
 /// Whether a terminal would act on these bytes, or show something else in their place. Line breaks and tabs are part of normal
 /// text.
-pub(crate) fn would_act(bytes: &[u8]) -> bool {
+pub(crate) fn has_control_characters(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(text) => text
             .replace("\r\n", "\n")
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn text_may_be_shown_as_it_is_and_the_rest_may_not() {
         for text in ["", "{\"a\":\r\n\t\"東京\"}\n"] {
-            assert!(!would_act(text.as_bytes()), "{text:?}");
+            assert!(!has_control_characters(text.as_bytes()), "{text:?}");
         }
         for bytes in [
             &b"\x1b[2J"[..],
@@ -159,7 +159,7 @@ mod tests {
             "\u{9b}".as_bytes(),
             "\u{202e}".as_bytes(),
         ] {
-            assert!(would_act(bytes), "{bytes:?}");
+            assert!(has_control_characters(bytes), "{bytes:?}");
         }
         assert_eq!(harmless_lines("a\x1b\nb\n"), "a\\u{1b}\nb\n");
     }

@@ -20,11 +20,11 @@ static AWAITED: AtomicBool = AtomicBool::new(false);
 /// destructors can clean up, and the program ends with 130. The program does not wait for work that the command left on blocking
 /// threads.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    block_on_to_its_end(async { or_interrupted(command).await? })
+    block_on_until_done(async { or_interrupted(command).await? })
 }
 
 /// The same for a command that handles Ctrl-C itself, with [`or_interrupted`], since it prints a result afterwards.
-pub(crate) fn block_on_to_its_end<T>(
+pub(crate) fn block_on_until_done<T>(
     command: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
     let runtime = Builder::new_multi_thread()
@@ -48,15 +48,15 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
-/// Records that from now on other code handles Ctrl-C in its own way. Without this, Ctrl-C would end the process after a secret
+/// Records that other code handles Ctrl-C from now on. Without this, Ctrl-C would end the process after a secret
 /// was asked for.
-pub(crate) fn looked_after() {
+pub(crate) fn handled_elsewhere() {
     AWAITED.store(true, Ordering::SeqCst);
 }
 
 /// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has switched the terminal's echo
 /// off. During the call Ctrl-C does not end the process. Afterwards it does again.
-pub(crate) fn held_back<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
+pub(crate) fn defer_interrupt<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
     let awaited_before = AWAITED.swap(true, Ordering::SeqCst);
     let watching = watch();
     let answer = call();

@@ -2,6 +2,7 @@
 
 mod action;
 mod answers;
+mod display_queue;
 mod effects;
 mod filter;
 mod forward;
@@ -13,7 +14,6 @@ mod page;
 mod palette;
 mod panes;
 pub(crate) mod pretty;
-mod reports;
 mod screen;
 mod scrolled;
 mod server;
@@ -39,17 +39,17 @@ use tokio::sync::mpsc::Receiver;
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::http_client::{HttpClient, target};
-use crate::interrupt::looked_after;
+use crate::interrupt::handled_elsewhere;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use answers::Answers;
+use display_queue::{DisplayQueue, DroppedCount};
 use effects::Effects;
 use forward::Forward;
-use reports::{Missed, Reports};
 use screen::End;
 use server::Server;
 use signals::{Signal, Signals};
-use state::{About, State};
+use state::{Facts, State};
 
 /// The options of `hookgate listen`.
 #[derive(clap::Args, Debug)]
@@ -77,7 +77,7 @@ pub(crate) struct Listen {
     /// handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
-    /// Answer 500 to so many runs before the first that succeeds
+    /// Answer 500 to this many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_first: u64,
     /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them
@@ -129,9 +129,9 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
-    looked_after();
+    handled_elsewhere();
     let recorder = args.record.as_deref().map(recorder).transpose()?;
-    let (reports, deliveries, missed) = Reports::new();
+    let (display, deliveries, dropped) = DisplayQueue::new();
     let answers = Answers {
         status: args.status,
         delay: args.delay,
@@ -146,7 +146,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         &args.path,
         ring,
         answers,
-        reports,
+        display,
         recorder.clone(),
     )?;
     let warning = (!address.ip().is_loopback()).then(|| {
@@ -157,7 +157,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
 
     let is_seen = io::stdin().is_terminal() && out.is_terminal() && !out.is_json();
     let end = if is_seen && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        let about = About {
+        let facts = Facts {
             url: url.clone(),
             forward: forward.as_ref().map(ToString::to_string),
             log: args.record.as_ref().map(|path| path.display().to_string()),
@@ -170,8 +170,8 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
             own: reached_from_here(address, &args.path),
             forward,
         };
-        let state = State::new(about, args.keep);
-        screen::show(state, deliveries, missed, effects, &mut signals)
+        let state = State::new(facts, args.keep);
+        screen::show(state, deliveries, dropped, effects, &mut signals)
             .await
             .map_err(|error| Fault::caused_by(Class::Input, "the terminal can't be used", &error))
     } else {
@@ -184,7 +184,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         let json = serde_json::json!({ "listening": url });
         out.say(&format!("listening on {url}"), &json)?;
         out.flush()?;
-        print(Out::new(out.is_json()), deliveries, missed, &mut signals).await
+        print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await
     };
     let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
@@ -297,10 +297,10 @@ fn reached_from_here(address: SocketAddr, path: &str) -> Uri {
 async fn print(
     out: Out,
     deliveries: Receiver<LoggedDelivery>,
-    missed: Missed,
+    dropped: DroppedCount,
     signals: &mut Signals,
 ) -> Result<End, Fault> {
-    let mut printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &missed));
+    let mut printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &dropped));
     loop {
         tokio::select! {
             printed = &mut printing => {

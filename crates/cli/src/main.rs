@@ -78,10 +78,10 @@ fn main() -> ExitCode {
     panics::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => return not_a_command(&told),
+        Err(error) => return not_a_command(&error),
     };
     if cli.json {
-        fault::speak_json();
+        fault::use_json();
     }
     let mut out = Out::new(cli.json);
     let ended = run(cli.command, &mut out).and_then(|code| {
@@ -121,36 +121,36 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 /// Help and version, which are asked for, and a command line that is wrong.
-fn not_a_command(told: &clap::Error) -> ExitCode {
+fn not_a_command(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
-    if told.use_stderr() && json {
-        fault::speak_json();
-        let text = told.render().to_string();
+    if error.use_stderr() && json {
+        fault::use_json();
+        let text = error.render().to_string();
         let (message, advice) = text.split_once("\n").unwrap_or((&text, ""));
         let message = message.strip_prefix("error: ").unwrap_or(message);
         return Fault::new(Class::Usage, message)
             .advise(advice.trim())
             .report();
     }
-    let told_all = print(told);
-    match told_all {
-        Ok(()) => ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(Class::Usage as u8)),
+    let printed = print(error);
+    match printed {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Class::Usage as u8)),
         Err(error) => Fault::from(error).report(),
     }
 }
 
 /// Prints clap's message as clap does, in colour. But the arguments that it repeats may hold anything, a secret in the wrong
 /// place included.
-fn print(told: &clap::Error) -> io::Result<()> {
-    let is_told = |argument: std::ffi::OsString| match argument.to_str() {
+fn print(error: &clap::Error) -> io::Result<()> {
+    let asks_for_json = |argument: std::ffi::OsString| match argument.to_str() {
         Some(text) => without_secrets(&harmless(text)) != text,
         None => true,
     };
-    if told.use_stderr() && std::env::args_os().any(is_told) {
-        let text = told.render().to_string();
+    if error.use_stderr() && std::env::args_os().any(asks_for_json) {
+        let text = error.render().to_string();
         let shown = harmless_lines(&without_secrets(&text));
         return io::stderr().write_all(shown.as_bytes());
     }
-    told.print()?;
+    error.print()?;
     io::stdout().flush()
 }

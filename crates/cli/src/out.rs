@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use serde::Serialize;
 
 use crate::fault::{Class, Fault};
-use crate::harmless::{harmless_json, would_act};
+use crate::harmless::{harmless_json, has_control_characters};
 
 pub(crate) struct Out {
     json: bool,
@@ -53,7 +53,7 @@ impl Out {
 
     /// Prints bytes from others unchanged; but not to a terminal that would act on them.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        if self.is_terminal() && would_act(bytes) {
+        if self.is_terminal() && has_control_characters(bytes) {
             let message = "the body has bytes that a terminal acts on, or that are no text";
             return Err(Fault::new(Class::Input, message)
                 .advise("write it to a file, > body, or look at it as hex: | xxd"));

@@ -48,7 +48,7 @@ pub(crate) struct ReplayArgs {
     /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
     #[arg(long)]
     raw: bool,
-    /// Send so many copies of each delivery behind it, 1000 at most
+    /// Send this many copies after each delivery, 1000 at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1_000))]
     duplicate: u32,
     /// Send them in another order
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let mut line = 0;
     let replay = Replay::of(log).only(|logged| {
         line += 1;
-        (args.line.is_empty() || args.line.contains(&line)) && args.asks_for(logged)
+        (args.line.is_empty() || args.line.contains(&line)) && args.selects(logged)
     });
     if args.raw {
         return send(replay.raw(), args, to, out);
@@ -104,7 +104,7 @@ fn send<M: Mode + Portable>(
     to: Uri,
     out: &mut Out,
 ) -> Result<ExitCode, Fault> {
-    let transport = ToUrl {
+    let transport = UrlTransport {
         client: HttpClient::new()?,
         uri: to.clone(),
         failed: Arc::default(),
@@ -124,15 +124,15 @@ fn send<M: Mode + Portable>(
     }
     let bar = progress(through.planned(), out);
     let unwritable = Arc::new(Notify::new());
-    let (mut written, cannot) = (Ok(()), Arc::clone(&unwritable));
+    let (mut written, write_failed) = (Ok(()), Arc::clone(&unwritable));
     let through = through
         .on_answer(|answered| {
             bar.inc(1);
             if written.is_ok() {
-                written = bar.suspend(|| told(answered, out));
+                written = bar.suspend(|| print_answer(answered, out));
             }
             if written.is_err() {
-                cannot.notify_one();
+                write_failed.notify_one();
             }
         })
         .until(async {
@@ -149,17 +149,17 @@ fn send<M: Mode + Portable>(
     runtime.shutdown_background();
     bar.finish_and_clear();
     written?;
-    let report = ended.map_err(|error| explained(&error))?;
-    conclude(&report, out)?;
+    let report = ended.map_err(|error| fault_of(&error))?;
+    print_summary(&report, out)?;
     if report.interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let heard = report
+    let any_answer = report
         .answers
         .iter()
         .any(|answered| answered.status.is_some());
     match failed.get() {
-        Some(error) if !heard => {
+        Some(error) if !any_answer => {
             out.flush()?;
             Err(unreachable(&to, error))
         }
@@ -169,13 +169,13 @@ fn send<M: Mode + Portable>(
 
 /// Delivers to one URL, whatever the recorded path of a delivery. Keeps the first failure, for the advice.
 #[derive(Clone)]
-struct ToUrl {
+struct UrlTransport {
     client: HttpClient,
     uri: Uri,
     failed: Arc<OnceLock<TransportError>>,
 }
 
-impl Transport for ToUrl {
+impl Transport for UrlTransport {
     async fn deliver(
         &self,
         mut request: Request<Bytes>,
@@ -190,7 +190,7 @@ impl Transport for ToUrl {
 }
 
 impl ReplayArgs {
-    fn asks_for(&self, logged: &LoggedDelivery) -> bool {
+    fn selects(&self, logged: &LoggedDelivery) -> bool {
         let is =
             |wanted: &str, what: Option<&String>| what.is_some_and(|what| is_of_type(wanted, what));
         let (id, event_type) = (logged.event_id(), logged.event_type());
@@ -209,7 +209,7 @@ impl ReplayArgs {
 }
 
 /// Prints a line for each answer as JSON; as text only for those that need a look.
-fn told(answered: &Answered, out: &mut Out) -> io::Result<()> {
+fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
     if out.is_json() {
         out.json_line(&json!({ "answer": answered }))?;
         return out.flush();
@@ -241,7 +241,7 @@ fn told(answered: &Answered, out: &mut Out) -> io::Result<()> {
     out.flush()
 }
 
-fn conclude(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
+fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
     let summary = report.summary();
     if out.is_json() {
         return Ok(out.json_line(&json!({ "summary": summary }))?);
@@ -277,7 +277,7 @@ fn open(path: &Path) -> Result<DeliveryLog, Fault> {
     })
 }
 
-fn explained(error: &ReplayError) -> Fault {
+fn fault_of(error: &ReplayError) -> Fault {
     let (class, advice) = match error.kind() {
         ReplayErrorKind::Empty => (
             Class::Input,

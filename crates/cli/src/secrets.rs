@@ -227,7 +227,7 @@ fn prompt() -> Result<Zeroizing<String>, Fault> {
     if !io::stdin().is_terminal() && !io::stderr().is_terminal() {
         return Err(none_given());
     }
-    let asked = interrupt::held_back(|| {
+    let asked = interrupt::defer_interrupt(|| {
         rpassword::prompt_password("secret of the subscription (not shown): ")
     })?;
     asked.map(Zeroizing::new).map_err(|error| {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_shows_nothing_and_leaves_the_terminal_whole_also_when_interrupted() {
+    fn a_prompt_shows_nothing_and_restores_the_terminal_also_when_interrupted() {
         if Command::new("script").arg("--version").output().is_err() {
             return;
         }

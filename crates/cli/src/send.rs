@@ -44,7 +44,7 @@ pub(crate) struct SendArgs {
     /// The event's id, in place of a new one.
     #[arg(long)]
     id: Option<String>,
-    /// Send the same event so many times, one behind the other.
+    /// Send the same event this many times, one after the other.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Change something behind the signing.
@@ -103,7 +103,7 @@ async fn deliver_all(
     let sent = SampleEvent::of_json(String::from_utf8_lossy(body));
     let mut all_accepted = true;
     for _ in 0..args.repeat {
-        // Signed anew each time, as the service does.
+        // Signed again each time, as the service does.
         let request = request(args, to, signer, body.clone());
         let started = tokio::time::Instant::now();
         let answered = tokio::time::timeout(patience, client.deliver(request)).await;

@@ -22,7 +22,7 @@ use crate::http_client::{HttpClient, target};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
-use lines::{Lines, Told};
+use lines::{Lines, Progress};
 
 /// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed
 /// through its retries.
@@ -34,7 +34,7 @@ pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Stop making events after so many. 20 where neither this nor --duration nor --body-file is given
+    /// Stop making events after this many. 20 where neither this nor --duration nor --body-file is given
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Stop making events after so long: 30s, 5min, 48h
@@ -50,10 +50,10 @@ pub(crate) struct SimulateArgs {
     /// The same seed makes the same events, with the same ids: a receiver that still knows them handles none again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Discard an event after so many attempts. The service's specification says five, and lists the waits of six
+    /// Discard an event after this many attempts. The service's specification says five, and lists the waits of six
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(5..=6))]
     attempts: u32,
-    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed anew
+    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed again
     #[arg(long)]
     first_timestamp: bool,
     /// Deliver the event in this file, byte for byte, in place of made-up ones. May be given several times; each file is one event,
@@ -99,16 +99,16 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault>
         sent: 0,
         world: World::seeded(seed).with_clock(SystemClock),
     };
-    let (tell, told) = unbounded_channel();
-    let sender = sender(args, seed, tell)?;
+    let (sender_progress, progress) = unbounded_channel();
+    let sender = sender(args, seed, sender_progress)?;
     let log = args.log.as_ref().map(lines::open).transpose()?;
     let lines = Lines {
-        told,
+        progress,
         log,
         attempts: args.attempts,
     };
     let work = work(args, seed, sender, &mut events, lines, out);
-    interrupt::block_on_to_its_end(work)
+    interrupt::block_on_until_done(work)
 }
 
 async fn work(
@@ -130,8 +130,8 @@ async fn work(
     let report = sender.report();
     drop(sender);
     // Reports that arrived in the meantime.
-    while let Ok(told) = lines.told.try_recv() {
-        lines.print(told, out)?;
+    while let Ok(progress) = lines.progress.try_recv() {
+        lines.print(progress, out)?;
     }
     lines::summary(&report, seed, started.elapsed(), out)?;
     match interrupted {
@@ -164,7 +164,7 @@ async fn stream(
     loop {
         let more = made < count && until.is_none_or(|until| Instant::now() < until);
         tokio::select! {
-            Some(told) = lines.told.recv() => lines.print(told, out)?,
+            Some(progress) = lines.progress.recv() => lines.print(progress, out)?,
             _ = ticks.tick(), if more => {
                 made += 1;
                 events.next(sender)?;
@@ -184,7 +184,7 @@ struct Events {
 }
 
 impl Events {
-    /// Sends the next event that the subscription takes: each data model has one sooner or later.
+    /// Sends the next event that the subscription takes: each data model has one eventually.
     fn next(&mut self, sender: &mut Sender) -> Result<(), Fault> {
         let next = self.sent % self.bodies.len().max(1);
         if let Some((file, body)) = self.bodies.get(next) {
@@ -211,7 +211,7 @@ impl Events {
 fn sender(
     args: &SimulateArgs,
     seed: u64,
-    tell: UnboundedSender<Told>,
+    sender_progress: UnboundedSender<Progress>,
 ) -> Result<SenderBuilder, Fault> {
     let url = target(&args.to)?.to_string();
     let secret = args.secret.first()?;
@@ -244,10 +244,13 @@ fn sender(
         builder = builder.retry_timestamps(RetryTimestamps::First);
     }
     if args.log.is_some() {
-        let tell = tell.clone();
-        builder = builder.on_recent(move |line| drop(tell.send(Told::Recent(line.to_line()))));
+        let sender_progress = sender_progress.clone();
+        builder = builder
+            .on_recent(move |line| drop(sender_progress.send(Progress::Recent(line.to_line()))));
     }
-    Ok(builder.on_attempt(move |event| drop(tell.send(Told::Attempt(Box::new(event.clone()))))))
+    Ok(builder.on_attempt(move |event| {
+        drop(sender_progress.send(Progress::Attempt(Box::new(event.clone()))))
+    }))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

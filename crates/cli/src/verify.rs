@@ -68,31 +68,31 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         .advise("its answer in the log says why: hookgate log show"));
     }
     let verdict = delivery.verdict(args.secret.ring()?, args.window.window());
-    let told = Told::of(&delivery, &verdict);
-    out.say(&told.text(), &told)?;
+    let output = VerdictOutput::of(&delivery, &verdict);
+    out.say(&output.text(), &output)?;
     Ok(answer(verdict.is_ok()))
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct VerdictOutput {
     authentic: bool,
     key: Option<String>,
     signed_at: Option<String>,
     received_at: String,
     age_seconds: Option<i64>,
-    error: Option<ErrorTold>,
+    error: Option<ErrorOutput>,
 }
 
 /// The status of a refusal, the name of its reason, and the message.
 #[derive(Serialize)]
-pub(crate) struct ErrorTold {
+pub(crate) struct ErrorOutput {
     status: u16,
     kind: &'static str,
     message: String,
 }
 
-impl ErrorTold {
+impl ErrorOutput {
     pub(crate) fn of(refusal: &Refusal) -> Self {
         let error = refusal.verify_error();
         Self {
@@ -103,7 +103,7 @@ impl ErrorTold {
     }
 }
 
-impl Told {
+impl VerdictOutput {
     fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
         let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
         let received = delivery.received_at;
@@ -116,7 +116,7 @@ impl Told {
             signed_at: signed.map(iso8601),
             received_at: iso8601(received),
             age_seconds: signed.map(|signed| received.as_i64().saturating_sub(signed.as_i64())),
-            error: verdict.as_ref().err().map(ErrorTold::of),
+            error: verdict.as_ref().err().map(ErrorOutput::of),
         }
     }
 

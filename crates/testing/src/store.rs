@@ -29,7 +29,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
     ) -> impl Future<Output = Option<Arc<dyn DedupeStore>>> + Send;
 
     /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::ManualClock), or sleeps.
-    fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;
+    fn advance(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
     /// The unit of leases and retentions in the suite. Each lasts a few units, and the suite checks it one unit before its end
     /// and one unit after. For a clock that is moved by hand any unit is right. Otherwise it must be well above the duration of
@@ -48,7 +48,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// Checks a store against the contract of [`DedupeStore`], rule by rule.
 ///
 /// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with
-/// time enabled if `pass` sleeps.
+/// time enabled if `advance` sleeps.
 ///
 /// A store with a clock that is moved by hand:
 ///
@@ -67,7 +67,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 ///         Some(Arc::new(store))
 ///     }
 ///
-///     async fn pass(&self, time: Duration) {
+///     async fn advance(&self, time: Duration) {
 ///         self.0.advance(time);
 ///     }
 /// }
@@ -98,7 +98,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 ///         Some(Arc::new(self.0.store_in_a_fresh_namespace().await))
 ///     }
 ///
-///     async fn pass(&self, time: Duration) {
+///     async fn advance(&self, time: Duration) {
 ///         tokio::time::sleep(time).await;
 ///     }
 ///
@@ -168,14 +168,14 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             StoreRule::RetentionIsEachRecords => {
                 retention::retention_is_each_records(harness, &probe).await
             }
-            StoreRule::ScopesApart => steps::scopes_apart(&probe).await,
+            StoreRule::ScopesApart => steps::scopes_are_separate(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,
             StoreRule::NewestRemembered => capacity::newest_remembered(harness, &probe, 0).await,
             StoreRule::NewestRememberedAfterReads => {
                 capacity::newest_remembered(harness, &probe, 3).await
             }
             StoreRule::RunningNeverEvicted => capacity::running_never_evicted(&probe).await,
-            StoreRule::RefuseRefuses => capacity::refuse_refuses(harness, &probe).await,
+            StoreRule::FullStoreRefuses => capacity::a_full_store_refuses(harness, &probe).await,
         };
         match kept {
             Ok(()) => Finding::Kept,
@@ -219,7 +219,7 @@ pub enum StoreRule {
     /// Running claims are not evicted, even in a full store.
     RunningNeverEvicted,
     /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
-    RefuseRefuses,
+    FullStoreRefuses,
 }
 
 impl StoreRule {
@@ -240,7 +240,7 @@ impl StoreRule {
         Self::NewestRemembered,
         Self::NewestRememberedAfterReads,
         Self::RunningNeverEvicted,
-        Self::RefuseRefuses,
+        Self::FullStoreRefuses,
     ];
 
     fn capacity(self) -> Option<Capacity> {
@@ -248,7 +248,7 @@ impl StoreRule {
             Self::NewestRemembered
             | Self::NewestRememberedAfterReads
             | Self::RunningNeverEvicted => Some(capacity::EVICTING),
-            Self::RefuseRefuses => Some(capacity::REFUSING),
+            Self::FullStoreRefuses => Some(capacity::REFUSING),
             _ => None,
         }
     }
@@ -274,7 +274,9 @@ impl fmt::Display for StoreRule {
                 "the newest are remembered at capacity, also after each old one was read"
             }
             Self::RunningNeverEvicted => "running claims survive a full store",
-            Self::RefuseRefuses => "a full store told to refuse refuses, and commits what it took",
+            Self::FullStoreRefuses => {
+                "a full store told to refuse refuses, and commits what it took"
+            }
         })
     }
 }

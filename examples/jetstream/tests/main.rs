@@ -213,7 +213,7 @@ async fn a_server_that_is_down_is_503_and_the_retry_is_accepted() {
 }
 
 #[tokio::test]
-async fn who_has_no_secret_writes_nothing() {
+async fn a_forged_delivery_is_not_written() {
     let Some(nats) = Nats::start() else {
         return;
     };

@@ -12,10 +12,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use hookgate::postgres::{ClaimValues, NotFresh};
-use hookgate::{Delivery, FailureReason, MemoryStore, Receiver, Secret};
+use hookgate::postgres::ClaimValues;
+use hookgate::{Delivery, HandlerError, MemoryStore, Receiver, Secret};
 use hookgate_sqlx::{claim_in, migrate};
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -26,7 +25,8 @@ const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 async fn on_event(
     State(database): State<PgPool>,
     delivery: Delivery,
-) -> Result<StatusCode, NotHandled> {
+) -> Result<StatusCode, HandlerError> {
+    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
     let mut transaction = database.begin().await?;
     let values = ClaimValues::of("orders", &delivery, RETAIN);
     claim_in(&mut transaction, &values).await?.fresh()?;
@@ -38,36 +38,6 @@ async fn on_event(
     Ok(StatusCode::NO_CONTENT)
 }
 
-enum NotHandled {
-    NotFresh(NotFresh),
-    Database(sqlx::Error),
-}
-
-impl IntoResponse for NotHandled {
-    fn into_response(self) -> Response {
-        match self {
-            Self::NotFresh(reason) => reason.into_response(),
-            // A conflict, a time-out or a server that is down: a retry may succeed.
-            Self::Database(error) => {
-                let unavailable = StatusCode::SERVICE_UNAVAILABLE.into_response();
-                FailureReason::new(error).mark(unavailable)
-            }
-        }
-    }
-}
-
-impl From<NotFresh> for NotHandled {
-    fn from(reason: NotFresh) -> Self {
-        Self::NotFresh(reason)
-    }
-}
-
-impl From<sqlx::Error> for NotHandled {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?;
@@ -76,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ("idle_in_transaction_session_timeout", "30s"),
     ]);
     let database = PgPoolOptions::new()
-        // Less than the layer's budget, so that the answer is 503 when the database is down.
+        // Less than the layer's budget, so that the answer comes in time when the database is down.
         .acquire_timeout(Duration::from_secs(2))
         .connect_with(options)
         .await?;

@@ -250,6 +250,13 @@ impl Engine for MemoryEngine {
         })
     }
 
+    fn wake_another(&self) {
+        self.calls
+            .lock()
+            .unwrap()
+            .push(("wake_another", self.now()));
+    }
+
     fn changed(&self) -> &WorkSignal {
         &self.changed
     }
@@ -291,6 +298,7 @@ impl Engine for MemoryEngine {
                     Change::DeadLetter { reason } => row.dead_letter(reason),
                     Change::Purge => drop(rows.remove(id)),
                     Change::Erase { .. } => row.erase(now),
+                    Change::EraseLastError => row.error = None,
                 }
             }
             self.changed.wake(chosen.len());

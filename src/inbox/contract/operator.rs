@@ -232,6 +232,28 @@ pub(super) async fn what_is_erased_is_gone_and_still_known(subject: Subject) {
     assert_eq!(subject.state("done").await, EntryState::Done);
 }
 
+pub(super) async fn a_last_error_is_erased_alone(subject: Subject) {
+    subject.of_each_state().await;
+    let names = ["queued", "failed", "running", "dead", "done"];
+    for name in names {
+        let before = subject.listed(name).await;
+        let erased = subject.operate(of(name), Change::EraseLastError);
+        assert_eq!(erased.await, 1, "{name}");
+        let after = subject.listed(name).await;
+        assert_eq!(after.last_error, None, "{name}");
+        assert_eq!(
+            (after.state, after.tries, after.until, after.body_bytes),
+            (before.state, before.tries, before.until, before.body_bytes),
+            "{name}"
+        );
+    }
+    assert_eq!(subject.due_again(of("dead")).await, 1);
+    let jobs = subject.lease(request(9)).await.jobs;
+    let mut leased = events(&jobs);
+    leased.sort_unstable();
+    assert_eq!(leased, ["dead", "queued"]);
+}
+
 pub(super) async fn a_run_whose_entry_is_erased_has_lost_its_lease(subject: Subject) {
     subject
         .with_rows(&[("row_1", "first"), ("row_1", "second")])

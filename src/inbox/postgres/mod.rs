@@ -173,6 +173,10 @@ impl Engine for Table {
         self.notifier.changed()
     }
 
+    fn wake_another(&self) {
+        self.notifier.wake_another();
+    }
+
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
         StoreFuture::boxed(operate::list(self, which, page))
     }

@@ -7,7 +7,8 @@
 //! A process with workers holds an advisory lock on the connection on which it listens, so that the others can find it in
 //! `pg_locks`. A notification names as many of them as there are entries, chosen at random: if all idle workers were woken by each
 //! entry, forty of them would lease where one has work, and accepts would wait for their leases. A process that is named while all
-//! its workers are busy passes the notification on to all others.
+//! its workers are busy passes the notification on to all others. One whose worker was woken, and leased as many entries as it has
+//! room for, passes it on to one other, as more may be due; that ends with the first that has room left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -96,6 +97,12 @@ impl Notifier {
             self.shared.notify_others(entries - idle);
             self.send();
         }
+    }
+
+    /// Notifies another process that one more entry may be due.
+    pub(super) fn wake_another(&self) {
+        self.shared.notify_others(1);
+        self.send();
     }
 
     /// Sends the notifications that are due, from now on.

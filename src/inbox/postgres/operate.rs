@@ -173,6 +173,9 @@ SET state = 3, token = NULL, last_error = $7 FROM chosen WHERE i.id = chosen.id"
 const ERASE: &str = "UPDATE hookgate_inbox i
 SET state = 2, token = NULL, row_key = NULL, last_error = NULL, body = ''::bytea, traceparent = NULL FROM chosen WHERE i.id = chosen.id";
 
+const ERASE_LAST_ERROR: &str =
+    "UPDATE hookgate_inbox i SET last_error = NULL FROM chosen WHERE i.id = chosen.id";
+
 const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 
 /// Changes the selected entries, one state after another and one chunk at a time, in the order of their numbers.
@@ -189,6 +192,7 @@ pub(super) async fn operate(
         Change::DeadLetter { reason } => (DEAD_LETTER.to_owned(), Some(&**reason)),
         Change::Purge => (PURGE.to_owned(), None),
         Change::Erase { .. } => (ERASE.to_owned(), None),
+        Change::EraseLastError => (ERASE_LAST_ERROR.to_owned(), None),
     };
     let last = table
         .postgres

@@ -7,7 +7,10 @@
 //!
 //! The entries that are due are examined in the order of time, but no more than [`AHEAD`] of them: all others may belong to one
 //! row that runs. If there are more, a second search goes from row to row, which takes one look into an index for each, however
-//! many entries a row has.
+//! many entries a row has. Its index has no entry that waits for the end of its back-off, so it meets only rows that have an entry
+//! due, also where a hundred thousand others have none: those without a token, which are due from the moment when they are accepted
+//! or returned by an operator. An entry that has run keeps its token. When it is due, and its row runs, the search takes the token
+//! away, so that the next one finds the entry by its row.
 
 use std::sync::{LazyLock, PoisonError};
 use std::time::Duration;
@@ -42,7 +45,7 @@ const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
 const ALONE: &str = "(dead_for IS NOT NULL OR row_key IS NULL)";
 
 /// Chooses among the entries of `ahead`: at most `$1`, one of each row, whose rows no other process is leasing at this moment. The
-/// turn decides: of the first entries of all rows, one is locked before the second entry of any row.
+/// turn decides: of the first entries of all rows, one is locked before the second entry of any row. `more` may use all parts.
 fn choose(ahead: &str, more: &str) -> String {
     format!(
         "{ahead},
@@ -56,7 +59,7 @@ firsts AS MATERIALIZED (
   SELECT DISTINCT ON (CASE WHEN {ALONE} THEN id END, CASE WHEN NOT {ALONE} THEN row_key END) *
   FROM due ORDER BY CASE WHEN {ALONE} THEN id END, CASE WHEN NOT {ALONE} THEN row_key END, due_at, id
 ),
-found AS ({more})
+{more}
 SELECT found.*, firsts.id FROM found LEFT JOIN firsts ON {ALONE}
   OR pg_try_advisory_xact_lock({LOCKS}, ('x' || encode(substring(row_key FROM 1 FOR 4), 'hex'))::bit(32)::integer)"
     )
@@ -72,48 +75,79 @@ ahead AS (
         *DUE
     );
     let examined = "SELECT (SELECT count(*) FROM examined) AS examined, (SELECT count(*) FROM firsts) AS candidates";
-    choose(&ahead, &format!("{examined}, next_in FROM ({NEXT}) next"))
+    choose(
+        &ahead,
+        &format!("found AS ({examined}, next_in FROM ({NEXT}) next)"),
+    )
 });
 
-/// The candidates from row to row, after the row `$6`; with them entries without a row, and those whose leases have ended. An entry
-/// of a row is due if the first one is. `next_row` is the row after which the next search begins, or null if it stays.
+/// The candidates from row to row, after the row `$6`; with them entries without a row, those that ran before and are due again, and
+/// those whose leases have ended. An entry of a row is due if the first one is. `next_row` is the row after which the next search
+/// begins, or null if it stays.
+///
+/// `released` are entries that have lost their tokens, as if another worker had leased them: a settlement that is repeated so late
+/// is `Lost`.
 pub(super) static BY_ROWS: LazyLock<String> = LazyLock::new(|| {
     let columns = format!("i.id, i.due_at, i.row_key, {} AS dead_for", *DEAD_FOR);
     let first_after = |row: &str| {
         format!(
-            "SELECT {columns} FROM hookgate_inbox i WHERE i.namespace = $4 AND i.state = 0 AND i.row_key > {row}
-    ORDER BY i.row_key, i.due_at, i.id LIMIT 1"
+            "SELECT {columns} FROM hookgate_inbox i
+    WHERE i.namespace = $4 AND i.state = 0 AND i.token IS NULL AND i.row_key > {row} ORDER BY i.row_key, i.due_at, i.id LIMIT 1"
         )
     };
-    let due_in = |state: &str, order: &str| {
+    let due_in = |state: &str, order: &str, most: i64| {
         format!(
-            "SELECT *, row_number() OVER (ORDER BY due_at, id) AS turn, NULL FROM (
-    SELECT {columns} FROM hookgate_inbox i WHERE i.namespace = $4 AND {state} AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2)
-    ORDER BY {order} LIMIT {AHEAD}) other"
+            "SELECT {columns} FROM hookgate_inbox i WHERE i.namespace = $4 AND {state} AND i.due_at <= statement_timestamp() AND i.id <> ALL ($2)
+    ORDER BY {order} LIMIT {most}"
         )
     };
+    // The first entries of all rows before the second of any.
+    let by_turn = format!(
+        "row_number() OVER (ORDER BY CASE WHEN {ALONE} THEN 1 ELSE nth END, due_at, id) AS turn, NULL"
+    );
     let ahead = format!(
         "WITH RECURSIVE rows AS (
   SELECT first.*, 1 AS number FROM ({}) first
   UNION ALL
   SELECT next.*, rows.number + 1 FROM rows CROSS JOIN LATERAL ({}) next WHERE rows.number < {ROWS}
 ),
+again AS MATERIALIZED ({}),
 ahead AS (
   SELECT id, due_at, row_key, dead_for, number::bigint AS turn, number FROM rows WHERE due_at <= statement_timestamp()
-  UNION ALL {}
-  UNION ALL {}
+  UNION ALL SELECT id, due_at, row_key, dead_for, {by_turn} FROM (
+    SELECT *, row_number() OVER (PARTITION BY row_key, {ALONE} ORDER BY due_at, id) AS nth FROM again
+  ) again
+  UNION ALL SELECT *, row_number() OVER (ORDER BY due_at, id), NULL FROM ({}) other
+  UNION ALL SELECT *, row_number() OVER (ORDER BY due_at, id), NULL FROM ({}) other
 )",
         first_after("$6"),
         first_after("rows.row_key"),
-        due_in("i.state = 0 AND i.row_key IS NULL", "i.row_key, i.due_at, i.id"),
-        due_in("i.state = 1", "i.due_at, i.id"),
+        due_in(
+            "i.state = 0 AND i.token IS NOT NULL",
+            "i.due_at, i.id",
+            ROWS.into()
+        ),
+        due_in(
+            "i.state = 0 AND i.token IS NULL AND i.row_key IS NULL",
+            "i.row_key, i.due_at, i.id",
+            AHEAD
+        ),
+        due_in("i.state = 1", "i.due_at, i.id", AHEAD),
     );
     let last = "ORDER BY number DESC LIMIT 1";
     let more = format!(
-        "SELECT count(*) AS examined, (SELECT count(*) FROM firsts) AS candidates, CASE
+        "released AS (
+  UPDATE hookgate_inbox i SET token = NULL FROM (
+    SELECT i.id FROM hookgate_inbox i WHERE i.id = ANY (ARRAY (SELECT id FROM again EXCEPT SELECT id FROM free))
+      AND i.state = 0 AND i.token IS NOT NULL AND i.due_at <= statement_timestamp() FOR UPDATE SKIP LOCKED
+  ) blocked WHERE i.id = blocked.id RETURNING 1
+),
+found AS (
+  SELECT count(*) AS examined, (SELECT count(*) FROM firsts) AS candidates, (SELECT count(*) FROM released) AS released, CASE
     WHEN (SELECT count(*) FROM due) >= $1 THEN (SELECT row_key FROM due WHERE number IS NOT NULL {last})
     WHEN count(*) < {ROWS} THEN ''::bytea
-    ELSE (SELECT row_key FROM rows {last}) END AS next_row FROM rows"
+    ELSE (SELECT row_key FROM rows {last}) END AS next_row FROM rows
+)"
     );
     choose(&ahead, &more)
 });
@@ -226,6 +260,8 @@ struct Found {
     examined: i64,
     /// The number of candidates, also of those whose rows another process is leasing.
     candidates: i64,
+    /// The number of entries that the next search finds by their rows.
+    released: Option<i64>,
     next_row: Option<Vec<u8>>,
 }
 
@@ -235,8 +271,9 @@ impl Found {
         for row in rows {
             found.examined = column(row, "examined")?;
             found.candidates = column(row, "candidates")?;
-            // Each of the two searches has one of these columns.
+            // Each of the two searches has some of these columns.
             found.next_in = row.try_get("next_in").unwrap_or_default();
+            found.released = row.try_get("released").unwrap_or_default();
             found.next_row = row.try_get("next_row").unwrap_or_default();
             found.ids.extend(column::<Option<i64>>(row, "id")?);
         }
@@ -247,6 +284,7 @@ impl Found {
     fn again(&self, wanted: i64, from_the_first: bool) -> Option<Duration> {
         let is_end = self.examined < i64::from(ROWS);
         match self.candidates < wanted {
+            true if self.released > Some(0) => Some(SOON),
             true if is_end && from_the_first => None,
             true if is_end => Some(SOON),
             _ => Some(LOOK_AGAIN),

@@ -266,6 +266,71 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
     assert!(others.is_err(), "a second worker is woken");
 }
 
+/// A process is told of two entries, and its worker has room for one. On one thread: the worker begins when both are told.
+#[tokio::test]
+async fn an_entry_for_which_a_process_has_no_room_is_told_to_one_other() {
+    const OTHERS: usize = 6;
+    const SOON: Duration = Duration::from_secs(20);
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let config = database(&server.config(), "room").await;
+    let client = connect(&config).await;
+    let table = || Arc::new(Table::new(Postgres::new(config.clone(), NoTls), "default"));
+    let others: Vec<_> = (0..OTHERS).map(|_| table()).collect();
+    for other in &others {
+        other.notifier.listen();
+    }
+    let own = table();
+    let inbox = Inbox {
+        engine: Arc::clone(&own) as Arc<dyn Engine>,
+    };
+    let workers = crate::inbox::workers::Workers::new(&inbox).concurrency(1);
+    let begun = Arc::new(tokio::sync::Semaphore::new(0));
+    let begins = Arc::clone(&begun);
+    let _running = workers
+        .poll_interval(Duration::from_secs(600))
+        .start_handler(move |_: crate::walk::Delivery| {
+            begins.add_permits(1);
+            tokio::time::sleep(Duration::from_secs(600))
+        })
+        .unwrap();
+    until_listening(&client, 7).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    while own.changed().idle() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut listening: Vec<_> = others.iter().map(|one| one.changed().listen()).collect();
+    listening.iter_mut().for_each(Listening::is_idle_now);
+    fill(&client, 2, 1).await;
+    client
+        .batch_execute("UPDATE hookgate_inbox SET event_type = 'row.deleted', body = convert_to(
+           '{\"id\":\"' || event_id || '\",\"type\":\"row.deleted\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"data\":{}}', 'UTF8')")
+        .await
+        .unwrap();
+    own.notifier.notify(1);
+    own.notifier.notify(1);
+    tokio::time::timeout(SOON, begun.acquire())
+        .await
+        .expect("its worker is not woken")
+        .unwrap()
+        .forget();
+    let any = std::future::poll_fn(|context| {
+        let place = listening
+            .iter_mut()
+            .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
+        place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+    });
+    let place = tokio::time::timeout(SOON, any)
+        .await
+        .expect("none is woken");
+    listening.remove(place);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let is_woken = |one: &mut Listening<'_>| std::pin::Pin::new(one).poll(&mut context).is_ready();
+    assert!(!listening.iter_mut().any(is_woken), "more than one");
+}
+
 /// The only connection is held, so that each call of the pool would wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_pool_keeps_no_id_from_being_forgotten() {

@@ -16,8 +16,12 @@ use crate::sqlite::units::{duration, millis};
 
 /// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
 const LOOKED_AT: usize = 1_000;
-/// The wait before the next lease call if some entries were not examined.
+/// How many rows one call examines, each with one look into an index: 10 to 30 ms. Rows that have no entry due, but some in
+/// back-off, are among them, and there can be a hundred thousand.
+const ROWS_LOOKED_AT: usize = 10_000;
+/// The wait before the next lease call if some entries were not examined, and if some rows were not.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const NEXT_ROWS: Duration = Duration::from_millis(100);
 
 type Row = [u8; 16];
 
@@ -72,7 +76,8 @@ impl Candidate {
 #[derive(Default)]
 struct Candidates {
     candidates: Vec<Candidate>,
-    cut_short: bool,
+    /// The wait before the next call, if some entries were not examined.
+    cut_short: Option<Duration>,
 }
 
 impl Leasing<'_> {
@@ -85,7 +90,7 @@ impl Leasing<'_> {
         let (ended, mut dead_lettered) = self.ended(request, &here, &busy, now)?;
         let queued = self.queued(request, &here, &mut busy, now)?;
 
-        let more_later = ended.cut_short || queued.cut_short;
+        let more_later = ended.cut_short.into_iter().chain(queued.cut_short).min();
         let mut candidates = ended.candidates;
         candidates.extend(queued.candidates);
         candidates.sort_by_key(|candidate| (candidate.due, candidate.id));
@@ -113,8 +118,8 @@ impl Leasing<'_> {
         }
         let next_in = if more_now {
             Some(Duration::ZERO)
-        } else if more_later {
-            Some(LOOK_AGAIN)
+        } else if more_later.is_some() {
+            more_later
         } else {
             self.next_in(&here, now)?
         };
@@ -189,7 +194,7 @@ impl Leasing<'_> {
             if narrow(tries) >= request.max_tries {
                 dead.push(id);
                 if dead.len() == LOOKED_AT {
-                    found.cut_short = true;
+                    found.cut_short = Some(LOOK_AGAIN);
                     break;
                 }
                 continue;
@@ -251,7 +256,7 @@ impl Leasing<'_> {
             if of_row.is_some_and(|row| !busy.insert(row)) {
                 passed_over += 1;
                 if passed_over == LOOKED_AT {
-                    found.cut_short = true;
+                    found.cut_short = Some(LOOK_AGAIN);
                     break;
                 }
                 continue;
@@ -259,7 +264,7 @@ impl Leasing<'_> {
             found.candidates.push(Candidate::read(row, of_row)?);
         }
         drop(rows);
-        if found.cut_short {
+        if found.cut_short.is_some() {
             self.by_rows(request, here, busy, now, &mut found)?;
         }
         Ok(found)
@@ -288,9 +293,9 @@ impl Leasing<'_> {
             }
         }
         drop(rows);
-        for _ in 0..LOOKED_AT {
+        for _ in 0..ROWS_LOOKED_AT {
             if found.candidates.len() > request.most {
-                break;
+                return Ok(());
             }
             let next = self.next_row.query_row([self.after_row], |row| {
                 // A row key of the wrong length ends the search, which then begins again.
@@ -300,13 +305,14 @@ impl Leasing<'_> {
             let Some((of_row, candidate)) = next.optional()? else {
                 // The next call begins at the first row again.
                 self.after_row = [0; 16];
-                break;
+                return Ok(());
             };
             self.after_row = of_row;
             if candidate.due <= now && busy.insert(of_row) {
                 found.candidates.push(candidate);
             }
         }
+        found.cut_short = Some(NEXT_ROWS);
         Ok(())
     }
 

@@ -32,6 +32,7 @@ statements! {
         purge: "DELETE FROM entries WHERE id = ?1 AND state = ?2",
         erase: "UPDATE entries SET state = 2, until = forget_at, since = ?2, token = NULL, row = NULL, last_error = NULL
            WHERE id = ?1 AND state = ?3",
+        erase_last_error: "UPDATE entries SET last_error = NULL WHERE id = ?1 AND state = ?2",
         erase_body: "DELETE FROM bodies WHERE id = ?1",
     }
 }
@@ -107,6 +108,7 @@ impl Operating<'_> {
                     self.dead_letter.execute(params![id.0, now, state, reason])
                 }
                 Change::Purge => self.purge.execute(params![id.0, state]),
+                Change::EraseLastError => self.erase_last_error.execute(params![id.0, state]),
                 Change::Erase { .. } => {
                     let erased = self.erase.execute(params![id.0, now, state]);
                     if matches!(erased, Ok(1..)) {

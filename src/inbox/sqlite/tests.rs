@@ -194,6 +194,47 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     assert_eq!(batch.next_in, Some(Duration::from_millis(250)));
 }
 
+/// A row has many entries, one of which runs, and each of very many other rows has one entry, which has failed and is not due yet.
+#[tokio::test]
+async fn rows_in_back_off_keep_no_other_row_waiting() {
+    const ROWS: u32 = 20_000;
+    let (folder, clock) = (Folder::new(), manual());
+    let engine = Arc::new(engine(&folder, &clock));
+    let hot = (0..1_100).map(|number| entry(&format!("evt_hot_{number}"), Some("hot")));
+    accept_all(&engine, hot).await;
+    let serial = || LeaseRequest {
+        serial_by_row: true,
+        ..request()
+    };
+    assert_eq!(engine.lease(serial()).await.unwrap().jobs.len(), 1);
+    let failed = format!(
+        "WITH RECURSIVE n (e) AS (SELECT 1 UNION ALL SELECT e + 1 FROM n WHERE e < {ROWS})
+         INSERT INTO entries (key, digest, state, until, since, tries, token, row, accepted_at, forget_at, received_at, body_bytes,
+           event_id, event_type, timestamp, scope, key_name)
+         SELECT randomblob(16), 0, 0, until + 3600000, since, 1, randomblob(16), randomblob(16), accepted_at, forget_at, received_at, 2,
+           'evt_failed_' || e, event_type, timestamp, scope, key_name
+         FROM n, entries WHERE event_id = 'evt_hot_1'"
+    );
+    Connection::open(folder.file())
+        .unwrap()
+        .execute_batch(&failed)
+        .unwrap();
+    clock.advance(SECOND);
+    let other = engine.accept(entry("evt_other", Some("other")), DAY).await;
+    assert_eq!(other.unwrap(), Accepted::New);
+    let mut waited = Duration::ZERO;
+    loop {
+        let batch = engine.lease(serial()).await.unwrap();
+        if let [job] = &batch.jobs[..] {
+            assert_eq!(job.entry.event_id, "evt_other");
+            break;
+        }
+        waited += batch.next_in.unwrap();
+        // 3 s for a hundred thousand rows, the calls themselves included.
+        assert!(waited <= Duration::from_millis(300), "{waited:?}");
+    }
+}
+
 /// The caller no longer waits, so no worker would settle the leased entries.
 #[tokio::test]
 async fn a_lease_that_nobody_takes_is_given_back() {

@@ -33,6 +33,8 @@ pub(super) struct Dispatcher<S> {
     entries: HashMap<Id, EntryId>,
     /// When the first of the entries that failed here is due again.
     due: Option<Instant>,
+    /// The number of hints after which no entry was left, or after which another process was woken.
+    hints: usize,
 }
 
 /// The reason why a wait ended.
@@ -53,12 +55,14 @@ where
     R: Send + 'static,
 {
     pub(super) fn new(shared: Arc<WorkersState>, service: S) -> Self {
+        let hints = shared.engine.changed().hints();
         Self {
             shared,
             service,
             running: JoinSet::new(),
             entries: HashMap::new(),
             due: None,
+            hints,
         }
     }
 
@@ -133,8 +137,16 @@ where
             self.begin(job, asked);
         }
         if leased >= free {
+            // Of the entries for which it was woken, some may be left: for another worker here, if any has room, or elsewhere.
+            drop(listening);
+            let changed = self.shared.engine.changed();
+            if self.hints != changed.hints() && changed.listening() == 0 {
+                self.hints = changed.hints();
+                self.shared.engine.wake_another();
+            }
             return;
         }
+        self.hints = listening.hints();
         listening.is_idle_now();
         let settings = &self.shared.settings;
         let (poll, serial) = (settings.poll, settings.serial_by_row);

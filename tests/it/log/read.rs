@@ -207,7 +207,7 @@ fn two_logs_are_compared_by_what_their_events_were_answered() {
 }
 
 #[test]
-fn bodies_that_differ_in_bytes_alone_are_said_to() {
+fn bodies_that_differ_in_bytes_alone_are_reported_as_such() {
     let one = delivery_of(r#"{"a":1.0,"b":"\/"}"#);
     let other = delivery_of(r#"{ "b":"/", "a":1.00 }"#);
     let differences = one.differences(&other);

@@ -28,9 +28,9 @@ const OK: StatusCode = StatusCode::NO_CONTENT;
 
 /// Keeps the deliveries that it gets.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<LoggedDelivery>>>);
+struct Collector(Arc<Mutex<Vec<LoggedDelivery>>>);
 
-impl Told {
+impl Collector {
     fn all(&self) -> Vec<LoggedDelivery> {
         self.0.lock().unwrap().clone()
     }
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-impl Record for Told {
+impl Record for Collector {
     fn record(&self, delivery: LoggedDelivery) {
         self.0.lock().unwrap().push(delivery);
     }
@@ -56,12 +56,12 @@ impl Record for Told {
 
 fn recording<F, A>(
     script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
-) -> (Harness, Told)
+) -> (Harness, Collector)
 where
     F: Future<Output = A> + Send + 'static,
     A: axum::response::IntoResponse,
 {
-    let told = Told::default();
+    let told = Collector::default();
     let recorder = told.clone();
     let harness = Harness::new(|builder, _| builder.record(recorder), script);
     (harness, told)
@@ -296,7 +296,7 @@ async fn a_hang_up_is_recorded_without_an_answer() {
         LoggedDelivery::from_line(delivery.to_line()).unwrap(),
         delivery
     );
-    // The run went on, and its end is not the end of an answer.
+    // The run continued, and its end is not the end of an answer.
     pass(1_000).await;
     assert_eq!(harness.told.settled().len(), 1);
     assert!(told.all().is_empty());
@@ -333,7 +333,7 @@ async fn the_time_is_the_very_reading_that_the_age_was_judged_by() {
     let mut stale = 0;
     // At one of these ages each reading of the clock differs, except the one that judges.
     for age_at_first in 290..306 {
-        let told = Told::default();
+        let told = Collector::default();
         let receiver = Receiver::builder()
             .secret(secret.clone())
             .without_deduplication()
@@ -355,7 +355,7 @@ async fn the_time_is_the_very_reading_that_the_age_was_judged_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorder_that_panics_costs_nobody_an_answer() {
+async fn a_recorder_that_panics_changes_no_answer() {
     let receiver = |panics: bool| {
         let recorder = move |_: LoggedDelivery| assert!(!panics, "the recorder");
         Receiver::builder()

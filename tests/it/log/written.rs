@@ -46,7 +46,7 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
 /// A pipe without a reader holds 64 KiB, and then blocks the writer.
 #[cfg(unix)]
 #[test]
-fn a_writer_that_hangs_slows_nobody_and_what_is_dropped_is_counted_and_said() {
+fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted_and_reported() {
     let folder = Folder::new();
     let path = folder.path("pipe");
     assert!(
@@ -198,7 +198,7 @@ fn a_flood_loses_nothing_to_rotation() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_but_its_owner_may_read_it() {
+fn only_its_owner_may_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
@@ -227,7 +227,7 @@ fn nobody_but_its_owner_may_read_it() {
 }
 
 #[test]
-fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
+fn a_missing_directory_is_reported_and_writing_continues_when_it_is_back() {
     let folder = Folder::new();
     fs::create_dir(folder.path("logs")).unwrap();
     let path = folder.path("logs/log.jsonl");
@@ -273,7 +273,7 @@ fn a_directory_that_is_gone_is_told_and_writing_goes_on_when_it_is_back() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_and_dropping_the_recorder_ends() {
+fn a_full_disk_is_reported_and_the_recorder_can_be_dropped() {
     let recorder = Recorder::to("/dev/full").open().unwrap();
     recorder.record(delivery("evt_1"));
     assert!(!recorder.flush(Duration::from_millis(100)));
@@ -291,7 +291,7 @@ fn a_full_disk_is_told_and_dropping_the_recorder_ends() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_was_moved_away_or_removed_is_opened_anew() {
+fn a_file_that_was_moved_or_removed_is_opened_again() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
     let recorder = Recorder::to(&path).open().unwrap();

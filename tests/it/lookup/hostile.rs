@@ -74,7 +74,7 @@ impl http_body::Body for Faulty {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_delivery_with_a_faulty_body_does_not_tell_whose_subscription_is_known() {
+async fn a_stale_delivery_with_a_faulty_body_does_not_reveal_known_subscriptions() {
     for by_provider in [false, true] {
         let provider = Provider::new(async |id, _| match id.as_str() {
             "wh_1" => found(),
@@ -163,7 +163,7 @@ fn ailing() -> (Provider, Arc<AtomicBool>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_whose_look_up_failed_is_looked_up_at_its_retry_whatever_floods() {
+async fn an_id_whose_look_up_failed_is_looked_up_at_its_retry_during_a_flood() {
     for copies in [1, 100] {
         let (provider, well) = ailing();
         let receiver = receiver(&provider);
@@ -266,7 +266,7 @@ async fn a_look_up_that_begins_late_does_not_outlast_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_look_up_that_nobody_waits_for_takes_no_place() {
+async fn a_forgotten_look_up_without_waiters_takes_no_place() {
     let provider = Provider::new(async |_, _| pending::<Found>().await);
     let harness = guarded(&provider);
     let running = || harness.receiver.keys().lookup_stats().unwrap().running;
@@ -303,7 +303,7 @@ impl Wake for Breaks {
 }
 
 #[test]
-fn a_waker_that_panics_keeps_nobody_else_asleep() {
+fn a_waker_that_panics_keeps_no_other_task_asleep() {
     let knock: Kept = Arc::default();
     let kept = Arc::clone(&knock);
     let provider = Provider::new(move |_, _| {
@@ -336,17 +336,17 @@ static KEYS: OnceLock<Keys> = OnceLock::new();
 
 /// An error that looks at the keys when it is dropped, as one might that hands a connection back.
 #[derive(Debug)]
-struct ComesBack;
+struct LooksAtKeysOnDrop;
 
-impl fmt::Display for ComesBack {
+impl fmt::Display for LooksAtKeysOnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("comes back")
     }
 }
 
-impl Error for ComesBack {}
+impl Error for LooksAtKeysOnDrop {}
 
-impl Drop for ComesBack {
+impl Drop for LooksAtKeysOnDrop {
     fn drop(&mut self) {
         let stats = KEYS.get().and_then(Keys::lookup_stats);
         assert!(stats.is_some());
@@ -355,7 +355,7 @@ impl Drop for ComesBack {
 
 #[test]
 fn an_error_is_dropped_where_it_may_come_back() {
-    let (provider, told) = told(|| Err(LookupError::unavailable(ComesBack)));
+    let (provider, told) = told(|| Err(LookupError::unavailable(LooksAtKeysOnDrop)));
     let receiver = receiver(&provider);
     KEYS.get_or_init(|| receiver.keys().clone());
     let (done, is_done) = mpsc::channel::<Infallible>();
@@ -410,7 +410,7 @@ impl Wake for Woken {
 /// Requests that are polled when they were woken and never else, as a runtime does; dropped, forgotten and moved to another task
 /// at any time. Each that is left must end once its look-up can.
 #[test]
-fn whoever_is_left_is_woken_whatever_came_before() {
+fn the_remaining_requests_are_woken_after_any_sequence() {
     for seed in 1..=400_u64 {
         let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let scripted = Arc::new(Mutex::new(Scripted::default()));

@@ -48,7 +48,7 @@ impl Provider {
         Self::new(async |_, _| found())
     }
 
-    /// As [`all`](Self::all), after so many milliseconds.
+    /// As [`all`](Self::all), after this many milliseconds.
     pub fn after(millis: u64) -> Self {
         Self::new(move |_, _| async move {
             sleep(Duration::from_millis(millis)).await;

@@ -34,23 +34,23 @@ pub(super) struct EventPlan {
     /// Beside the sender's own attempts: when, and after how long it hangs up.
     pub(super) copies: Vec<(u64, u64)>,
     /// The action of each run; the last one holds for all later runs.
-    pub(super) runs: Vec<Does>,
+    pub(super) runs: Vec<HandlerAction>,
     pub(super) faults: Vec<StoreFault>,
 }
 
-/// The action of one run of the handler, after so many milliseconds.
+/// The action of one run of the handler, after this many milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Does {
+pub(super) enum HandlerAction {
     Succeeds(u64),
     Fails(u64),
     PanicsInCall,
     PanicsInPoll(u64),
-    GivesUp(u64, Letter),
+    GivesUp(u64, HookAction),
 }
 
 /// The action of the dead-letter hook.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Letter {
+pub(super) enum HookAction {
     IsKept,
     Fails,
     Panics,
@@ -165,18 +165,18 @@ fn hang_up() -> impl Strategy<Value = u64> {
     prop_oneof![3 => Just(SENDER_GIVES_UP), 1 => Just(0_u64), 2 => 0..SENDER_GIVES_UP]
 }
 
-fn does() -> impl Strategy<Value = Does> {
+fn does() -> impl Strategy<Value = HandlerAction> {
     let letter = prop_oneof![
-        Just(Letter::IsKept),
-        Just(Letter::Fails),
-        Just(Letter::Panics)
+        Just(HookAction::IsKept),
+        Just(HookAction::Fails),
+        Just(HookAction::Panics)
     ];
     prop_oneof![
-        4 => lasting().prop_map(Does::Succeeds),
-        3 => lasting().prop_map(Does::Fails),
-        1 => Just(Does::PanicsInCall),
-        1 => lasting().prop_map(Does::PanicsInPoll),
-        1 => (lasting(), letter).prop_map(|(millis, letter)| Does::GivesUp(millis, letter)),
+        4 => lasting().prop_map(HandlerAction::Succeeds),
+        3 => lasting().prop_map(HandlerAction::Fails),
+        1 => Just(HandlerAction::PanicsInCall),
+        1 => lasting().prop_map(HandlerAction::PanicsInPoll),
+        1 => (lasting(), letter).prop_map(|(millis, letter)| HandlerAction::GivesUp(millis, letter)),
     ]
 }
 

@@ -28,16 +28,16 @@ impl WatchedStore {
         &self,
         call: Call,
         key: &EventKey,
-        really: impl FnOnce(&dyn DedupeStore, &EventKey) -> Result<T, StoreError> + Send + 'static,
+        call_inner: impl FnOnce(&dyn DedupeStore, &EventKey) -> Result<T, StoreError> + Send + 'static,
         expected: impl FnOnce(&mut Ledger, Duration) -> T + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let (inner, world, key) = (Arc::clone(&self.inner), Arc::clone(&self.world), *key);
         let Some(event) = world.event_of(&key) else {
-            return StoreFuture::ready(really(&*inner, &key));
+            return StoreFuture::ready(call_inner(&*inner, &key));
         };
         let fault = world.fault(event, call);
         let act = move || {
-            let answer = really(&*inner, &key);
+            let answer = call_inner(&*inner, &key);
             let now = world.store_time();
             let expected = expected(&mut world.lock()[event].ledger, now);
             if !matches!(&answer, Ok(answer) if *answer == expected) {
@@ -104,7 +104,7 @@ impl DedupeStore for WatchedStore {
         );
         let event = self.world.event_of(key);
         StoreFuture::boxed(async move {
-            let mut asking = Asking {
+            let mut asking = PendingClaim {
                 world: &self.world,
                 since: Instant::now(),
                 answered: false,
@@ -163,13 +163,13 @@ impl DedupeStore for WatchedStore {
 }
 
 /// A pending claim. A caller that stops waiting before the call's time is up can't release a claim that was granted.
-struct Asking<'a> {
+struct PendingClaim<'a> {
     world: &'a World,
     since: Instant,
     answered: bool,
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         let listened = self.since.elapsed();
         if !self.answered && listened < LATE_STORE_CALL {

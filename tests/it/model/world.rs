@@ -9,7 +9,7 @@ use hookgate::{Answer, ClaimToken, EventKey, Outcome, RefusalKind, Settled};
 use tokio::time::Instant;
 
 use super::ledger::{Ledger, State};
-use super::plan::{Call, Does, EventPlan, Fault, RUN_LIMIT};
+use super::plan::{Call, EventPlan, Fault, HandlerAction, RUN_LIMIT};
 use super::run::{RunEnd, RunGuard, RunState};
 
 const BUDGET: Duration = Duration::from_millis(4_500);
@@ -66,7 +66,7 @@ struct Grant {
 }
 
 /// The known facts when a request arrived.
-pub(super) struct Arrival {
+pub(super) struct RequestStart {
     event: usize,
     at: Instant,
     fresh: bool,
@@ -214,7 +214,7 @@ impl World {
         self.skew.store(0, Ordering::SeqCst);
         for state in self.lock().iter_mut() {
             state.plan.faults.clear();
-            state.plan.runs = vec![Does::Succeeds(0)];
+            state.plan.runs = vec![HandlerAction::Succeeds(0)];
         }
     }
 
@@ -230,7 +230,7 @@ impl World {
     /// There is one excuse for a run on a claim that has ended: the store's clock jumped while the grant was on its way. The
     /// receiver reads its own clock, and by that one the claim holds; no store could be asked that would answer in less than no
     /// time. So this can't be helped, the second run beside or after another one included, and its commit must be lost.
-    pub(super) fn run_begins(self: &Arc<Self>, event: usize) -> (RunGuard, Does) {
+    pub(super) fn run_begins(self: &Arc<Self>, event: usize) -> (RunGuard, HandlerAction) {
         let now = self.store_time();
         let state = &mut self.lock()[event];
         let token = state.handed_over.take().expect("a run has a claim");
@@ -320,12 +320,12 @@ impl World {
     // ---- requests
 
     /// Call it right before the request is polled for the first time.
-    pub(super) fn arrives(&self, event: usize) -> Arrival {
+    pub(super) fn arrives(&self, event: usize) -> RequestStart {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let now = self.store_time();
         let state = &mut self.lock()[event];
         state.in_flight += 1;
-        Arrival {
+        RequestStart {
             event,
             at: Instant::now(),
             fresh: self.skew.load(Ordering::SeqCst).abs() <= 300,
@@ -342,7 +342,7 @@ impl World {
         self.heard.lock().unwrap().push(outcome);
     }
 
-    pub(super) fn hung_up(&self, arrival: &Arrival) {
+    pub(super) fn hung_up(&self, arrival: &RequestStart) {
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
         self.lock()[arrival.event].in_flight -= 1;
         self.check(arrival.at.elapsed() <= BUDGET + TICK, || {
@@ -350,7 +350,7 @@ impl World {
         });
     }
 
-    pub(super) fn answered(&self, arrival: &Arrival, status: u16, outcome: Outcome) {
+    pub(super) fn answered(&self, arrival: &RequestStart, status: u16, outcome: Outcome) {
         self.heard(outcome);
         let total = self.in_flight.fetch_sub(1, Ordering::SeqCst);
         let now = self.store_time();

@@ -140,7 +140,7 @@ async fn a_sender_that_hangs_up_stops_no_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_fails_or_panics_is_asked_again() {
+async fn a_handler_that_fails_or_panics_is_called_again() {
     for (faults, end, outcome) in [
         (
             Faults::seeded(1).handler_fails(3),

@@ -23,7 +23,7 @@ use super::*;
 
 /// The promise that a store breaks.
 #[derive(Clone, Copy, Debug)]
-enum Breach {
+enum BrokenPromise {
     /// Every claim is fresh, and every commit held.
     GrantsAll,
     /// Says that it holds the commit, and releases the claim in its place.
@@ -38,7 +38,7 @@ enum Breach {
     KnowsAll,
 }
 
-struct Broken(Breach, MemoryStore);
+struct Broken(BrokenPromise, MemoryStore);
 
 impl fmt::Debug for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,8 +54,8 @@ impl DedupeStore for Broken {
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
         match self.0 {
-            Breach::GrantsAll => StoreFuture::ready(Ok(Claimed::Fresh)),
-            Breach::KnowsAll => StoreFuture::ready(Ok(Claimed::Done {
+            BrokenPromise::GrantsAll => StoreFuture::ready(Ok(Claimed::Fresh)),
+            BrokenPromise::KnowsAll => StoreFuture::ready(Ok(Claimed::Done {
                 body_mark: ClaimToken::new(b"somebody else's").body_mark(),
             })),
             _ => self.1.claim(key, token, lease),
@@ -79,15 +79,15 @@ impl DedupeStore for Broken {
     ) -> StoreFuture<'a, Ownership> {
         let unknown = || StoreError::new(StoreErrorKind::TimedOut);
         match self.0 {
-            Breach::GrantsAll => StoreFuture::ready(Ok(Ownership::Held)),
-            Breach::ForgetsCommits => self.1.release(key, token),
-            Breach::LosesCommits => StoreFuture::ready(Ok(Ownership::Lost)),
-            Breach::FailsCommits => StoreFuture::ready(Err(unknown())),
-            Breach::LosesReplies => StoreFuture::boxed(async move {
+            BrokenPromise::GrantsAll => StoreFuture::ready(Ok(Ownership::Held)),
+            BrokenPromise::ForgetsCommits => self.1.release(key, token),
+            BrokenPromise::LosesCommits => StoreFuture::ready(Ok(Ownership::Lost)),
+            BrokenPromise::FailsCommits => StoreFuture::ready(Err(unknown())),
+            BrokenPromise::LosesReplies => StoreFuture::boxed(async move {
                 self.1.commit(key, token, retain).await?;
                 Err(unknown())
             }),
-            Breach::KnowsAll => self.1.commit(key, token, retain),
+            BrokenPromise::KnowsAll => self.1.commit(key, token, retain),
         }
     }
 
@@ -102,7 +102,7 @@ fn guarded(harness: &Harness, settings: ReceiverBuilder) -> Result<Router, Repla
     Ok(Router::new().route("/webhooks", post(handler).layer(guard)))
 }
 
-async fn with_store(breach: Breach, faults: Faults) -> Report {
+async fn with_store(breach: BrokenPromise, faults: Faults) -> Report {
     Replay::of(small_log())
         .secret(secret())
         .with(faults)
@@ -115,8 +115,8 @@ async fn with_store(breach: Breach, faults: Faults) -> Report {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
-    for breach in [Breach::GrantsAll, Breach::ForgetsCommits] {
+async fn a_store_that_forgets_or_grants_every_claim_is_found_by_repeated_runs() {
+    for breach in [BrokenPromise::GrantsAll, BrokenPromise::ForgetsCommits] {
         // Even without a fault: one event has a copy in the log.
         let report = with_store(breach, Faults::none()).await;
         let twice: Vec<_> = report.twice().map(|event| &*event.id).collect();
@@ -133,8 +133,8 @@ async fn a_store_that_forgets_or_grants_all_is_told_by_what_ran_twice() {
 
 /// Every status reports success.
 #[tokio::test(start_paused = true)]
-async fn a_2xx_whose_commit_is_lost_is_no_commit() {
-    for breach in [Breach::LosesCommits, Breach::FailsCommits] {
+async fn a_2xx_whose_commit_is_lost_does_not_count_as_a_commit() {
+    for breach in [BrokenPromise::LosesCommits, BrokenPromise::FailsCommits] {
         let report = with_store(breach, Faults::none()).await;
         let of_events = report.events().iter().flat_map(|event| &event.attempts);
         let firsts = of_events.filter(|attempt| attempt.line != 3);
@@ -164,7 +164,7 @@ async fn a_2xx_whose_commit_is_lost_is_no_commit() {
 #[tokio::test(start_paused = true)]
 async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
     let report = with_store(
-        Breach::LosesReplies,
+        BrokenPromise::LosesReplies,
         Faults::seeded(1).share(1.0).duplicate(),
     )
     .await;
@@ -179,7 +179,7 @@ async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
 
 #[tokio::test(start_paused = true)]
 async fn done_is_no_commit_where_nothing_ran() {
-    let report = with_store(Breach::KnowsAll, Faults::none()).await;
+    let report = with_store(BrokenPromise::KnowsAll, Faults::none()).await;
     assert!(
         report
             .events()
@@ -250,7 +250,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_receiver_that_runs_twice_or_not_at_all_is_told_by_its_runs() {
+async fn a_receiver_that_runs_twice_or_never_is_found_by_its_runs() {
     for (how, verdict) in [
         (How::RunsTwice, Verdict::Twice),
         (How::RunsNothing, Verdict::Never),

@@ -157,7 +157,7 @@ async fn an_old_log_can_be_signed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_copied_a_log_gets_nothing_in() {
+async fn a_log_replayed_raw_gets_no_delivery_in() {
     let effects = Effects::default();
     for at in [None, Some(NOW + 500), Some(NOW - 500)] {
         let mut replay = Replay::of(small_log()).secret(secret()).raw();
@@ -456,14 +456,14 @@ async fn an_app_that_takes_a_receiver_is_replayed_as_it_is() {
 }
 
 #[tokio::test]
-async fn time_that_runs_is_an_error_that_names_the_mend() {
+async fn time_that_is_not_paused_is_an_error_that_names_the_fix() {
     let effects = Effects::default();
     let replay = || Replay::of(log([logged("evt_1", 0), logged("evt_2", 3_600)])).secret(secret());
     let running = replay()
         .against(|harness| forgetful(&harness, &effects))
         .await;
     let error = running.unwrap_err();
-    assert_eq!(error.kind(), Kind::TimeRuns);
+    assert_eq!(error.kind(), Kind::TimeNotPaused);
     assert!(error.to_string().contains("start_paused = true"), "{error}");
     // Or on purpose, with the long waits cut short.
     let began = std::time::Instant::now();

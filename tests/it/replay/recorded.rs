@@ -55,7 +55,7 @@ async fn the_recorded_log_is_replayed_at_its_recorded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_recorded_log_stands_each_fault_alone_and_all_together() {
+async fn the_recorded_log_passes_with_each_fault_and_with_all() {
     let slow = Duration::from_secs(12);
     let kinds: [(&str, Add); 8] = [
         ("duplicate", Faults::duplicate),
@@ -91,7 +91,7 @@ async fn the_recorded_log_stands_each_fault_alone_and_all_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_recorded_log_is_no_use_to_who_copied_it() {
+async fn a_copied_log_gets_no_delivery_in() {
     let effects = Effects::default();
     let log = recorded();
     let a_day_later = log.deliveries()[0].received_at.as_i64() + 24 * 3_600;

@@ -23,7 +23,7 @@ async fn replayed(faults: Faults) -> Report {
 
 /// A handler that wants a number where the log has a text: 422 in the log, and again.
 #[tokio::test(start_paused = true)]
-async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_told() {
+async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_reported() {
     #[derive(serde::Deserialize)]
     struct Order {
         #[serde(rename = "Total")]
@@ -70,7 +70,7 @@ async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_told()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_reads_well_when_something_went_wrong() {
+async fn a_report_of_failures_is_readable() {
     let report = replayed(Faults::seeded(3).share(0.1).handler_fails(6)).await;
     let text = report.to_string();
     assert!(
@@ -113,7 +113,7 @@ async fn a_report_that_was_kept_is_the_same_report() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_and_after_a_change_are_told_apart() {
+async fn before_and_after_a_change_are_distinguished() {
     let before = replayed(Faults::none()).await;
     let after = replayed(Faults::seeded(1).share(0.1).handler_fails(6)).await;
     let diff = before.diff(&after);
@@ -172,7 +172,7 @@ async fn another_answer_than_the_logs_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ids_can_not_play_tricks_on_a_terminal() {
+async fn ids_are_escaped_on_a_terminal() {
     for (id, is_event) in [("evt_\u{202e}1", true), ("evt_\u{9b}31m", false)] {
         let effects = Effects::default();
         let report = Replay::of(log([logged(id, 0)]))

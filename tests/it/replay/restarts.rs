@@ -1,4 +1,4 @@
-//! A process ends, and another begins: no work of the first goes on, and the memory that only it had is gone.
+//! A process ends, and another begins: no work of the first continues, and the memory that only it had is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::apps::{Effects, app, durable, forgetful, slow_app};
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_durable_store_outlives_processes_and_a_forgetful_one_does_not() {
+async fn a_durable_store_outlives_processes_and_one_in_memory_does_not() {
     let (mut cut_off, mut twice) = (0, 0);
     for seed in 0..40 {
         let faults = Faults::seeded(seed).restarts(2).duplicate();
@@ -157,7 +157,7 @@ async fn what_a_killed_process_has_claimed_stays_claimed() {
 
 /// The handler would be done in the very moment in which its process ends: it is not.
 #[tokio::test(start_paused = true)]
-async fn who_is_done_when_the_process_ends_is_not_done() {
+async fn a_run_that_finishes_as_its_process_ends_is_not_done() {
     let mut cut_off = 0;
     for seed in 0..200 {
         let effects = Effects::default();

@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn a_good_receiver_stands_every_plan(faults in plans(), again in any::<bool>()) {
+    fn a_correct_receiver_passes_every_plan(faults in plans(), again in any::<bool>()) {
         let play = || in_paused_time(async {
             let effects = Effects::default();
             let replay = Replay::of(small_log()).secret(secret()).with(faults.clone());

@@ -19,7 +19,7 @@ use super::*;
 
 /// Gives each request the same answer, after a while, and notes the requests.
 #[derive(Clone, Default)]
-struct Says {
+struct FixedAnswer {
     status: u16,
     after: Duration,
     came: Arc<Mutex<Vec<(Instant, String)>>>,
@@ -27,7 +27,7 @@ struct Says {
     now: Arc<AtomicUsize>,
 }
 
-impl Says {
+impl FixedAnswer {
     fn new(status: u16, after: u64) -> Self {
         let after = Duration::from_millis(after);
         Self {
@@ -47,7 +47,7 @@ impl Says {
     }
 }
 
-impl Transport for Says {
+impl Transport for FixedAnswer {
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         let id = request.headers()["x-service-event-id"]
             .to_str()
@@ -130,9 +130,9 @@ async fn another_receivers_secret_signs_what_was_authentic() {
 
 #[tokio::test(start_paused = true)]
 async fn copies_order_concurrency_and_rate_are_as_asked() {
-    let through = |says: &Says, log| Replay::of(log).raw().through(says.clone());
+    let through = |says: &FixedAnswer, log| Replay::of(log).raw().through(says.clone());
 
-    let says = Says::new(200, 10);
+    let says = FixedAnswer::new(200, 10);
     let report = through(&says, events(3)).duplicated(2).run().await.unwrap();
     let ids = [
         "evt_1", "evt_1", "evt_1", "evt_2", "evt_2", "evt_2", "evt_3", "evt_3", "evt_3",
@@ -147,7 +147,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
     assert!(report.all_accepted() && says.most.load(Ordering::SeqCst) == 1);
 
     let orders = [7, 7, 8].map(|seed| async move {
-        let says = Says::new(200, 1);
+        let says = FixedAnswer::new(200, 1);
         through(&says, events(20))
             .shuffled(seed)
             .run()
@@ -160,7 +160,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
     assert!(first == again && first != other);
     assert_eq!(first.len(), 20);
 
-    let says = Says::new(200, 100);
+    let says = FixedAnswer::new(200, 100);
     through(&says, events(20))
         .concurrency(5)
         .run()
@@ -168,7 +168,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
         .unwrap();
     assert_eq!(says.most.load(Ordering::SeqCst), 5);
 
-    let says = Says::new(200, 1);
+    let says = FixedAnswer::new(200, 1);
     through(&says, events(10))
         .concurrency(3)
         .per_second(4.0)
@@ -183,7 +183,7 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 
     // Invalid rates become the smallest one.
     for rate in [0.0, -1.0, 1e-300, f64::NAN] {
-        let (says, began) = (Says::new(200, 1), Instant::now());
+        let (says, began) = (FixedAnswer::new(200, 1), Instant::now());
         through(&says, events(2))
             .per_second(rate)
             .run()
@@ -195,8 +195,8 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered_is_told_with_its_reason() {
-    let slow = Says::new(200, 6_000);
+async fn unanswered_deliveries_are_reported_with_their_reason() {
+    let slow = FixedAnswer::new(200, 6_000);
     let report = Replay::of(events(3))
         .raw()
         .through(slow)
@@ -210,7 +210,7 @@ async fn what_is_not_answered_is_told_with_its_reason() {
     assert_eq!((summary.latency, report.all_accepted()), (None, false));
     let dead = Replay::of(events(2))
         .raw()
-        .through(Says::new(0, 0))
+        .through(FixedAnswer::new(0, 0))
         .run()
         .await
         .unwrap();
@@ -229,9 +229,9 @@ async fn what_is_not_answered_is_told_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_it_is_told_to_and_tells_what_was_answered_until_then() {
+async fn it_ends_on_request_and_reports_the_answers_until_then() {
     let mut heard = Vec::new();
-    let says = Says::new(200, 1_000);
+    let says = FixedAnswer::new(200, 1_000);
     let through = Replay::of(events(10)).raw().through(says.clone());
     assert_eq!(through.planned(), 10);
     let report = through
@@ -283,7 +283,7 @@ async fn what_can_not_be_sent_is_an_error() {
         if let Some(secret) = secret {
             replay = replay.secret(secret);
         }
-        let run = replay.through(Says::new(200, 0)).run().await;
+        let run = replay.through(FixedAnswer::new(200, 0)).run().await;
         run.unwrap_err().kind()
     };
     assert_eq!(kind(log([]), Some(secret())).await, Kind::Empty);

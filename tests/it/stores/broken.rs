@@ -34,7 +34,7 @@ enum Fault {
     IdleRenewal,
     /// A commit repeated after its reply was lost finds no running claim.
     RepeatedCommitLost,
-    /// A repeated commit begins the retention anew.
+    /// A repeated commit begins the retention again.
     RepeatedCommitExtends,
     /// A claim repeated after its reply was lost finds its own record and waits for it.
     RepeatedClaimRuns,
@@ -295,9 +295,9 @@ async fn each_fault_breaks_the_rule_that_names_it() {
         (Fault::OneRetention, StoreRule::RetentionIsEachRecords),
         (Fault::WholeLease, StoreRule::RetryAfter),
         (Fault::EvictsRunning, StoreRule::RunningNeverEvicted),
-        (Fault::NeverRefuses, StoreRule::RefuseRefuses),
-        (Fault::RefusesTooLate, StoreRule::RefuseRefuses),
-        (Fault::RefusesForEver, StoreRule::RefuseRefuses),
+        (Fault::NeverRefuses, StoreRule::FullStoreRefuses),
+        (Fault::RefusesTooLate, StoreRule::FullStoreRefuses),
+        (Fault::RefusesForEver, StoreRule::FullStoreRefuses),
     ] {
         let broken = broken_by(fault).await;
         assert!(broken.contains(&rule), "{fault:?} broke {broken:?}");

@@ -34,7 +34,7 @@ where
         (self.0)(capacity.unwrap_or_default(), Arc::new(self.1.clone()))
     }
 
-    async fn pass(&self, time: Duration) {
+    async fn advance(&self, time: Duration) {
         self.1.advance(time);
     }
 }
@@ -49,7 +49,7 @@ impl StoreUnderTest for InRealTime {
         (self.0)(capacity.unwrap_or_default(), Arc::new(SystemClock))
     }
 
-    async fn pass(&self, time: Duration) {
+    async fn advance(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 

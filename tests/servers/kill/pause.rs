@@ -91,7 +91,7 @@ async fn after_the_successor(first: &Receiving, second: &Receiving, event: &str)
     begun.abort();
 }
 
-/// The first goes on while the second is handling the event.
+/// The first continues while the second is handling the event.
 async fn beside_the_successor(first: &Receiving, second: &Receiving, event: &str) {
     let begun = first.deliver(event);
     first.step(Step::Begun, event, 1).await;

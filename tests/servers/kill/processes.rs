@@ -43,7 +43,7 @@ impl Process {
         }
     }
 
-    /// Stands still for longer than a lease, and goes on.
+    /// Stands still for longer than a lease, and continues.
     pub fn pause(&self, chance: &mut Rng) {
         if let Some(child) = &self.child {
             child.signal("STOP");

@@ -28,13 +28,13 @@ pub struct Sender {
     pub stop: AtomicBool,
     /// Where a 2xx proves a run: whether that run had ended.
     follower: Option<Mutex<Follower>>,
-    pub heard: Mutex<Heard>,
+    pub heard: Mutex<Answers>,
     under_way: AtomicUsize,
 }
 
 /// The answers.
 #[derive(Default)]
-pub struct Heard {
+pub struct Answers {
     pub sent: Vec<String>,
     pub acknowledged: Vec<String>,
     /// 2xx in all, with those of copies.
@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Whether it was answered 2xx. Signed anew each time, and sent to any of the receivers.
+    /// Whether it was answered 2xx. Signed again each time, and sent to any of the receivers.
     async fn attempt(&self, event: &Event, chance: &mut Rng) -> bool {
         let receiver = self.receivers[chance.usize(..self.receivers.len())];
         let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);

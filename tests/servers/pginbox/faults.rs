@@ -133,7 +133,7 @@ async fn a_full_disk_is_an_error_until_there_is_room() {
     for id in ["evt_1", "evt_2"] {
         assert_eq!(refused(&inbox, id, "full").await, StoreErrorKind::Full);
     }
-    // Work goes on: it takes up no row more.
+    // Work continues: it takes up no row more.
     let (workers, handled) = work(&inbox, false);
     until_done(&inbox, 1).await;
     let room = "DROP TRIGGER no_space ON hookgate_inbox";

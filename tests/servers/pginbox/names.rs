@@ -78,7 +78,7 @@ async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_of_one_name_silences_no_id_of_another() {
+async fn a_claim_under_one_name_hides_no_id_of_another_name() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

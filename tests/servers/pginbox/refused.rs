@@ -86,7 +86,7 @@ async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worke
     let error = accept(&inbox, "evt_\u{20ac}").await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Refused, "{error:?}");
 
-    // A reason: the entry is a dead letter all the same, and its worker goes on.
+    // A reason: the entry is a dead letter all the same, and its worker continues.
     for id in ["evt_1", "evt_2"] {
         accept(&inbox, id).await.unwrap();
     }
@@ -149,7 +149,7 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
 
 /// By the class of the server's error: a fault of the call is refused for good, and every other kind is temporary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_server_says_is_for_good_or_passes_by_its_class() {
+async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

@@ -38,7 +38,7 @@ async fn until_listening(client: &Client) -> i32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_entry_of_another_process_is_heard_of() {
+async fn an_entry_of_another_process_wakes_the_workers() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };
@@ -59,7 +59,7 @@ async fn an_entry_of_another_process_is_heard_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_goes_on_while_nobody_listens_and_listens_again() {
+async fn work_continues_while_the_listening_connection_is_replaced() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

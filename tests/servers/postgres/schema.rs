@@ -174,9 +174,10 @@ async fn indexes_that_an_operator_built_before_are_not_built_again() {
     let new: Vec<_> = indexes().await.into_iter().map(|(name, _)| name).collect();
     client
         .batch_execute(
-            "DROP INDEX hookgate_inbox_queued_by_row, hookgate_inbox_running_by_name;
+            "DROP INDEX hookgate_inbox_fresh_by_row, hookgate_inbox_retried_by_name, hookgate_inbox_running_by_name;
+             CREATE INDEX hookgate_inbox_queued_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0;
              CREATE INDEX hookgate_inbox_running ON hookgate_inbox (row_key) WHERE state = 1 AND row_key IS NOT NULL;
-             DELETE FROM hookgate_migrations WHERE name = 'inbox-backlog-1'",
+             DELETE FROM hookgate_migrations WHERE name = 'inbox-backlog-2'",
         )
         .await
         .unwrap();

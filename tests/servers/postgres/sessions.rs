@@ -214,7 +214,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
 
 /// An answer without a result is asked for again, within the time of one call.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_ends_in_time_however_often_it_is_asked() {
+async fn a_claim_that_repeats_its_statement_ends_in_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

@@ -30,7 +30,7 @@ impl StoreUnderTest for Schemas {
         Some(Arc::new(PostgresStore::new(&patient(&config), "test")))
     }
 
-    async fn pass(&self, time: Duration) {
+    async fn advance(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 

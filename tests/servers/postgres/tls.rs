@@ -127,7 +127,7 @@ async fn a_login_is_bound_to_the_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_refused_is_told_in_plain_words() {
+async fn a_refused_certificate_is_reported_in_plain_words() {
     let certificates = Certificates::new();
     let Some(server) = certificates.postgres() else {
         return;

@@ -173,7 +173,7 @@ async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
     }
 }
 
-/// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else goes on.
+/// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else continues.
 #[tokio::test]
 async fn a_lock_of_the_same_number_is_held_for_once() {
     let Some((_server, mut client, mut other)) = two_clients().await else {
@@ -245,7 +245,7 @@ async fn a_savepoint_takes_its_claim_along() {
         let inner = outer.transaction().await.unwrap();
         assert_eq!(claim(&inner, "evt_1").await, ClaimedIn::Fresh);
         inner.rollback().await.unwrap();
-        // Free for others while the outer one goes on, and for itself.
+        // Free for others while the outer one continues, and for itself.
         let elsewhere = begin(&mut other, level).await;
         assert_eq!(claim(&elsewhere, "evt_1").await, ClaimedIn::Fresh);
         elsewhere.rollback().await.unwrap();

@@ -33,7 +33,7 @@ async fn a_server_that_forgets_nothing_has_no_findings() {
 }
 
 #[tokio::test]
-async fn each_setting_is_told_for_what_it_is() {
+async fn each_setting_is_reported_with_its_risk() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
@@ -77,7 +77,7 @@ async fn each_setting_is_told_for_what_it_is() {
 
 /// Without a subscriber of `tracing`, as in a program that does not use it.
 #[tokio::test]
-async fn a_server_that_forgets_is_told_on_stderr_where_nothing_else_would() {
+async fn a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber() {
     if let Some(url) = given() {
         RedisStore::connect(&url).await.unwrap();
         return;
@@ -86,7 +86,7 @@ async fn a_server_that_forgets_is_told_on_stderr_where_nothing_else_would() {
     let Some(server) = RedisServer::start(&[&evicts[..], &ALWAYS].concat()) else {
         return;
     };
-    let test = "redis::check::a_server_that_forgets_is_told_on_stderr_where_nothing_else_would";
+    let test = "redis::check::a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber";
     let told = Child::stderr_of(test, &server.url());
     let line = "hookgate: claims on Redis: ids are forgotten when memory is full (maxmemory-policy is volatile-lru): set maxmemory-policy to noeviction";
     assert_eq!(
@@ -102,7 +102,7 @@ async fn a_server_that_forgets_is_told_on_stderr_where_nothing_else_would() {
 }
 
 #[tokio::test]
-async fn replicas_are_told_and_refused() {
+async fn replicas_are_reported_and_refused() {
     let Some(primary) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
         return;
     };

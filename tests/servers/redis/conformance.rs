@@ -39,7 +39,7 @@ where
         Some(Arc::new(store))
     }
 
-    async fn pass(&self, time: Duration) {
+    async fn advance(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
@@ -65,7 +65,7 @@ where
             StoreRule::NewestRemembered
                 | StoreRule::NewestRememberedAfterReads
                 | StoreRule::RunningNeverEvicted
-                | StoreRule::RefuseRefuses
+                | StoreRule::FullStoreRefuses
         )
     };
     for (rule, finding) in report.findings() {

@@ -82,7 +82,7 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
 /// A cable that was pulled, a machine that is off: no packet reports that the connection is dead. The operating system notices
 /// after a quarter of an hour, `ConnectionManager` when the system does.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_died_in_silence_is_replaced() {
+async fn a_connection_that_broke_without_a_signal_is_replaced() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
@@ -102,7 +102,7 @@ async fn a_connection_that_died_in_silence_is_replaced() {
 
 /// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_died_in_silence_is_replaced_where_nobody_waits_for_it() {
+async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_waits() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
@@ -130,7 +130,7 @@ async fn a_connection_that_died_in_silence_is_replaced_where_nobody_waits_for_it
 
 /// Answers to calls that were dropped go to no other call.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_dropped_leaves_its_answer_to_nobody() {
+async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
@@ -279,7 +279,7 @@ async fn a_server_out_of_reach_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_down_or_stood_still_is_found_again() {
+async fn a_server_that_was_down_or_paused_is_used_again() {
     let Some(mut server) = RedisServer::start(&[]) else {
         return;
     };
@@ -356,7 +356,7 @@ async fn a_server_that_became_a_replica_is_left() {
     recovered(&store).await;
 }
 
-/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed anew
+/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed again
 /// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {
@@ -399,7 +399,7 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
 
 /// An operator sets a password, and takes it back: calls fail meanwhile, and the store comes back by itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_is_asked_for_all_at_once_is_an_error_until_it_is_not() {
+async fn a_login_that_the_server_begins_to_require_is_an_error_until_it_no_longer_does() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };

@@ -69,7 +69,7 @@ fn told(error: &StoreError, words: &str) {
 
 /// Each call says it within its own limit, also calls at once, and not the first alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_refused_is_told_by_every_call() {
+async fn every_call_reports_a_refused_certificate() {
     let certificates = Certificates::new();
     let Some(server) = certificates.redis() else {
         return;

@@ -61,7 +61,7 @@ impl StoreUnderTest for Files {
         Some(Arc::new(store.unwrap()))
     }
 
-    async fn pass(&self, time: Duration) {
+    async fn advance(&self, time: Duration) {
         self.1.advance(time);
     }
 

@@ -130,12 +130,12 @@ async fn serve(folder: &Path) {
 
 /// Counted and not timed: the duration of a flush depends on the disk, and on the moment.
 #[tokio::test]
-async fn those_who_come_together_share_a_flush() {
+async fn concurrent_accepts_share_a_flush() {
     if let Some(given) = given() {
         let (folder, group) = given.split_once('\n').unwrap();
         return burst(Path::new(folder), group.parse().unwrap()).await;
     }
-    let test = "sqlite::durable::those_who_come_together_share_a_flush";
+    let test = "sqlite::durable::concurrent_accepts_share_a_flush";
     let mut counts = Vec::new();
     for group in ["1", "256"] {
         let folder = Folder::new();
@@ -176,12 +176,12 @@ async fn burst(folder: &Path, group: usize) {
 
 /// A claim and a commit each wait for a flush, which those that come together share; a duplicate waits for none.
 #[tokio::test]
-async fn claims_that_come_together_share_a_flush() {
+async fn concurrent_claims_share_a_flush() {
     if let Some(given) = given() {
         let (folder, calls) = given.split_once('\n').unwrap();
         return claims(Path::new(folder), calls).await;
     }
-    let test = "sqlite::durable::claims_that_come_together_share_a_flush";
+    let test = "sqlite::durable::concurrent_claims_share_a_flush";
     let mut counts = Vec::new();
     for calls_in_child in ["one by one", "together", "duplicates"] {
         let folder = Folder::new();

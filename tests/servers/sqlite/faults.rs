@@ -148,7 +148,7 @@ async fn what_would_be_written_to_a_deleted_file_is_503() {
 }
 
 #[tokio::test]
-async fn who_goes_away_harms_nobody() {
+async fn a_call_that_is_dropped_harms_no_other() {
     let folder = Folder::new();
     let inbox = InboxOptions::default()
         .open(folder.path().join("inbox.db"))

@@ -181,7 +181,7 @@ async fn on_a_full_disk(disk: &Path) {
         assert!(number < 1_999, "it is full");
     }
 
-    // There is room again, and nothing is started anew.
+    // There is room again, and nothing is started again.
     fs::remove_file(disk.join("filler")).unwrap();
     until("deliveries are accepted again", async || {
         accept(&inbox, "evt_after").await.is_ok()
@@ -192,9 +192,8 @@ async fn on_a_full_disk(disk: &Path) {
 
 /// The log has its most pages and the largest body that the reserve covers, and the file grows by all of them.
 #[test]
-fn the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk() {
-    let test =
-        "sqlite::full::the_largest_body_that_the_reserve_covers_is_worked_off_on_a_full_disk";
+fn the_largest_body_that_the_reserve_covers_is_handled_on_a_full_disk() {
+    let test = "sqlite::full::the_largest_body_that_the_reserve_covers_is_handled_on_a_full_disk";
     in_a_small_file_system(test, async |disk| the_largest_body(&disk).await);
 }
 
@@ -267,7 +266,7 @@ async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
 
 /// A file that may not grow takes no delivery more, and each entry in it is leased, and keeps why it failed.
 #[tokio::test]
-async fn a_file_at_its_limit_is_worked_off() {
+async fn a_full_file_at_its_limit_still_handles_its_entries() {
     let folder = Folder::new();
     let receiver = receiver();
     let inbox = InboxOptions::default()

@@ -16,7 +16,7 @@ use crate::fault::{answer, note};
 /// Several options have to fit all.
 #[derive(clap::Args)]
 #[group(id = "choice", multiple = true)]
-pub(crate) struct Choice {
+pub(crate) struct SelectionArgs {
     /// The entry with this number
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     entry: Option<EntryId>,
@@ -28,7 +28,7 @@ pub(crate) struct Choice {
     older_than: Option<Duration>,
 }
 
-impl Choice {
+impl SelectionArgs {
     pub(super) fn selection(&self) -> Selection {
         let mut selection = Selection::all();
         if let Some(entry) = self.entry {
@@ -106,7 +106,7 @@ impl FromStr for State {
 /// An entry without its body.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Shown {
+pub(super) struct EntrySummary {
     pub(super) entry: String,
     pub(super) state: String,
     pub(super) accepted_at: String,
@@ -121,7 +121,7 @@ pub(super) struct Shown {
     body_bytes: u64,
 }
 
-impl Shown {
+impl EntrySummary {
     pub(super) fn of(listed: &Listed, now: UnixSeconds) -> Self {
         let accepted_at = seconds(listed.accepted_at);
         Self {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::choice::{Choice, entries};
-use super::place::Place;
+use super::choice::{SelectionArgs, entries};
+use super::place::InboxArg;
 use crate::fault::Fault;
 use crate::interrupt;
 use crate::out::Out;
@@ -15,9 +15,9 @@ use crate::out::Out;
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than"])))]
 pub(crate) struct DeadLetterArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     #[command(flatten)]
-    choice: Choice,
+    choice: SelectionArgs,
     /// Why: it is kept in the place of the last error
     #[arg(long, value_name = "TEXT")]
     reason: String,

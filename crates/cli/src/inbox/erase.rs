@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::logs::Log;
-use self::subject::Subject;
-use super::choice::{Shown, entries};
+use self::subject::{Holds, Subject};
+use super::choice::{EntrySummary, entries};
 use super::list;
-use super::place::Place;
+use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
 use crate::harmless::harmless;
 use crate::interrupt;
@@ -25,7 +25,8 @@ use crate::out::Out;
 ///
 /// Of an entry that is dead or done, the body, the row and the last error are deleted. Its event's id stays known for the
 /// retention, so that a copy is not handled again. Entries that wait or run are listed and kept, unless --including-waiting is
-/// given. Lines of a log are deleted as a whole. The effects of your handlers are not touched.
+/// given. Of another's entry whose last error has the id, only the last error is deleted, whatever its state. Lines of a log are
+/// deleted as a whole. The effects of your handlers are not touched.
 ///
 /// Exit code 1 where nothing was found, and where --yes has kept an entry.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ use crate::out::Out;
 )]
 pub(crate) struct EraseArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     /// Everything in which this id stands as a word of its own: authors of changes, values of columns, texts. An e-mail address
     /// can be given as well
     #[arg(long, value_name = "ID", value_parser = subject::id)]
@@ -60,15 +61,18 @@ pub(crate) struct EraseArgs {
 #[serde(rename_all = "camelCase")]
 struct FoundEntry {
     #[serde(flatten)]
-    shown: Shown,
+    shown: EntrySummary,
     /// It waits or runs, and is not to be erased.
     kept: bool,
+    /// It is another's, and only its last error is to be erased.
+    last_error_only: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Counts {
     entries: usize,
     kept: usize,
+    last_errors: usize,
     lines: u64,
     logs: usize,
 }
@@ -107,27 +111,48 @@ async fn in_inbox(
     if !found.is_empty() && !out.is_json() {
         out.line(&list::row(&list::HEAD))?;
     }
+    let (theirs, others): (Vec<_>, Vec<_>) =
+        found.iter().partition(|(_, holds)| *holds == Holds::InBody);
     let mut targets = Vec::new();
     let now = SystemClock.now();
-    for listed in &found {
+    let say = |listed: &Listed, kept, last_error_only, out: &mut Out| {
+        let shown = EntrySummary::of(listed, now);
+        let found = FoundEntry {
+            shown,
+            kept,
+            last_error_only,
+        };
+        out.say(&list::text(&found.shown), &found)
+    };
+    for (listed, _) in &theirs {
         let waits = matches!(listed.state, EntryState::Queued | EntryState::Running);
         let kept = waits && !args.including_waiting;
         if !kept {
             targets.push(listed.id);
         }
-        let found = FoundEntry {
-            shown: Shown::of(listed, now),
-            kept,
-        };
-        out.say(&list::text(&found.shown), &found)?;
+        say(listed, kept, false, out)?;
+    }
+    if !others.is_empty() && !out.is_json() {
+        out.line(
+            "the id is in the last errors of these alone, which are erased, and the entries stay:",
+        )?;
+    }
+    for (listed, _) in &others {
+        say(listed, false, true, out)?;
     }
     out.flush()?;
     let mut counts = Counts {
         entries: targets.len(),
-        kept: found.len() - targets.len(),
+        kept: theirs.len() - targets.len(),
+        last_errors: others.len(),
         ..Counts::default()
     };
     if args.yes {
+        if !others.is_empty() {
+            let others: Vec<EntryId> = others.iter().map(|(listed, _)| listed.id).collect();
+            let erased = inbox.erase_last_errors(&others).await;
+            erased.map_err(|error| args.place.fault(&error))?;
+        }
         // Also without an entry: what was deleted before may have left its bytes in the file.
         let erased = if args.including_waiting {
             inbox.erase_including_waiting(&targets).await
@@ -138,7 +163,7 @@ async fn in_inbox(
         // One may have been made due, or leased, since it was listed.
         for id in targets {
             let holds = match inbox.show(id).await {
-                Ok(shown) => shown.is_some_and(|shown| subject.is_in_entry(&shown)),
+                Ok(shown) => shown.is_some_and(|shown| subject.is_in(&shown).is_some()),
                 Err(error) => return Err(args.place.fault(&error)),
             };
             counts.entries -= usize::from(holds);
@@ -148,12 +173,12 @@ async fn in_inbox(
     Ok(counts)
 }
 
-/// The entries that hold data of the subject.
+/// The entries that hold data of the subject, and where.
 async fn find(
     args: &EraseArgs,
     inbox: &Inbox,
     subject: &Subject<'_>,
-) -> Result<Vec<Listed>, Fault> {
+) -> Result<Vec<(Listed, Holds)>, Fault> {
     const PAGE: usize = 1_000;
     let (mut found, mut page) = (Vec::new(), Page::first(PAGE));
     loop {
@@ -162,8 +187,8 @@ async fn find(
         let end = listed.last().map(|last: &Listed| last.id);
         let is_full = listed.len() == PAGE;
         for listed in listed {
-            if is_of(args, inbox, subject, &listed).await? {
-                found.push(listed);
+            if let Some(holds) = holds(args, inbox, subject, &listed).await? {
+                found.push((listed, holds));
             }
         }
         match end {
@@ -173,27 +198,26 @@ async fn find(
     }
 }
 
-async fn is_of(
+async fn holds(
     args: &EraseArgs,
     inbox: &Inbox,
     subject: &Subject<'_>,
     listed: &Listed,
-) -> Result<bool, Fault> {
+) -> Result<Option<Holds>, Fault> {
     // An entry without a body has its last error at most.
     if listed.body_bytes == 0 {
-        let error = listed.last_error.as_deref();
-        return Ok(error.is_some_and(|error| subject.is_in_text(error)));
+        return Ok(subject.is_in_last_error(listed));
     }
-    let id: EntryId = listed.id;
-    let shown = inbox.show(id).await;
+    let shown = inbox.show(listed.id).await;
     let shown = shown.map_err(|error| args.place.fault(&error))?;
-    Ok(shown.is_some_and(|shown| subject.is_in_entry(&shown)))
+    Ok(shown.and_then(|shown| subject.is_in(&shown)))
 }
 
 fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
     let Counts {
         entries: erased,
         kept,
+        last_errors,
         lines,
         logs,
     } = counts;
@@ -201,6 +225,7 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
         "dryRun": !args.yes,
         "entries": erased,
         "kept": kept,
+        "lastErrors": last_errors,
         "lines": lines,
         "logs": logs,
     });
@@ -210,7 +235,12 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
         (_, 1) => format!("{lines} lines of 1 log"),
         _ => format!("{lines} lines of {logs} logs"),
     };
-    let what = format!("{} and {of_logs}", entries(erased as u64));
+    let of_others = match last_errors {
+        0 => String::new(),
+        1 => ", the last error of 1 other".into(),
+        count => format!(", the last errors of {count} others"),
+    };
+    let what = format!("{}{of_others} and {of_logs}", entries(erased as u64));
     let what = match (args.yes, kept) {
         (true, 0) => format!("{what} erased"),
         (true, _) => format!(
@@ -225,7 +255,7 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
     };
     out.say(&what, &value)?;
     out.flush()?;
-    if erased == 0 && kept == 0 && lines == 0 {
+    if erased == 0 && kept == 0 && last_errors == 0 && lines == 0 {
         note(
             "nothing was found with that id. An entry that is done has no body, and can't be searched",
         );

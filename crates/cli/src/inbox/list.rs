@@ -6,8 +6,8 @@ use std::time::Duration;
 use hookgate::inbox::{EntryId, Page};
 use hookgate::{Clock, SystemClock};
 
-use super::choice::{Choice, Shown, State, number};
-use super::place::Place;
+use super::choice::{EntrySummary, SelectionArgs, State, number};
+use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Fault, note};
 use crate::harmless::harmless;
@@ -18,9 +18,9 @@ use crate::out::Out;
 #[derive(clap::Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     #[command(flatten)]
-    choice: Choice,
+    choice: SelectionArgs,
     /// Only entries that stand there: queued, running, done or dead
     #[arg(long, value_name = "STATE")]
     state: Option<State>,
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         }
         let now = SystemClock.now();
         for entry in &listed {
-            let shown = Shown::of(entry, now);
+            let shown = EntrySummary::of(entry, now);
             out.say(&text(&shown), &shown)?;
         }
         if let Some(last) = listed.last().filter(|_| listed.len() == most) {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 
 pub(super) const HEAD: [&str; 7] = ["ENTRY", "STATE", "AGE", "TRIES", "TYPE", "ID", "LAST ERROR"];
 
-pub(super) fn text(shown: &Shown) -> String {
+pub(super) fn text(shown: &EntrySummary) -> String {
     row(&[
         &shown.entry,
         &shown.state,

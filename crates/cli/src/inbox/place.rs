@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("inbox").required(true)))]
-pub(crate) struct Place {
+pub(crate) struct InboxArg {
     /// The inbox's file, which the receiver has made
     #[arg(long, value_name = "PATH", group = "inbox", conflicts_with = "name")]
     db: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     name: Option<String>,
 }
 
-impl Place {
+impl InboxArg {
     /// Whether the command names an inbox.
     pub(super) fn is_given(&self) -> bool {
         self.db.is_some() || self.database_url_env.is_some() || self.database_url_file.is_some()

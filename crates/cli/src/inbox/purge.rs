@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use hookgate::Inbox;
 use hookgate::inbox::{EntryState, Page, Selection};
 
-use super::choice::{Choice, State, entries};
-use super::place::Place;
+use super::choice::{SelectionArgs, State, entries};
+use super::place::InboxArg;
 use crate::fault::{Class, Fault, answer};
 use crate::interrupt;
 use crate::out::Out;
@@ -19,9 +19,9 @@ use crate::out::Out;
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "all"])))]
 pub(crate) struct PurgeArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     #[command(flatten)]
-    choice: Choice,
+    choice: SelectionArgs,
     /// Entries that stand there: dead, or done, whose copies would run again
     #[arg(long, value_name = "STATE", default_value = "dead")]
     state: State,

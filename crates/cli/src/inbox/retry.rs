@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use hookgate::inbox::EntryState;
 
-use super::choice::{Choice, State, entries};
-use super::place::Place;
+use super::choice::{SelectionArgs, State, entries};
+use super::place::InboxArg;
 use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;
@@ -20,9 +20,9 @@ use crate::out::Out;
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "state", "all"])))]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     #[command(flatten)]
-    choice: Choice,
+    choice: SelectionArgs,
     /// Entries that stand there: queued or dead
     #[arg(long, value_name = "STATE")]
     state: Option<State>,

@@ -9,8 +9,8 @@ use hookgate::{Clock, Delivery, SystemClock};
 use hookgate_testing::iso8601;
 use serde::Serialize;
 
-use super::choice::{Shown, number};
-use super::place::Place;
+use super::choice::{EntrySummary, number};
+use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Class, Fault};
 use crate::harmless::harmless;
@@ -22,7 +22,7 @@ use crate::out::Out;
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     /// Its number, as `hookgate inbox list` shows it
     #[arg(value_name = "ENTRY", value_parser = number)]
     entry: EntryId,
@@ -53,12 +53,12 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         out.raw(body)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let whole = Whole::of(&stored);
+    let output = EntryOutput::of(&stored);
     if out.is_json() {
-        out.json_line(&whole)?;
+        out.json_line(&output)?;
         return Ok(ExitCode::SUCCESS);
     }
-    out.line(&whole.text())?;
+    out.line(&output.text())?;
     match stored.body() {
         Some(body) => {
             out.line(&format!("body: {} bytes\n", body.len()))?;
@@ -73,9 +73,9 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole {
+struct EntryOutput {
     #[serde(flatten)]
-    shown: Shown,
+    shown: EntrySummary,
     received_at: String,
     /// The signed data besides the body.
     timestamp: String,
@@ -89,7 +89,7 @@ struct Whole {
     body_base64: Option<String>,
 }
 
-impl Whole {
+impl EntryOutput {
     fn of(stored: &StoredEntry) -> Self {
         let text = stored.body().map(|body| String::from_utf8(body.to_vec()));
         let (body, body_base64) = match text {
@@ -99,7 +99,7 @@ impl Whole {
         };
         let delivery = stored.delivery();
         Self {
-            shown: Shown::of(stored.listed(), SystemClock.now()),
+            shown: EntrySummary::of(stored.listed(), SystemClock.now()),
             received_at: iso8601(stored.received_at()),
             timestamp: stored.timestamp().to_owned(),
             key: stored.key_name().to_owned(),

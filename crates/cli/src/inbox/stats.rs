@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::inbox::InboxStats;
 
-use super::place::Place;
+use super::place::InboxArg;
 use crate::durations;
 use crate::fault::Fault;
 use crate::interrupt;
@@ -15,7 +15,7 @@ use crate::out::Out;
 #[derive(clap::Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
-    place: Place,
+    place: InboxArg,
     /// Show them again each time that so long has passed, until Ctrl-C: 1s, 30s
     #[arg(long, value_name = "DURATION", value_parser = durations::parse)]
     every: Option<Duration>,

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_let_go_means_nothing() {
+    fn a_key_release_does_nothing() {
         let mut key = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
         key.kind = KeyEventKind::Release;
         assert!(MODES.iter().all(|&mode| action(key, mode).is_none()));

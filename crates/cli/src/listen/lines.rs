@@ -9,8 +9,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::Receiver;
 
+use super::display_queue::DroppedCount;
 use super::item::Item;
-use super::reports::Missed;
 use crate::harmless::claimed_subscription;
 use crate::out::Out;
 
@@ -18,21 +18,21 @@ use crate::out::Out;
 pub(crate) fn print(
     mut out: Out,
     mut deliveries: Receiver<LoggedDelivery>,
-    missed: &Missed,
+    dropped: &DroppedCount,
 ) -> io::Result<()> {
-    let (mut number, mut told) = (0, 0);
+    let (mut number, mut reported) = (0, 0);
     while let Some(delivery) = deliveries.blocking_recv() {
         number += 1;
         let item = Item::new(number, delivery);
         out.say(&text(&item), &value(&item))?;
-        let now = missed.count();
-        if now > told {
+        let now = dropped.count();
+        if now > reported {
             let text = format!(
                 "{} deliveries not shown: they came faster than the output is read",
-                now - told
+                now - reported
             );
-            out.say(&text, &json!({ "not_shown": now - told }))?;
-            told = now;
+            out.say(&text, &json!({ "not_shown": now - reported }))?;
+            reported = now;
         }
         out.flush()?;
     }

@@ -17,8 +17,8 @@ pub(crate) struct List {
     keep: usize,
     most_bytes: usize,
     bytes: usize,
-    came: u64,
-    let_go: u64,
+    received: u64,
+    evicted: u64,
     filter: Filter,
     /// The numbers of the deliveries that match the filter, ascending.
     shown: VecDeque<u64>,
@@ -37,8 +37,8 @@ impl List {
             keep: keep.max(1),
             most_bytes: MOST_BYTES,
             bytes: 0,
-            came: 0,
-            let_go: 0,
+            received: 0,
+            evicted: 0,
             filter: Filter::default(),
             shown: VecDeque::new(),
             selected: None,
@@ -50,8 +50,8 @@ impl List {
 
     /// A delivery was answered.
     pub(crate) fn push(&mut self, delivery: LoggedDelivery) {
-        self.came += 1;
-        let item = Item::new(self.came, delivery);
+        self.received += 1;
+        let item = Item::new(self.received, delivery);
         self.bytes += item.bytes();
         if self.filter.takes(&item) {
             self.shown.push_back(item.number);
@@ -59,7 +59,7 @@ impl List {
         self.items.push_back(item);
         while self.items.len() > self.keep || (self.bytes > self.most_bytes && self.items.len() > 1)
         {
-            self.let_oldest_go();
+            self.evict_oldest();
         }
         if self.follows {
             self.selected = self.shown.back().copied();
@@ -67,10 +67,10 @@ impl List {
         self.settle();
     }
 
-    fn let_oldest_go(&mut self) {
+    fn evict_oldest(&mut self) {
         if let Some(oldest) = self.items.pop_front() {
             self.bytes = self.bytes.saturating_sub(oldest.bytes());
-            self.let_go += 1;
+            self.evicted += 1;
             if self.shown.front() == Some(&oldest.number) {
                 self.shown.pop_front();
                 // The rows above have moved up by one.
@@ -113,13 +113,13 @@ impl List {
     }
 
     /// The number of deliveries so far.
-    pub(crate) fn came(&self) -> u64 {
-        self.came
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     /// The number of the oldest deliveries that are not kept any more.
-    pub(crate) fn let_go(&self) -> u64 {
-        self.let_go
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     pub(crate) fn follows(&self) -> bool {
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_let_go_and_counted() {
+    fn the_oldest_are_evicted_and_counted() {
         let mut list = List::new(3);
         list.lay_out(2);
         (1..=3).for_each(|_| list.push(handled("evt")));
         list.move_by(isize::MIN);
         (4..=8).for_each(|_| list.push(handled("evt")));
-        assert_eq!((list.came(), list.kept(), list.let_go()), (8, 3, 5));
+        assert_eq!((list.received(), list.kept(), list.evicted()), (8, 3, 5));
         // The cursor's own delivery was dropped, so it stands on the oldest that is left.
         assert_eq!(cursor(&list), (6, 0));
         let numbers: Vec<_> = list.shown().map(|item| item.number).collect();
@@ -236,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_are_let_go_by_their_bytes() {
+    fn large_bodies_are_evicted_by_their_bytes() {
         let mut list = List::new(1_000);
         list.most_bytes = 10_000;
         let large = "x".repeat(4_000);
         (0..10).for_each(|_| list.push(delivery(&large, 401, "not_authentic")));
-        assert_eq!((list.kept(), list.let_go()), (2, 8));
+        assert_eq!((list.kept(), list.evicted()), (2, 8));
         assert!(list.bytes <= 10_000, "{}", list.bytes);
         list.push(delivery(&"x".repeat(20_000), 401, "not_authentic"));
         assert_eq!(list.kept(), 1, "the newest is kept whatever it takes");

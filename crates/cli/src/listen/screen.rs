@@ -8,10 +8,10 @@ use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::action::{Action, Effect, Mode};
+use super::display_queue::DroppedCount;
 use super::effects::{Done, Effects};
 use super::keys;
 use super::palette::Palette;
-use super::reports::Missed;
 use super::signals::{Signal, Signals};
 use super::state::State;
 use super::terminal::Screen;
@@ -32,7 +32,7 @@ pub(crate) enum End {
 pub(crate) async fn show(
     mut state: State,
     mut deliveries: Receiver<LoggedDelivery>,
-    missed: Missed,
+    dropped: DroppedCount,
     effects: Effects,
     signals: &mut Signals,
 ) -> io::Result<End> {
@@ -44,7 +44,7 @@ pub(crate) async fn show(
     let (done, mut results) = unbounded_channel();
     let mut batch = Vec::with_capacity(AT_ONCE);
     loop {
-        state.unseen = missed.count();
+        state.unseen = dropped.count();
         let size = screen.terminal.size()?;
         view::lay_out(
             &mut state,
@@ -53,7 +53,7 @@ pub(crate) async fn show(
         screen
             .terminal
             .draw(|frame| view::draw(&state, palette, frame))?;
-        if screen.is_cracked() {
+        if screen.has_panicked() {
             return Err(io::Error::other("a part of it has panicked; see above"));
         }
         let effect = tokio::select! {

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::answers::{Answers, empty};
-use super::reports::Reports;
+use super::display_queue::DisplayQueue;
 use crate::fault::{Class, Fault};
 use crate::harmless::beginning;
 
@@ -30,22 +30,22 @@ struct Shared {
     receiver: Receiver,
     path: String,
     answers: Arc<Answers>,
-    tell: Tell,
+    reporter: Reporter,
 }
 
 /// Reports to the display and to the recorder.
 #[derive(Clone)]
-struct Tell {
-    reports: Reports,
+struct Reporter {
+    display: DisplayQueue,
     recorder: Option<Recorder>,
 }
 
-impl Tell {
-    fn tell(&self, delivery: LoggedDelivery) {
+impl Reporter {
+    fn report(&self, delivery: LoggedDelivery) {
         if let Some(recorder) = &self.recorder {
             recorder.record(delivery.clone());
         }
-        self.reports.tell(delivery);
+        self.display.push(delivery);
     }
 }
 
@@ -56,15 +56,15 @@ impl Server {
         path: &str,
         ring: KeyRing,
         answers: Answers,
-        reports: Reports,
+        display: DisplayQueue,
         recorder: Option<Recorder>,
     ) -> Result<Self, Fault> {
-        let tell = Tell { reports, recorder };
-        let told = tell.clone();
+        let reporter = Reporter { display, recorder };
+        let recording = reporter.clone();
         let receiver = Receiver::builder()
             .secrets(ring)
             .store(MemoryStore::default())
-            .record(move |delivery| told.tell(delivery))
+            .record(move |delivery| recording.report(delivery))
             .build()
             .map_err(|error| {
                 Fault::caused_by(
@@ -77,7 +77,7 @@ impl Server {
             receiver: receiver.clone(),
             path: path.to_owned(),
             answers: Arc::new(answers),
-            tell,
+            reporter,
         };
         let app = Router::new().fallback(take).with_state(Arc::new(shared));
         let ending = Arc::new(Notify::new());
@@ -145,7 +145,7 @@ impl Shared {
         );
         answer.reason = Some(reason);
         delivery.answer = Some(answer);
-        self.tell.tell(delivery);
+        self.reporter.report(delivery);
         empty(StatusCode::NOT_FOUND)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) enum Signal {
     Terminate,
     /// Ctrl-Z.
     Suspend,
-    /// It goes on after it was stopped.
+    /// It continues after it was stopped.
     Continue,
 }
 
@@ -65,7 +65,7 @@ mod unix {
         let _ = kill_current_process_group(Number::TSTP);
     }
 
-    /// Stops this process; returns once it goes on.
+    /// Stops this process; returns once it continues.
     pub(crate) fn stop() {
         let _ = kill_process(getpid(), Number::STOP);
     }

@@ -12,7 +12,7 @@ use super::scrolled::Scrolled;
 
 /// The facts that do not change while it listens.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct Facts {
     pub(crate) url: String,
     pub(crate) forward: Option<String>,
     pub(crate) log: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Notice {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) about: About,
+    pub(crate) facts: Facts,
     pub(crate) mode: Mode,
     pub(crate) list: List,
     /// The number of deliveries that arrived faster than the screen could take them. They were answered all the same.
@@ -65,10 +65,10 @@ pub(crate) struct State {
 
 impl State {
     /// Keeps at most this number of deliveries, and at least one.
-    pub(crate) fn new(about: About, keep: usize) -> Self {
-        let notice = about.warning.clone().map(|text| Notice { text, bad: true });
+    pub(crate) fn new(facts: Facts, keep: usize) -> Self {
+        let notice = facts.warning.clone().map(|text| Notice { text, bad: true });
         Self {
-            about,
+            facts,
             mode: Mode::default(),
             list: List::new(keep),
             unseen: 0,
@@ -146,7 +146,7 @@ impl State {
                 });
             }
             Action::Replay => return self.replay(Target::Itself),
-            Action::ReplayForward if self.about.forward.is_none() => {
+            Action::ReplayForward if self.facts.forward.is_none() => {
                 self.say(
                     "there is no URL to replay it to: start with --forward URL",
                     true,
@@ -220,7 +220,7 @@ impl State {
 
     fn turn_page(&mut self) {
         if let Some(open) = &mut self.open {
-            let lines = page::page(&open.item, open.tab, open.raw, self.about.log.as_deref());
+            let lines = page::page(&open.item, open.tab, open.raw, self.facts.log.as_deref());
             open.page = Scrolled::new(lines);
         }
     }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn with(count: u64) -> State {
-        let mut state = State::new(About::default(), 100);
+        let mut state = State::new(Facts::default(), 100);
         for number in 1..=count {
             state.push(handled(&format!("evt_{number}")));
         }
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn an_open_delivery_stays_while_others_come_and_go() {
-        let mut state = State::new(About::default(), 2);
+        let mut state = State::new(Facts::default(), 2);
         state.push(handled("evt_1"));
         press(&mut state, &[Action::Open, Action::NextTab]);
         for _ in 0..5 {
@@ -391,7 +391,7 @@ mod tests {
                 .as_ref()
                 .is_some_and(|notice| notice.text.contains("--forward"))
         );
-        state.about.forward = Some("http://localhost/".into());
+        state.facts.forward = Some("http://localhost/".into());
         let replay = press(&mut state, &[Action::ReplayForward]);
         assert!(matches!(
             replay,

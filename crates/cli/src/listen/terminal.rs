@@ -21,7 +21,7 @@ use crate::panics;
 pub(crate) struct Screen {
     pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
     /// The messages of panics on other threads, kept until they can be read.
-    said: Arc<Mutex<Vec<String>>>,
+    panic_messages: Arc<Mutex<Vec<String>>>,
     is_taken: Arc<AtomicBool>,
 }
 
@@ -29,7 +29,7 @@ impl Screen {
     pub(crate) fn take() -> io::Result<Self> {
         let screen = Self {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
-            said: Arc::default(),
+            panic_messages: Arc::default(),
             is_taken: Arc::default(),
         };
         screen.guard_against_panics();
@@ -62,9 +62,9 @@ impl Screen {
     }
 
     /// Whether a task has panicked.
-    pub(crate) fn is_cracked(&self) -> bool {
+    pub(crate) fn has_panicked(&self) -> bool {
         !self
-            .said
+            .panic_messages
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .is_empty()
@@ -73,7 +73,8 @@ impl Screen {
     /// A panic on this thread gives the terminal back before its message is printed. One on another thread leaves the screen
     /// alone, and its message waits.
     fn guard_against_panics(&self) {
-        let (said, is_taken) = (Arc::clone(&self.said), Arc::clone(&self.is_taken));
+        let (panic_messages, is_taken) =
+            (Arc::clone(&self.panic_messages), Arc::clone(&self.is_taken));
         let drawing = thread::current().id();
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
@@ -83,7 +84,8 @@ impl Screen {
                 }
                 before(info);
             } else if is_taken.load(Ordering::SeqCst) {
-                said.lock()
+                panic_messages
+                    .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(panics::request(info));
             } else {
@@ -97,7 +99,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.leave();
         for message in self
-            .said
+            .panic_messages
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .drain(..)
@@ -145,7 +147,7 @@ mod tests {
                 .join()
                 .is_err()
         );
-        assert!(screen.is_cracked());
+        assert!(screen.has_panicked());
         screen.lend(|| {}).unwrap();
     }
 
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    fn a_panic_restores_the_terminal_before_it_is_reported() {
         let (written, is_cooked) = in_a_terminal("panics_while_it_draws");
         let left = written
             .find("\x1b[?1049l")
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_elsewhere_is_told_at_the_end_and_quotes_nothing() {
+    fn a_panic_on_another_thread_is_reported_at_the_end_and_quotes_nothing() {
         let (written, is_cooked) = in_a_terminal("panics_beside_it");
         let left = written
             .rfind("\x1b[?1049l")

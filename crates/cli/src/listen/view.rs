@@ -95,21 +95,21 @@ pub(crate) fn draw(state: &State, palette: Palette, frame: &mut Frame<'_>) {
 
 fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     let list = &state.list;
-    let mut counts = format!("  {} came", list.came());
+    let mut counts = format!("  {} came", list.received());
     if list.is_filtered() {
         counts.push_str(&format!(", {} shown", list.shown().len()));
     }
-    if list.let_go() > 0 {
-        counts.push_str(&format!(", the oldest {} let go", list.let_go()));
+    if list.evicted() > 0 {
+        counts.push_str(&format!(", the oldest {} let go", list.evicted()));
     }
     if state.unseen > 0 {
         counts.push_str(&format!(", {} too fast to show", state.unseen));
     }
     let mut spans = vec![
         Span::styled("hookgate listen ", palette.strong()),
-        Span::raw(&*state.about.url),
+        Span::raw(&*state.facts.url),
     ];
-    if let Some(forward) = &state.about.forward {
+    if let Some(forward) = &state.facts.forward {
         spans.push(Span::raw(format!(" → {forward}")));
     }
     spans.push(Span::styled(counts, palette.quiet()));
@@ -152,7 +152,7 @@ fn list(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
             "The filter takes none of them; Esc clears it."
         };
         let url = if list.kept() == 0 {
-            &*state.about.url
+            &*state.facts.url
         } else {
             ""
         };
@@ -314,15 +314,15 @@ mod tests {
     use super::super::action::Action;
     use super::super::item::Verdict;
     use super::super::item::tests::{delivery, handled};
-    use super::super::state::About;
+    use super::super::state::Facts;
     use super::*;
 
     fn state() -> State {
-        let about = About {
+        let facts = Facts {
             url: "http://127.0.0.1:8787/webhooks".into(),
-            ..About::default()
+            ..Facts::default()
         };
-        State::new(about, 4)
+        State::new(facts, 4)
     }
 
     fn full() -> State {
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn at_eighty_columns_the_hint_the_help_and_the_time_taken_are_whole() {
         let mut empty = state();
-        empty.about.url = "http://127.0.0.1:8787/webhooks/of/this/service".into();
+        empty.facts.url = "http://127.0.0.1:8787/webhooks/of/this/service".into();
         let lines = drawn(&mut empty, 80, 8);
         assert_eq!(lines[2], "  Nothing has come yet. Try:");
         let command =

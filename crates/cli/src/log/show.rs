@@ -28,7 +28,7 @@ pub(crate) struct ShowArgs {
 
 /// Print a curl command that sends one delivery again, with the same body byte for byte and the recorded headers.
 ///
-/// For sh, bash and zsh. The signature is the recorded one: a receiver refuses it once it is older than 300 s. Signed anew it is
+/// For sh, bash and zsh. The signature is the recorded one: a receiver refuses it once it is older than 300 s. Signed again it is
 /// sent by `hookgate replay`.
 #[derive(clap::Args)]
 pub(crate) struct CurlArgs {

@@ -18,26 +18,26 @@ use crate::out::Out;
 
 /// The place where reports go.
 pub(super) struct Lines {
-    pub(super) told: UnboundedReceiver<Told>,
+    pub(super) progress: UnboundedReceiver<Progress>,
     pub(super) log: Option<(PathBuf, File)>,
     /// The number of attempts before an event is discarded.
     pub(super) attempts: u32,
 }
 
 /// The sender's reports while it works.
-pub(super) enum Told {
+pub(super) enum Progress {
     Attempt(Box<SentEvent>),
     Recent(String),
 }
 
 impl Lines {
-    pub(super) fn print(&mut self, told: Told, out: &mut Out) -> Result<(), Fault> {
-        match told {
-            Told::Attempt(event) => {
+    pub(super) fn print(&mut self, progress: Progress, out: &mut Out) -> Result<(), Fault> {
+        match progress {
+            Progress::Attempt(event) => {
                 out.say(&text(&event, self.attempts), &value(&event))?;
                 Ok(out.flush()?)
             }
-            Told::Recent(line) => match &mut self.log {
+            Progress::Recent(line) => match &mut self.log {
                 Some((path, file)) => {
                     writeln!(file, "{line}").map_err(|error| unwritable(path, &error))
                 }

@@ -122,7 +122,7 @@ pub(crate) fn ends(child: &mut Child) -> ExitStatus {
 }
 
 #[test]
-fn help_tells_every_exit_code() {
+fn help_lists_every_exit_code() {
     let help = Ran::of(&["--help"]);
     assert_eq!((help.code, &*help.stderr), (Some(0), ""));
     for code in [
@@ -284,7 +284,7 @@ fn a_pipe_that_was_closed_before_is_no_error_either() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_and_is_3() {
+fn a_full_disk_is_reported_with_exit_code_3() {
     let full = || {
         std::fs::OpenOptions::new()
             .write(true)

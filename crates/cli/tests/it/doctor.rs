@@ -319,7 +319,7 @@ async fn the_clock_is_judged_by_the_date_of_an_answer() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_not_measured_and_no_fault() {
+fn checks_that_were_not_requested_are_skipped_without_a_fault() {
     let ran = Ran::of(&["--json", "doctor"]);
     assert_eq!(ran.code, Some(0));
     let not_measured = ["secret", "capacity", "clock by log", "clock by URL"];

@@ -232,7 +232,7 @@ fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
     assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
 }
 
-/// The recorder of a receiver goes on, and rotates its files.
+/// The recorder of a receiver continues, and rotates its files.
 #[cfg(unix)]
 #[test]
 fn no_line_is_lost_while_a_receiver_writes_the_log() {

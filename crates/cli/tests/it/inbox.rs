@@ -211,7 +211,7 @@ async fn an_inbox_in_use_is_listed_shown_and_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_retried_from_outside_is_worked_off_here() {
+async fn an_entry_that_another_process_retries_is_handled_here() {
     let folder = Folder::new();
     let inbox = folder.inbox();
     let mended = Arc::new(AtomicBool::new(false));

@@ -264,7 +264,7 @@ fn types_that_are_made_up_are_sent_with_a_note() {
 }
 
 #[test]
-fn who_does_not_answer_is_told_apart_from_who_is_not_there() {
+fn a_server_that_does_not_answer_is_distinguished_from_an_unreachable_one() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let started = Instant::now();

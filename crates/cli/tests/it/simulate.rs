@@ -381,7 +381,7 @@ fn it_stops_after_its_time() {
 }
 
 #[test]
-fn who_is_not_there_is_tried_again_like_who_fails() {
+fn an_unreachable_receiver_is_retried_like_one_that_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);

@@ -66,6 +66,12 @@ impl Place {
         (code, values.collect())
     }
 
+    /// The text that it prints, and its exit code.
+    pub(crate) fn text(&self, name: &str, arguments: &[&str]) -> (Option<i32>, String) {
+        let (code, printed, _) = ran(&mut self.command(name, arguments));
+        (code, printed)
+    }
+
     /// The number of changed entries.
     fn changes(&self, name: &str, arguments: &[&str], key: &str) -> (Option<i32>, u64) {
         let (code, values) = self.json(name, arguments);
@@ -100,7 +106,7 @@ impl Place {
 
 /// The state of the handlers, and the runs so far.
 #[derive(Default)]
-struct Here {
+struct HandlerState {
     mended: AtomicBool,
     handled: Mutex<BTreeMap<String, usize>>,
 }
@@ -116,8 +122,8 @@ pub(crate) async fn accept(inbox: &Inbox, id: &str) {
 
 /// Fills the inbox, has workers handle the entries, and uses the command as an operator does, step by step; new events arrive and
 /// are handled all the while.
-async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
-    let here = Arc::new(Here::default());
+async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
+    let here = Arc::new(HandlerState::default());
     let released = Arc::new(Semaphore::new(0));
     let hour = Duration::from_secs(3_600);
     let workers = Workers::new(&inbox)
@@ -272,7 +278,7 @@ async fn an_operator_sees_and_mends(inbox: Inbox, place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_sees_and_mends_an_inbox_on_sqlite_in_use() {
+async fn an_operator_inspects_and_repairs_an_inbox_on_sqlite_in_use() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
     let inbox = Inbox::open(&file).unwrap();
@@ -280,7 +286,7 @@ async fn an_operator_sees_and_mends_an_inbox_on_sqlite_in_use() {
         options: vec!["--db".into(), file.to_str().unwrap().into()],
         url: None,
     };
-    an_operator_sees_and_mends(inbox.clone(), place).await;
+    an_operator_inspects_and_repairs(inbox.clone(), place).await;
     inbox.close().await;
 }
 
@@ -296,7 +302,7 @@ pub(crate) fn database(server: &PostgresServer) -> Postgres {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
+async fn an_operator_inspects_and_repairs_an_inbox_on_postgres_in_use() {
     let Some(server) = migrated(&[]).await else {
         return;
     };
@@ -305,7 +311,7 @@ async fn an_operator_sees_and_mends_an_inbox_on_postgres_in_use() {
         options: vec!["--database-url-env".into(), "INBOX_URL".into()],
         url: Some(url(&server, "")),
     };
-    an_operator_sees_and_mends(inbox, place).await;
+    an_operator_inspects_and_repairs(inbox, place).await;
 }
 
 /// A server that refuses connections without TLS, whose certificate a made-up authority has signed.
@@ -395,7 +401,7 @@ async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
 
 /// The error must name the problem, and the next step for the operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_can_not_be_asked_is_told_for_what_it_is() {
+async fn a_database_that_does_not_answer_is_reported_with_its_cause() {
     let Some(mut server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };

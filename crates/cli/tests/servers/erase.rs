@@ -88,7 +88,7 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
         })
         .await;
 
-    // Both dead letters name the person: one in its body, one in its last error.
+    // Both dead letters name the person: one in its body, and the other's in its last error alone.
     let person = ["--person", "usr_1"];
     let (code, values) = place.json("erase", &person);
     let found = [
@@ -98,11 +98,27 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
         ("evt_slow_1", "running", true),
     ];
     assert_eq!((code, states(&values)), (Some(0), found.to_vec()));
+    let of_error = |value: &&Value| value["lastErrorOnly"] == true;
+    let only: Vec<_> = values.iter().filter(of_error).collect();
+    assert_eq!((only.len(), &only[0]["eventId"]), (1, &"evt_dead_2".into()));
     let counts = values.last().unwrap();
     assert_eq!(
         (&counts["dryRun"], &counts["entries"], &counts["kept"]),
-        (&true.into(), &2.into(), &2.into())
+        (&true.into(), &1.into(), &2.into())
     );
+    assert_eq!(counts["lastErrors"], 1);
+    let (code, said) = place.text("erase", &person);
+    let last: Vec<_> = said.lines().rev().take(3).collect();
+    assert_eq!(
+        (code, last[0]),
+        (
+            Some(0),
+            "nothing erased yet, --yes erases 1 entry, the last error of 1 other and no line of a log; \
+             2 entries that wait or run are kept without --including-waiting"
+        )
+    );
+    assert!(last[1].contains("evt_dead_2"), "{said}");
+    assert!(last[2].ends_with("and the entries stay:"), "{said}");
     assert_eq!(place.entry("evt_dead_1").unwrap()["state"], "dead");
     let of_a_row = place.json("erase", &["--row", "row_evt_late_2"]).1;
     assert_eq!(states(&of_a_row), [("evt_late_2", "queued", true)]);
@@ -111,8 +127,15 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
     let counts = values.last().unwrap();
     assert_eq!(
         (code, &counts["entries"], &counts["kept"]),
-        (Some(1), &2.into(), &2.into())
+        (Some(1), &1.into(), &2.into())
     );
+    assert_eq!(counts["lastErrors"], 1);
+    let other = place.entry("evt_dead_2").unwrap();
+    assert_eq!(
+        (&other["state"], &other["lastError"]),
+        (&"dead".into(), &Value::Null)
+    );
+    assert_ne!(other["bodyBytes"], 0);
     let (code, values) = place.json(
         "erase",
         &[&person[..], &["--yes", "--including-waiting"]].concat(),
@@ -142,7 +165,10 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
     assert_eq!(accept(&inbox, "evt_done_3", "usr_2").await, Accepted::New);
     place
         .until("the rest is handled", |stats| {
-            stats["done"] == 8 && stats["retrying"] == 1 && stats["running"] == 0
+            stats["done"] == 7
+                && stats["dead"] == 1
+                && stats["retrying"] == 1
+                && stats["running"] == 0
         })
         .await;
     workers.shutdown(PATIENCE).await;

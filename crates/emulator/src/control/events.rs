@@ -1,12 +1,13 @@
 //! `events`, `events/test`, `triggers`.
 
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::Call;
 use super::deliveries::ended;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::events::EVENT_TYPES;
+use crate::trigger::Trigger;
 
 /// A fault of the specification's list of types is told with the list.
 pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
@@ -47,12 +48,11 @@ pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {
-    let shown: Vec<Value> = call
-        .hub
-        .triggers
-        .list()
-        .iter()
-        .map(|trigger| json!(trigger.shown()))
-        .collect();
+    let triggers = call.hub.triggers.list();
+    let shown: Vec<Trigger> = triggers.iter().map(Trigger::shown).collect();
     Ok(Answer::data(&shown))
+}
+
+pub(super) async fn calls(call: Call) -> Result<Answer, ApiError> {
+    Ok(Answer::data(&call.hub.triggers.calls()))
 }

@@ -1,13 +1,26 @@
 //! `faults` and `switches`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
+use crate::faults::{FAULTS, Where};
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     Ok(Answer::data(&call.hub.faults.list()))
+}
+
+pub(super) async fn table(_: Call) -> Result<Answer, ApiError> {
+    let shown = FAULTS.iter().map(|fault| {
+        let place = if fault.place == Where::Api {
+            "API"
+        } else {
+            "delivery"
+        };
+        json!({ "fault": fault.name, "where": place, "about": fault.about })
+    });
+    Ok(Answer::data(&shown.collect::<Vec<_>>()))
 }
 
 pub(super) async fn add(call: Call) -> Result<Answer, ApiError> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 
-pub(crate) use table::{CONTROLS, Control};
+pub(crate) use table::CONTROLS;
 
 use crate::answer::{Answer, ApiError};
 use crate::hub::{Hub, Shared};

@@ -41,6 +41,7 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(GET "deliveries/*", "" => r#"{"data": {delivery, each attempt with "request", "answer", "fault"}}"#, "a delivery with the requests and answers of its attempts", deliveries::get),
     control!(POST "deliveries/*/redeliver", "" => r#"{"data": {delivery}}"#, "sends a delivery again, at once", deliveries::redeliver),
     control!(GET "faults", "" => r#"{"data": [{"fault", "first", "seed", "hits"}]}"#, "the faults that are switched on, with their hits", faults::list),
+    control!(GET "faults/table", "" => r#"{"data": [{"fault", "where", "about"}]}"#, "the faults that exist", faults::table),
     control!(POST "faults", r#"{"fault", "first" or "seed"}"# => r#"{"data": {fault}}"#, "switches a fault on, for the first N or by a seed", faults::add),
     control!(DELETE "faults", "" => r#"{"data": []}"#, "switches every fault off", faults::clear),
     control!(POST "events/test", r#"{"subscriptionId"}"# => r#"{"data": {delivery}}"#, "sends a subscription the test event", events::test),
@@ -64,4 +65,5 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", rows::delete),
     control!(GET "requests", "" => r#"{"data": [{"at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first", rows::requests),
     control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", events::triggers),
+    control!(GET "triggers/calls", "" => r#"{"data": [{"at", "workflowId", "method", "path", "query", "headers", "body", "status"}]}"#, "the newest calls of triggers, the newest first", events::calls),
 ];

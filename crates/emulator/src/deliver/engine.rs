@@ -4,20 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookgate::RetrySchedule;
-use hookgate_testing::sender::{AttemptEnd, Attempted, Reading};
-use http::Request;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::flight::Flight;
-use super::record::{Answer, Attempt, Delivery, DeliveryState, Record, Sent, headers};
+use super::record::{Delivery, DeliveryState, Record};
 use super::route::{Reach, Route};
 use super::state::{Number, State};
-use super::subscription::made;
 use crate::events::{Emitted, Envelope};
-use crate::faults::{Fault, Faults};
+use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::live::Live;
 use crate::switches::{Switch, Switches};
@@ -151,11 +146,12 @@ impl Deliveries {
     }
 
     /// Returns the request of an attempt, counted from 1, as it was sent.
-    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<Request<bytes::Bytes>> {
+    #[cfg(test)]
+    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<http::Request<bytes::Bytes>> {
         let state = self.inner.state();
         let (_, delivery) = state.find(id)?;
         let attempt = delivery.attempts.get(attempt.checked_sub(1)?)?;
-        let mut request = Request::post(&attempt.request.url);
+        let mut request = http::Request::post(&attempt.request.url);
         for (name, value) in &attempt.request.headers {
             request = request.header(name, value);
         }

@@ -15,7 +15,7 @@ mod state;
 mod subscription;
 
 pub(crate) use engine::{Deliveries, Parts};
-pub(crate) use record::{DeliveryState, Record};
+pub(crate) use record::Record;
 pub(crate) use route::{Reach, Route};
 pub(crate) use subscription::Subscription;
 

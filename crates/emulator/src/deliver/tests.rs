@@ -12,6 +12,7 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::record::DeliveryState;
 use super::*;
 use crate::events::Emitted;
 use crate::faults::Faults;

@@ -94,9 +94,6 @@ async fn answered_by_api(
         Ok(_) => hub.faults.api(head.method != Method::GET),
         Err(_) => None,
     };
-    if let Some(ApiFault::Slow(delay)) = fault {
-        tokio::time::sleep(delay).await;
-    }
     let answer = match (&caller, fault) {
         (Err(error), _) => Err(error.clone()),
         (Ok(_), Some(ApiFault::Status(429))) => Err(ApiError::rate_limited(
@@ -105,6 +102,9 @@ async fn answered_by_api(
         (Ok(_), Some(ApiFault::Status(_))) => Err(ApiError::internal("a fault of the server")),
         (Ok(caller), _) => called(hub, caller, head, path, body).await,
     };
+    if let Some(ApiFault::Slow(delay)) = fault {
+        tokio::time::sleep(delay).await;
+    }
     let (mut answer, code) = match answer {
         Ok(answer) => (answer, None),
         Err(error) => (Answer::from(error.clone()), Some(error.code)),
@@ -236,10 +236,10 @@ async fn triggered(hub: &Hub, head: &request::Parts, body: Incoming) -> Response
         Err(error) => return response(error.into()),
     };
     let query = head.uri.query().unwrap_or_default();
-    let called = hub
+    match hub
         .triggers
-        .call(&head.method, path, query, &head.headers, &body);
-    match called {
+        .call(&head.method, path, query, &head.headers, &body)
+    {
         Some(answer) => answer.map(|body| Either::Left(Full::new(body))),
         None => response(ApiError::not_found("path", path).into()),
     }

@@ -1,7 +1,6 @@
 //! Data models: tables with typed properties.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -60,10 +60,6 @@ impl Rates {
         };
         window.copied().unwrap_or(new).rate(limit)
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
 }
 
 impl Window {

@@ -92,7 +92,6 @@ pub(crate) struct SeedRow {
 impl SeedFile {
     /// Returns the state that this seed describes, for the time `now` where it gives none.
     pub(crate) fn state(&self, now: &str, ids: &Ids) -> State {
-        let now: Box<str> = now.into();
         let keys = self.keys.iter().enumerate();
         State {
             workspace: self.workspace.clone(),
@@ -101,7 +100,7 @@ impl SeedFile {
             models: self
                 .data_models
                 .iter()
-                .map(|model| model.model(&now))
+                .map(|model| model.model(now))
                 .collect(),
             pages: things(&self.pages),
             blocks: things(&self.blocks),
@@ -181,10 +180,9 @@ impl SeedMember {
 }
 
 impl SeedModel {
-    fn model(&self, now: &Box<str>) -> DataModel {
-        let time = |given: &Option<String>, other: &Box<str>| match given {
-            Some(text) => text.as_str().into(),
-            None => other.clone(),
+    fn model(&self, now: &str) -> DataModel {
+        let time = |given: &Option<String>, other: &str| -> Box<str> {
+            given.as_deref().unwrap_or(other).into()
         };
         let created_at = time(&self.created_at, now);
         let mut rows = Rows::default();

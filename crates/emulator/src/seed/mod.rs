@@ -22,7 +22,7 @@ pub(crate) use file::SeedFile;
 /// assert!(seed.is_ok());
 ///
 /// let wrong = Seed::parse("{\n  \"keis\": []\n}").unwrap_err();
-/// assert_eq!((wrong.line(), wrong.column()), (2, 7));
+/// assert_eq!((wrong.line(), wrong.column()), (2, 8));
 /// assert!(wrong.to_string().contains("expected one of `workspace`, `switches`, `keys`"), "{wrong}");
 /// ```
 #[derive(Clone, Debug)]

@@ -1,9 +1,5 @@
 use super::*;
 
-fn refused(text: &str) -> String {
-    Seed::parse(text).unwrap_err().to_string()
-}
-
 #[test]
 fn the_sample_is_a_seed() {
     assert_eq!(Seed::orders().0.data_models.len(), 2);

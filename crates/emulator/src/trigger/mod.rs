@@ -15,8 +15,7 @@ use crate::live::Live;
 use crate::switches::{Switch, Switches};
 use crate::time::EmulatorClock;
 use auth::Auth;
-use log::Log;
-pub(crate) use log::TriggerCall;
+use log::{Log, TriggerCall};
 
 /// The methods that a trigger can have.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use super::cause::{Cause, CauseKind as Kind};
 use super::json::{Document, Layout, Order, Style};
-use super::numbers::Numbers;
+use super::numbers::{self, Numbers};
 use super::outer;
 use super::padded;
-use super::strings::Strings;
+use super::strings::{Strings, Writer};
 
 /// The received body, and the bodies that may have been signed in its place.
 pub(super) struct Bodies<'b> {
@@ -92,6 +92,38 @@ fn both<'v>(
 /// Puts back the zeros at the end of fractions, with this number of changes in all: the others are those of a program that
 /// writes JSON again. The likeliest ways are combined with more repairs of secret and signed string than the others.
 fn padded(body: &[u8], changes: usize, others: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
+    padded_from(body, padded::DETAIL, changes, others, visit)?;
+    let Some(plain) = plain(body) else {
+        return ControlFlow::Continue(());
+    };
+    if changes == 1 {
+        visit(&[padded::cause(padded::PLAIN_DETAIL)], &plain)?;
+    }
+    padded_from(&plain, padded::PLAIN_DETAIL, changes, others, visit)
+}
+
+/// Returns the body with its fractions in their shortest form and without exponents, where that is another body: Java writes
+/// 12345678.50 as 1.23456785E7, a `BigDecimal` of 100.00 becomes 1E+2, and Gson reads 3 and writes 3.0.
+fn plain(body: &[u8]) -> Option<Vec<u8>> {
+    let document = Document::parse(body)?;
+    let style = Style {
+        numbers: Numbers::Plain,
+        ..Style::AS_IS
+    };
+    let is_written_by_a_program = document.numbers().iter().any(|(_, at)| {
+        let number = body.get(at.clone()).unwrap_or_default();
+        numbers::is_float_of_a_program(number)
+    });
+    is_written_by_a_program.then(|| document.write(&style))?
+}
+
+fn padded_from(
+    body: &[u8],
+    detail: &'static str,
+    changes: usize,
+    others: usize,
+    visit: &mut Visit<'_>,
+) -> ControlFlow<()> {
     let Some(document) = Document::parse(body) else {
         return ControlFlow::Continue(());
     };
@@ -105,7 +137,7 @@ fn padded(body: &[u8], changes: usize, others: usize, visit: &mut Visit<'_>) -> 
             break;
         }
         let bytes = padded::write(body, &numbers, way);
-        let cause = [Cause::with(Kind::BodyNumbersRewritten, padded::DETAIL)];
+        let cause = [padded::cause(detail)];
         match changes {
             0 | 1 => visit(&cause, &bytes)?,
             _ => styled(
@@ -147,6 +179,8 @@ const WRITTEN_AGAIN: Styles = Styles {
         Strings::UnicodeUnescaped,
         Strings::SlashesUnescaped,
         Strings::HtmlUnescaped,
+        // Several of these at once, such as PHP's escapes of slashes and of characters.
+        Strings::By(Writer::JavaScript),
         Strings::AsIs,
     ],
     numbers: &[Numbers::AsIs],

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_from_a_zone_a_unit_and_a_retry() {
+    fn an_age_is_distinguished_from_a_zone_a_unit_and_a_retry() {
         for (signed, expected, detail) in [
             (RECEIVED - 301, Kind::ClockStale, "301 s old, at most 300 s"),
             (RECEIVED + 301, Kind::ClockAhead, "301 s ahead"),

@@ -103,12 +103,20 @@ impl Explainer {
         .run();
         let is_right = fit.as_ref().is_some_and(|fit| fit.causes.is_empty());
         let faults = Self::request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
-        let refusal = match faults.first().filter(|fault| fault.is_of_head()) {
-            Some(fault) => Some(fault.refusal.clone()),
-            None => match self.verdict(delivery, is_right) {
-                Err(error) => Some(error.into()),
-                Ok(()) => faults.first().map(|fault| fault.refusal.clone()),
-            },
+        let first = faults.first();
+        let of_request = || first.map(|fault| fault.refusal.clone());
+        let refusal = match self.verdict(delivery, is_right) {
+            Ok(()) => of_request(),
+            Err(error) => {
+                // A signature is known to be wrong at the end of the body alone, and a size at its end or before it.
+                let is_of_body = error.kind() == VerifyErrorKind::SignatureMismatch;
+                let is_first = |fault: &RequestFault| {
+                    fault.is_of_head(announced) || (is_of_body && fault.is_of_size())
+                };
+                of_request()
+                    .filter(|_| first.is_some_and(is_first))
+                    .or(Some(error.into()))
+            }
         };
         let off = |at: Option<UnixSeconds>| {
             clock::judge(at?, delivery.received_at, &self.window, &self.schedule)

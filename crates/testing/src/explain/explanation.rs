@@ -7,7 +7,7 @@ use hookgate::record::LoggedAnswer;
 use hookgate::{Failure, Refusal};
 
 use super::cause::Cause;
-use super::hint::Hint;
+use super::hint::{Hint, HintKind};
 use super::search::Tried;
 use crate::messages::chain;
 
@@ -110,6 +110,11 @@ impl Explanation {
             }
             (false, 0) if self.tried.signatures == 0 => {
                 "not authentic: there is no signature to try".to_owned()
+            }
+            (false, 0) if self.hints.iter().any(|hint| hint.kind() == HintKind::Redacted) => {
+                "not accepted; values were removed from it when it was logged, so no secret can fit it and the signature can't be \
+                 judged: explain a delivery that was recorded without redaction of its body"
+                    .to_owned()
             }
             (false, 0) => format!(
                 "none of {} combinations fits: it was signed with a secret that is not known here, or its content was altered in a \

@@ -8,6 +8,7 @@ use hookgate::verify::SIGNATURE;
 
 use super::cause::Cause;
 use super::json::{Document, Layout, Style};
+use super::numbers;
 use super::request::RequestFault;
 use super::secret::KnownSecret;
 use super::strings::Strings;
@@ -121,7 +122,10 @@ pub(super) fn all(
         }
     }
     // Without a known secret, it is not known whether the body was changed.
-    for fault in faults.iter().filter(|fault| fault.is_of_head()) {
+    for fault in faults
+        .iter()
+        .filter(|fault| fault.is_of_head(announced) || fault.is_of_size())
+    {
         let status = fault.refusal.kind().status();
         let detail = format!("{status}: {}", fault.cause);
         say(HintKind::Request, Some(detail));
@@ -173,8 +177,8 @@ fn of_body(
     }
 }
 
-/// Returns the sign that another program than the service wrote the body: the service writes no white space, and characters as
-/// they are.
+/// Returns the sign that another program than the service wrote the body: the service writes no white space, characters as they
+/// are, and numbers without an exponent.
 fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
     let compact = Style {
         layout: Layout::Compact,
@@ -193,6 +197,12 @@ fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
         Some("it has escaped slashes")
     } else if !is_written_so(with(Strings::HtmlUnescaped)) {
         Some("it has the escapes of HTML")
+    } else if document
+        .numbers()
+        .iter()
+        .any(|(_, at)| numbers::is_float_of_a_program(body.get(at.clone()).unwrap_or_default()))
+    {
+        Some("it has numbers such as 100.0 or 1e+20, as many programs write them")
     } else {
         None
     }

@@ -10,6 +10,13 @@ pub(super) enum Numbers {
     Python,
     /// Every integer as a float, as before a program dropped its `.0`.
     Floats,
+    /// Integers unchanged, the others as JavaScript writes them.
+    Plain,
+}
+
+/// Whether programs write floats so which are no fraction, or very large or small: 100.0, 1e+20, 1.0E7.
+pub(super) fn is_float_of_a_program(number: &[u8]) -> bool {
+    number.iter().any(|byte| b"eE".contains(byte)) || number.ends_with(b".0")
 }
 
 impl Numbers {
@@ -22,6 +29,7 @@ impl Numbers {
             Self::JavaScript => "as JavaScript writes them",
             Self::Python => "as Python writes them",
             Self::Floats => "integers as 1.0",
+            Self::Plain => "without exponents",
         }
     }
 
@@ -39,12 +47,13 @@ impl Numbers {
             Self::AsIs => None,
             Self::Floats => is_integer.then(|| format!("{text}.0")),
             Self::Python if is_integer => (text == "-0").then(|| "0".into()),
-            Self::JavaScript | Self::Python => {
+            Self::Plain if is_integer => None,
+            Self::JavaScript | Self::Python | Self::Plain => {
                 let value: f64 = text.parse().ok()?;
                 let decimal = Decimal::of(value)?;
                 Some(match self {
-                    Self::JavaScript => decimal.javascript(),
-                    _ => decimal.python(),
+                    Self::Python => decimal.python(),
+                    _ => decimal.javascript(),
                 })
             }
         }
@@ -167,5 +176,8 @@ mod tests {
         assert_eq!(written(Numbers::Floats, "12.5"), "12.5");
         assert_eq!(written(Numbers::JavaScript, "1e999"), "1e999");
         assert_eq!(written(Numbers::AsIs, "1.0"), "1.0");
+        let long = "9007199254740993";
+        assert_eq!(written(Numbers::Plain, long), long);
+        assert_eq!(written(Numbers::Plain, "1.23456785E7"), "12345678.5");
     }
 }

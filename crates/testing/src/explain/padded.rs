@@ -6,8 +6,17 @@
 
 use std::ops::Range;
 
+use super::cause::{Cause, CauseKind};
+
 /// The description of the repair.
 pub(super) const DETAIL: &str = "what was signed has zeros at the end of fractions";
+/// The same where exponents and the `.0` of integers were taken away first.
+pub(super) const PLAIN_DETAIL: &str =
+    "what was signed has no exponents, and zeros at the end of fractions alone";
+
+pub(super) fn cause(detail: &'static str) -> Cause {
+    Cause::with(CauseKind::BodyNumbersRewritten, detail)
+}
 
 /// The highest number of ways that are tried.
 const MOST_WAYS: usize = 96;

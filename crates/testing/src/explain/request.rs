@@ -22,15 +22,20 @@ pub(super) struct RequestFault {
 }
 
 impl RequestFault {
-    /// Whether a receiver refuses it before it reads the body and checks the signature.
-    pub(super) fn is_of_head(&self) -> bool {
-        matches!(
+    /// Whether a receiver refuses it before it reads the body and checks the headers of the signature: the size only where
+    /// it was announced.
+    pub(super) fn is_of_head(&self, announced: Option<usize>) -> bool {
+        let is_of_head = matches!(
             self.refusal.kind(),
             RefusalKind::MethodNotAllowed
                 | RefusalKind::EncodingNotSupported
                 | RefusalKind::TypeNotSupported
-                | RefusalKind::BodyTooLarge
-        )
+        );
+        is_of_head || (self.is_of_size() && announced.is_some())
+    }
+
+    pub(super) fn is_of_size(&self) -> bool {
+        self.refusal.kind() == RefusalKind::BodyTooLarge
     }
 }
 

@@ -99,7 +99,7 @@ impl Strings {
             Self::AsIs => Form::AsIs,
             Self::SlashesUnescaped if unit.text == b"\\/" => Form::Raw,
             Self::SlashesEscaped if unit.text == b"/" => Form::Short(b'/'),
-            Self::UnicodeUnescaped if unit.is_unicode_escape() && unit.code >= 0x80 => Form::Raw,
+            Self::UnicodeUnescaped if unit.is_unicode_escape() && unit.code >= 0x7f => Form::Raw,
             Self::UnicodeEscaped(hex) if unit.is_raw() && unit.code >= 0x80 => Form::Unicode(hex),
             Self::UnicodeCase(hex) if unit.is_unicode_escape() => Form::Unicode(hex),
             Self::HtmlUnescaped if unit.is_unicode_escape() && is_html(unit.code) => {

@@ -137,7 +137,7 @@ impl EventFactory {
             sample("a quote in a property's name", created("a\"b"), HANDLED),
             sample(
                 "a property twice",
-                doubled(self.row_created(), "data.properties.Total", "2"),
+                with_repeated_key(self.row_created(), "data.properties.Total", "2"),
                 HANDLED,
             ),
             sample(
@@ -229,12 +229,12 @@ impl EventFactory {
             sample("data that is a list", set("data", "[]"), TYPE_MISMATCH),
             sample(
                 "a second workspace",
-                doubled(created(), "workspaceId", r#""ws_2""#),
+                with_repeated_key(created(), "workspaceId", r#""ws_2""#),
                 TYPE_MISMATCH,
             ),
             sample(
                 "a second id behind the data",
-                doubled(created(), "id", r#""evt_x""#),
+                with_repeated_key(created(), "id", r#""evt_x""#),
                 TYPE_MISMATCH,
             ),
         ]
@@ -310,9 +310,9 @@ fn edge(name: &str, body: impl Into<Bytes>, answer: u16) -> EdgeEvent {
     }
 }
 
-fn doubled(event: SampleEvent, path: &str, json: &str) -> SampleEvent {
+fn with_repeated_key(event: SampleEvent, path: &str, json: &str) -> SampleEvent {
     let kept = event.clone();
-    event.double(path, JsonText::raw(json)).unwrap_or(kept)
+    event.repeat_key(path, JsonText::raw(json)).unwrap_or(kept)
 }
 
 fn replaced(body: &[u8], what: &str, with: &str) -> String {

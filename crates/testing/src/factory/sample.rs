@@ -170,9 +170,9 @@ impl SampleEvent {
     ///
     /// # Errors
     /// As [`set`](Self::set).
-    pub fn double(mut self, path: &str, value: JsonText) -> Result<Self, PathError> {
+    pub fn repeat_key(mut self, path: &str, value: JsonText) -> Result<Self, PathError> {
         self.tree
-            .change(path, Change::Double(Tree::text(value.into_text())))?;
+            .change(path, Change::Repeat(Tree::text(value.into_text())))?;
         Ok(self)
     }
 

@@ -24,7 +24,7 @@ pub(super) enum Change {
     /// Replaces the value, or adds the field.
     Set(Tree),
     /// Adds the value after the existing one, with the same name.
-    Double(Tree),
+    Repeat(Tree),
     /// Removes the field.
     Remove,
 }
@@ -160,7 +160,7 @@ fn change_field(fields: &mut Vec<(String, Tree)>, name: &str, change: Change) {
     let found = fields.iter().position(|(other, _)| other == name);
     match (change, found) {
         (Change::Set(value), Some(at)) => fields[at].1 = value,
-        (Change::Set(value) | Change::Double(value), _) => fields.push((name.to_owned(), value)),
+        (Change::Set(value) | Change::Repeat(value), _) => fields.push((name.to_owned(), value)),
         (Change::Remove, _) => fields.retain(|(other, _)| other != name),
     }
 }
@@ -168,7 +168,7 @@ fn change_field(fields: &mut Vec<(String, Tree)>, name: &str, change: Change) {
 fn change_item(items: &mut Vec<Tree>, index: usize, change: Change) {
     match change {
         Change::Set(value) if index < items.len() => items[index] = value,
-        Change::Set(value) | Change::Double(value) => items.insert(index, value),
+        Change::Set(value) | Change::Repeat(value) => items.insert(index, value),
         Change::Remove if index < items.len() => drop(items.remove(index)),
         Change::Remove => {}
     }

@@ -76,21 +76,21 @@ impl World {
     /// Returns the next event.
     pub fn next_event(&mut self) -> SampleEvent {
         let event = match self.draws.u8(..100) {
-            _ if self.customers.is_empty() => self.customer_comes(),
-            _ if self.orders.len() >= MOST_ORDERS => self.order_goes(),
-            0..8 if self.customers.len() < MOST_CUSTOMERS => self.customer_comes(),
-            8..14 => self.customer_moves(),
-            14..50 => self.order_is_placed(),
-            50..60 if !self.orders.is_empty() => self.total_changes(),
-            60..90 if !self.orders.is_empty() => self.order_goes_on(),
-            90.. if !self.orders.is_empty() => self.order_goes(),
-            _ => self.order_is_placed(),
+            _ if self.customers.is_empty() => self.add_customer(),
+            _ if self.orders.len() >= MOST_ORDERS => self.delete_an_order(),
+            0..8 if self.customers.len() < MOST_CUSTOMERS => self.add_customer(),
+            8..14 => self.move_customer(),
+            14..50 => self.place_order(),
+            50..60 if !self.orders.is_empty() => self.change_total(),
+            60..90 if !self.orders.is_empty() => self.advance_order(),
+            90.. if !self.orders.is_empty() => self.delete_an_order(),
+            _ => self.place_order(),
         };
         let (id, name, email) = PEOPLE[self.draws.usize(..PEOPLE.len())];
         event.actor(id, name, email)
     }
 
-    fn customer_comes(&mut self) -> SampleEvent {
+    fn add_customer(&mut self) -> SampleEvent {
         const NAMES: [&str; 6] = [
             "Ada Lovelace",
             "Grace Hopper",
@@ -119,7 +119,7 @@ impl World {
         event
     }
 
-    fn customer_moves(&mut self) -> SampleEvent {
+    fn move_customer(&mut self) -> SampleEvent {
         let (city, at) = (self.city(), self.draws.usize(..self.customers.len()));
         let customer = &mut self.customers[at];
         let event = self.factory.row_updated().without_changes();
@@ -127,7 +127,7 @@ impl World {
         customer.change(event, "City", JsonText::select(city))
     }
 
-    fn order_is_placed(&mut self) -> SampleEvent {
+    fn place_order(&mut self) -> SampleEvent {
         self.placed += 1;
         let draws = &mut self.draws;
         let customer = &self.customers[draws.usize(..self.customers.len())];
@@ -161,7 +161,7 @@ impl World {
         event
     }
 
-    fn total_changes(&mut self) -> SampleEvent {
+    fn change_total(&mut self) -> SampleEvent {
         let (total, at) = (
             total(&mut self.draws),
             self.draws.usize(..self.orders.len()),
@@ -172,10 +172,10 @@ impl World {
         order.change(event, "Total", total)
     }
 
-    fn order_goes_on(&mut self) -> SampleEvent {
+    fn advance_order(&mut self) -> SampleEvent {
         let at = self.draws.usize(..self.orders.len());
         if self.orders[at].stage + 1 == COURSE.len() {
-            return self.order_of_goes(at);
+            return self.delete_order(at);
         }
         let order = &mut self.orders[at];
         order.stage += 1;
@@ -190,12 +190,12 @@ impl World {
         }
     }
 
-    fn order_goes(&mut self) -> SampleEvent {
+    fn delete_an_order(&mut self) -> SampleEvent {
         let at = self.draws.usize(..self.orders.len());
-        self.order_of_goes(at)
+        self.delete_order(at)
     }
 
-    fn order_of_goes(&mut self, at: usize) -> SampleEvent {
+    fn delete_order(&mut self, at: usize) -> SampleEvent {
         let order = self.orders.swap_remove(at);
         let event = self.factory.row_deleted();
         event.model("dm_orders", "Orders").row(&order.id)

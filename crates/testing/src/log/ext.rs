@@ -162,11 +162,15 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn event_id(&self) -> Option<String> {
-        said(self).id.or_else(|| hint(self, EVENT_ID))
+        body_head(self)
+            .id
+            .or_else(|| unsigned_header(self, EVENT_ID))
     }
 
     fn event_type(&self) -> Option<String> {
-        said(self).event_type.or_else(|| hint(self, EVENT_TYPE))
+        body_head(self)
+            .event_type
+            .or_else(|| unsigned_header(self, EVENT_TYPE))
     }
 
     fn age(&self) -> Option<i64> {
@@ -229,12 +233,12 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 }
 
-fn hint(delivery: &LoggedDelivery, name: &str) -> Option<String> {
+fn unsigned_header(delivery: &LoggedDelivery, name: &str) -> Option<String> {
     let value = delivery.header(name)?;
     String::from_utf8(value.to_vec()).ok()
 }
 
-fn said(delivery: &LoggedDelivery) -> Said {
+fn body_head(delivery: &LoggedDelivery) -> BodyHead {
     let body = delivery.body.as_deref().unwrap_or_default();
     serde_json::from_slice(body).unwrap_or_default()
 }
@@ -249,7 +253,7 @@ fn replace(headers: &mut Vec<(String, Bytes)>, name: &str, value: String) {
 
 /// The id and the type from a body. They are not verified.
 #[derive(Default, Deserialize)]
-struct Said {
+struct BodyHead {
     #[serde(default)]
     id: Option<String>,
     #[serde(default, rename = "type")]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::file::DeliveryLog;
-use super::misread::misread;
+use super::json_error::json_error;
 use super::{LogError, LogErrorKind};
 
 /// The outcome of an imported delivery: only its status is known.
@@ -85,7 +85,7 @@ impl DeliveryLog {
 type Record<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 fn entries(text: &[u8]) -> Result<Vec<&RawValue>, LogError> {
-    let bad = |error: &serde_json::Error| misread(LogErrorKind::BadImport, error);
+    let bad = |error: &serde_json::Error| json_error(LogErrorKind::BadImport, error);
     // One value, or several in sequence: usually one per line.
     let values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
     let values: Vec<_> = values

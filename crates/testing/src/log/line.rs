@@ -9,7 +9,7 @@ use hookgate::UnixSeconds;
 use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use serde::Deserialize;
 
-use super::misread::misread;
+use super::json_error::json_error;
 use super::{LogError, LogErrorKind};
 
 /// A delivery. Fields that a newer version adds are ignored.
@@ -78,7 +78,7 @@ impl Text {
 /// See [`LoggedDeliveryExt::from_line`](super::LoggedDeliveryExt::from_line).
 pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
     let line: Line =
-        serde_json::from_slice(line).map_err(|error| misread(LogErrorKind::BadLine, &error))?;
+        serde_json::from_slice(line).map_err(|error| json_error(LogErrorKind::BadLine, &error))?;
     let mut headers = Vec::with_capacity(line.headers.len());
     for (name, value) in line.headers {
         headers.push((name, value.into_bytes()?));

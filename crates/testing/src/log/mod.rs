@@ -16,9 +16,9 @@ mod error;
 mod ext;
 mod file;
 mod import;
+mod json_error;
 mod line;
 mod lines;
-mod misread;
 mod rotated;
 mod value;
 

@@ -20,18 +20,18 @@ pub(super) fn reader(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let nothing: Box<dyn Read + Send> = Box::new(io::empty());
     let all = files.into_iter().fold(nothing, |all, file| {
         // A last line without its line break must not run into the next file.
-        Box::new(all.chain(EndsItsLine { file, last: b'\n' }))
+        Box::new(all.chain(WithFinalLineBreak { file, last: b'\n' }))
     });
     Ok(Box::new(BufReader::new(all)))
 }
 
 /// A file with a line break at its end.
-struct EndsItsLine {
+struct WithFinalLineBreak {
     file: File,
     last: u8,
 }
 
-impl Read for EndsItsLine {
+impl Read for WithFinalLineBreak {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
         if let Some(last) = buffer[..read].last() {

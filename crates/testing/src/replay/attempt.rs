@@ -12,9 +12,9 @@ use crate::messages::chain;
 use crate::transport::{Transport, TransportError};
 
 /// The result of an attempt: an answer, the reason why there is none, or `Err(None)` where the app panicked.
-pub(super) type Heard = Result<Response<Bytes>, Option<Unanswered>>;
+pub(super) type AttemptResult = Result<Response<Bytes>, Option<Unanswered>>;
 
-/// Why no answer was heard.
+/// Why there is no answer.
 pub(super) enum Unanswered {
     HungUp(Duration),
     Failed(TransportError),
@@ -23,17 +23,17 @@ pub(super) enum Unanswered {
 pub(super) async fn deliver(
     transport: impl Transport,
     request: Request<Bytes>,
-    patience: Duration,
+    answer_timeout: Duration,
 ) -> Result<Response<Bytes>, Unanswered> {
-    match timeout(patience, transport.deliver(request)).await {
+    match timeout(answer_timeout, transport.deliver(request)).await {
         Ok(answered) => answered.map_err(Unanswered::Failed),
-        Err(_) => Err(Unanswered::HungUp(patience)),
+        Err(_) => Err(Unanswered::HungUp(answer_timeout)),
     }
 }
 
 impl AttemptReport {
-    pub(super) fn takes(&mut self, heard: Heard) {
-        match heard {
+    pub(super) fn set_answer(&mut self, result: AttemptResult) {
+        match result {
             Ok(response) => {
                 self.status = Some(response.status().as_u16());
                 let answer = response.extensions().get::<Answer>();

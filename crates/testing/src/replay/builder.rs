@@ -13,16 +13,16 @@ use http_body::Body;
 use http_body_util::Full;
 use tower_service::Service;
 
+use super::build_report::build_report;
 use super::clock::{ReplayClock, time_is_paused};
-use super::conclude::conclude;
-use super::drive::{Drive, Running, Stage};
-use super::entry::{Belief, Entry, examine};
+use super::entry::{Entry, Evidence, examine};
 use super::faults::Faults;
 use super::harness::Harness;
-use super::ledger::Ledger;
 use super::mode::{AsRecorded, Mode, Raw, Resigned, Signing};
+use super::observations::Observations;
 use super::plan::Plan;
 use super::report::Report;
+use super::runner::{Runner, RunnerSettings, Running};
 use super::secrets::Secrets;
 use super::{ReplayError, ReplayErrorKind as Kind};
 use crate::log::DeliveryLog;
@@ -184,34 +184,34 @@ impl<M: Mode> Replay<M> {
         R::Error: Into<TransportError>,
     {
         if self.longest_wait.is_none() && !time_is_paused() {
-            return Err(ReplayError::new(Kind::TimeRuns));
+            return Err(ReplayError::new(Kind::TimeNotPaused));
         }
-        let entries = self.entries(Belief::Signature)?;
+        let entries = self.entries(Evidence::Signature)?;
         let first = entries.first().map(|entry| entry.at);
         let first = first.ok_or_else(|| ReplayError::new(Kind::Empty))?;
-        let begin = self.mode.begins_at(first);
+        let begin = self.mode.start_time(first);
         self.clock.start(begin);
-        let ledger = Arc::<Ledger>::default();
-        let needs_layer = self.faults.are_the_handlers();
+        let observations = Arc::<Observations>::default();
+        let needs_layer = self.faults.affect_the_handler();
         let mut begun = move |harness: Harness| {
             let process = Arc::clone(&harness.0);
-            let app = make(harness).map_err(failed)?;
+            let app = make(harness).map_err(app_error)?;
             if process.window().is_none() {
                 return Err(ReplayError::new(Kind::NoReceiver));
             }
-            if needs_layer && !process.stands_before_a_handler() {
+            if needs_layer && !process.has_fault_layer() {
                 return Err(ReplayError::new(Kind::NoFaultLayer));
             }
             let transport = InProcess::new(app);
             Ok(Running { transport, process })
         };
         let keys = self.secrets.keys()?;
-        let harness = Harness::new(0, self.clock.clone(), keys, Arc::clone(&ledger));
+        let harness = Harness::new(0, self.clock.clone(), keys, Arc::clone(&observations));
         let running = begun(harness)?;
         let window = running.process.window().unwrap_or_default();
         let plan = Plan::of(&entries, &self.faults, window, begin);
         let raw = self.mode.signing() == Signing::Raw;
-        let stage = Stage {
+        let settings = RunnerSettings {
             entries: &entries,
             clock: self.clock.clone(),
             begin,
@@ -220,21 +220,27 @@ impl<M: Mode> Replay<M> {
             signs_retries: self.signs_retries,
             retries: !raw,
             longest_wait: self.longest_wait,
-            ledger: Arc::clone(&ledger),
+            observations: Arc::clone(&observations),
         };
-        let played = Drive::new(stage, running, begun).play(plan).await?;
-        Ok(conclude(&entries, played, &ledger, &self.faults, begin))
+        let finished = Runner::new(settings, running, begun).run(plan).await?;
+        Ok(build_report(
+            &entries,
+            finished,
+            &observations,
+            &self.faults,
+            begin,
+        ))
     }
 
-    pub(super) fn entries(&self, belief: Belief) -> Result<Vec<Entry>, ReplayError> {
+    pub(super) fn entries(&self, evidence: Evidence) -> Result<Vec<Entry>, ReplayError> {
         let signs = self.mode.signing() != Signing::Raw;
-        if (signs || belief == Belief::Signature) && !self.secrets.are_given() {
+        if (signs || evidence == Evidence::Signature) && !self.secrets.are_given() {
             return Err(ReplayError::new(Kind::NoSecret));
         }
         let deliveries = self.log.deliveries();
         let chosen = self.chosen.iter();
         let chosen = chosen.map(|&index| (index + 1, &deliveries[index]));
-        examine(chosen, &self.secrets, self.mode.signing(), belief)
+        examine(chosen, &self.secrets, self.mode.signing(), evidence)
     }
 
     fn in_mode<N>(self, mode: N) -> Replay<N> {
@@ -253,7 +259,7 @@ impl<M: Mode> Replay<M> {
 }
 
 /// Where the closure passes on an error of the harness, that error is returned unchanged.
-fn failed<K>(error: impl IntoAppError<K>) -> ReplayError {
+fn app_error<K>(error: impl IntoAppError<K>) -> ReplayError {
     match error.into_app_error().downcast::<ReplayError>() {
         Ok(own) => *own,
         Err(other) => ReplayError::new(Kind::App).caused_by(other),

@@ -32,16 +32,16 @@ pub struct EventDiff {
     /// Its id.
     pub id: String,
     /// The result before; `None` where that report does not have the event.
-    pub before: Option<Came>,
+    pub before: Option<EventResult>,
     /// The result after; `None` where that report does not have the event.
-    pub after: Option<Came>,
+    pub after: Option<EventResult>,
 }
 
 /// The result of an event, in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Came {
+pub struct EventResult {
     /// The result in one word.
     pub verdict: Verdict,
     /// The number of runs that began.
@@ -67,13 +67,13 @@ impl Report {
     /// ```
     #[must_use]
     pub fn diff(&self, after: &Self) -> ReportDiff {
-        let mut pairs = BTreeMap::<_, (Option<Came>, Option<Came>)>::new();
+        let mut pairs = BTreeMap::<_, (Option<EventResult>, Option<EventResult>)>::new();
         let name = |event: &EventReport| (event.scope.clone(), event.id.clone());
         for event in &self.events {
-            pairs.entry(name(event)).or_default().0 = Some(Came::of(event));
+            pairs.entry(name(event)).or_default().0 = Some(EventResult::of(event));
         }
         for event in &after.events {
-            pairs.entry(name(event)).or_default().1 = Some(Came::of(event));
+            pairs.entry(name(event)).or_default().1 = Some(EventResult::of(event));
         }
         let differing = pairs
             .into_iter()
@@ -104,7 +104,7 @@ impl ReportDiff {
     }
 }
 
-impl Came {
+impl EventResult {
     fn of(event: &EventReport) -> Self {
         let attempts = event.attempts.iter();
         Self {
@@ -132,7 +132,7 @@ impl fmt::Display for ReportDiff {
             writeln!(f, "{id} (scope {scope})")?;
             for (sign, side) in [('-', &event.before), ('+', &event.after)] {
                 match side {
-                    Some(came) => writeln!(f, "  {sign} {came}")?,
+                    Some(result) => writeln!(f, "  {sign} {result}")?,
                     None => writeln!(f, "  {sign} not there")?,
                 }
             }
@@ -148,7 +148,7 @@ impl fmt::Display for ReportDiff {
     }
 }
 
-impl fmt::Display for Came {
+impl fmt::Display for EventResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
             Verdict::Once => "once",

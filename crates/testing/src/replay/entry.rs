@@ -20,11 +20,12 @@ const NOT_AUTHENTIC: &str = "not_authentic";
 
 /// The evidence that decides whether a delivery was authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Belief {
+pub(super) enum Evidence {
     /// Its signature, under the secrets of the log.
     Signature,
-    /// Its signature, or else the answer in the log: for a receiver whose secret differs from the log's.
-    Log,
+    /// Its signature, or the answer in the log where the signature does not match: for a receiver whose secret differs from the
+    /// log's.
+    SignatureOrLog,
 }
 
 /// A delivery of the log, ready to be sent.
@@ -35,7 +36,7 @@ pub(super) struct Entry {
     pub(super) at: UnixSeconds,
     /// Its own timestamp, where it has a readable one.
     pub(super) timestamp: Option<UnixSeconds>,
-    pub(super) standing: Standing,
+    pub(super) kind: EntryKind,
     /// The secret that signs it again.
     pub(super) secret: Option<Secret>,
     /// Signed again from the first attempt on.
@@ -48,24 +49,24 @@ pub(super) struct Entry {
 }
 
 /// The kind of a delivery, under the secrets that were given.
-pub(super) enum Standing {
-    Event(Named),
+pub(super) enum EntryKind {
+    Event(EventIdentity),
     /// Authentic, but no event that has a usable id and type.
     NoEvent,
     /// Not authentic, at any time.
     Forged,
 }
 
-/// An event, as its signed body names it.
+/// The identity of an event, from its signed body.
 #[derive(Clone)]
-pub(super) struct Named {
+pub(super) struct EventIdentity {
     pub(super) key: EventKey,
     pub(super) scope: String,
     pub(super) id: String,
     pub(super) event_type: String,
 }
 
-impl Named {
+impl EventIdentity {
     pub(super) fn of(verified: &Verified<impl hookgate::SignedBytes>) -> Option<Self> {
         let head = EventHead::of(verified).ok()?;
         let (scope, id) = (verified.scope(), head.id.as_str());
@@ -79,15 +80,15 @@ impl Named {
 }
 
 impl Entry {
-    pub(super) fn event(&self) -> Option<&Named> {
-        match &self.standing {
-            Standing::Event(named) => Some(named),
+    pub(super) fn event(&self) -> Option<&EventIdentity> {
+        match &self.kind {
+            EntryKind::Event(event) => Some(event),
             _ => None,
         }
     }
 
     pub(super) fn is_forged(&self) -> bool {
-        matches!(self.standing, Standing::Forged)
+        matches!(self.kind, EntryKind::Forged)
     }
 
     /// Returns the request, signed for `signed_at`, or with the recorded signature where that is `None`.
@@ -114,13 +115,13 @@ pub(super) fn examine<'l>(
     deliveries: impl Iterator<Item = (usize, &'l LoggedDelivery)>,
     secrets: &Secrets,
     signing: Signing,
-    belief: Belief,
+    evidence: Evidence,
 ) -> Result<Vec<Entry>, ReplayError> {
     let any_age = Window::default()
         .with_past(Duration::MAX)
         .with_ahead(Duration::MAX);
     // In this case every delivery is sent as recorded, so nothing has to be known of it.
-    let verifier = if belief == Belief::Log && !secrets.are_given() {
+    let verifier = if evidence == Evidence::SignatureOrLog && !secrets.are_given() {
         None
     } else {
         Some(Verifier::new(secrets.keys()?).with_window(any_age))
@@ -129,7 +130,7 @@ pub(super) fn examine<'l>(
         verifier,
         secrets,
         signing,
-        belief,
+        evidence,
     };
     let mut entries = Vec::new();
     let [mut unverifiable, mut wrong, mut unsendable] = [const { Vec::new() }; 3];
@@ -145,13 +146,14 @@ pub(super) fn examine<'l>(
             unverifiable.push(line);
             continue;
         }
-        let Some(entry) = examiner.look_at(line, logged) else {
+        let Some(entry) = examiner.examine(line, logged) else {
             unsendable.push(line);
             continue;
         };
         let was_authentic = logged.answer.as_ref().is_some_and(|it| it.key.is_some());
-        let believed = belief == Belief::Log || logged.unverifiable && !entry.resigned;
-        if entry.is_forged() && was_authentic && !believed {
+        let log_decides =
+            evidence == Evidence::SignatureOrLog || logged.unverifiable && !entry.resigned;
+        if entry.is_forged() && was_authentic && !log_decides {
             wrong.push(line);
         }
         entries.push(entry);
@@ -177,17 +179,17 @@ struct Examiner<'s> {
     verifier: Option<Verifier>,
     secrets: &'s Secrets,
     signing: Signing,
-    belief: Belief,
+    evidence: Evidence,
 }
 
 impl Examiner<'_> {
-    fn look_at(&self, line: usize, logged: &LoggedDelivery) -> Option<Entry> {
+    fn examine(&self, line: usize, logged: &LoggedDelivery) -> Option<Entry> {
         let answer = logged.answer.as_ref();
         let mut entry = Entry {
             line,
             at: logged.received_at,
             timestamp: None,
-            standing: Standing::Forged,
+            kind: EntryKind::Forged,
             secret: None,
             resigned: false,
             recorded: answer.map(|answer| (answer.status, answer.outcome.clone())),
@@ -200,18 +202,18 @@ impl Examiner<'_> {
         Timestamp::at(logged.received_at).ok()?;
         let head = logged.head().ok();
         entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
-        if let Some(standing) = head.and_then(|head| self.standing(&head, &entry)) {
-            entry.standing = standing;
+        if let Some(kind) = head.and_then(|head| self.verify(&head, &entry)) {
+            entry.kind = kind;
             entry.secret = self.secrets.signing(logged).cloned();
             entry.resigned = self.signing == Signing::Afresh && entry.secret.is_some();
             return Some(entry);
         }
         // Where the signature can't be checked any more, the log decides. A forged delivery is never signed.
         let was_refused = answer.is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
-        let believed = logged.unverifiable || self.belief == Belief::Log;
-        if believed && !was_refused && self.signing != Signing::Raw {
+        let log_decides = logged.unverifiable || self.evidence == Evidence::SignatureOrLog;
+        if log_decides && !was_refused && self.signing != Signing::Raw {
             let secret = self.secrets.signing(logged).cloned()?;
-            entry.standing = self.signed_again(logged, &secret, &entry);
+            entry.kind = self.signed_again(logged, &secret, &entry);
             entry.secret = Some(secret);
             entry.resigned = true;
         }
@@ -219,14 +221,14 @@ impl Examiner<'_> {
     }
 
     /// `None` where the signature is not right.
-    fn standing(&self, head: &DeliveryHeaders<'_>, entry: &Entry) -> Option<Standing> {
+    fn verify(&self, head: &DeliveryHeaders<'_>, entry: &Entry) -> Option<EntryKind> {
         let verifier = self.verifier.as_ref()?;
         let verified = verifier.verify(head, &*entry.body, entry.at).ok()?;
-        Some(Named::of(&verified).map_or(Standing::NoEvent, Standing::Event))
+        Some(EventIdentity::of(&verified).map_or(EntryKind::NoEvent, EntryKind::Event))
     }
 
     /// Returns the kind of a delivery after it is signed again.
-    fn signed_again(&self, logged: &LoggedDelivery, secret: &Secret, entry: &Entry) -> Standing {
+    fn signed_again(&self, logged: &LoggedDelivery, secret: &Secret, entry: &Entry) -> EntryKind {
         let stamped: Vec<_> = stamp(secret, entry.at, &entry.body).collect();
         let own = |name: &str| stamped.iter().any(|(stamped, _)| *stamped == name);
         let others = logged.headers.iter().filter(|(name, _)| !own(name));
@@ -236,8 +238,8 @@ impl Examiner<'_> {
                 .map(|(name, value)| (*name, value.as_bytes())),
         );
         let head = DeliveryHeaders::from_pairs(pairs).ok();
-        let standing = head.and_then(|head| self.standing(&head, entry));
-        standing.unwrap_or(Standing::Forged)
+        let kind = head.and_then(|head| self.verify(&head, entry));
+        kind.unwrap_or(EntryKind::Forged)
     }
 }
 

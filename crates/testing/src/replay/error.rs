@@ -30,7 +30,7 @@ pub enum ReplayErrorKind {
     /// signed.
     Unsendable,
     /// Tokio's time is not paused, so the recorded gaps would pass in real time.
-    TimeRuns,
+    TimeNotPaused,
     /// The receiver has deduplication switched off: it makes no commits for the replay to see.
     NoDeduplication,
     /// The receiver's settings were refused; the source has the reason.
@@ -92,7 +92,7 @@ impl ReplayErrorKind {
                 "deliveries that were authentic when recorded are so under none of these secrets: give those of the log"
             }
             Self::Unsendable => "deliveries that can't be made a request",
-            Self::TimeRuns => {
+            Self::TimeNotPaused => {
                 "tokio's time is not paused: use #[tokio::test(start_paused = true)], or call .in_real_time(…)"
             }
             Self::NoDeduplication => {

@@ -14,10 +14,10 @@ use tokio::time::sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::entry::Named;
-use super::harness::Process;
-use super::ledger::{Label, Run};
-use super::plan::{Does, Then};
+use super::entry::EventIdentity;
+use super::observations::{AttemptNumber, Run};
+use super::plan::{Behaviour, RunPlan};
+use super::process::Process;
 use super::report::RunEnd;
 
 /// Applies the plan's faults, directly before the handler. Made by [`Harness::layer`](super::Harness::layer), with the
@@ -65,31 +65,31 @@ where
         // The ready service moves into the future: see the receiver's own layer.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let begun = Begun::by(&request, &self.process);
-        let life = self.process.life.clone();
+        let observed = ObservedRun::begin(&request, &self.process);
+        let end_signal = self.process.end_signal.clone();
         let run = async move {
-            let Some((mut begun, does)) = begun else {
+            let Some((mut observed, run_plan)) = observed else {
                 return inner.call(request).await;
             };
-            if !does.slow.is_zero() {
-                sleep(does.slow).await;
+            if !run_plan.delay.is_zero() {
+                sleep(run_plan.delay).await;
             }
-            match does.then {
-                Then::Handles => {}
-                Then::Fails => {
+            match run_plan.behaviour {
+                Behaviour::CallsHandler => {}
+                Behaviour::Fails => {
                     let mut response = Response::new(R::default());
                     *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                    begun.ends(RunEnd::MadeToFail);
+                    observed.end(RunEnd::MadeToFail);
                     return Ok(response);
                 }
-                Then::Panics => {
-                    begun.ends(RunEnd::MadeToPanic);
+                Behaviour::Panics => {
+                    observed.end(RunEnd::MadeToPanic);
                     // Panics, but without the output of the panic hook.
                     resume_unwind(Box::new("a panic that the replay's plan asks for"));
                 }
             }
             let answered = inner.call(request).await;
-            begun.ends(match &answered {
+            observed.end(match &answered {
                 Ok(response) if response.extensions().get::<DeadLetter>().is_some() => {
                     RunEnd::DeadLettered
                 }
@@ -100,7 +100,7 @@ where
             answered
         };
         Box::pin(async move {
-            if let Some(answered) = life.within(run).await {
+            if let Some(answered) = end_signal.until_end(run).await {
                 return answered;
             }
             // The process has ended, and the handler with it, even if the handler would have finished at this very moment.
@@ -110,34 +110,36 @@ where
 }
 
 /// A run that has begun. Its end is always recorded.
-struct Begun {
+struct ObservedRun {
     process: Arc<Process>,
     run: Option<Run>,
 }
 
-impl Begun {
-    fn by<B>(request: &Request<B>, process: &Arc<Process>) -> Option<(Self, Does)> {
+impl ObservedRun {
+    fn begin<B>(request: &Request<B>, process: &Arc<Process>) -> Option<(Self, RunPlan)> {
         let delivery = request.extensions().get::<Delivery>()?;
-        let label = request.extensions().get::<Label>().copied();
-        let named = Named::of(delivery.verified())?;
-        let (run, does) = process.ledger.run_begins(named, label, process.number);
-        let begun = Self {
+        let attempt = request.extensions().get::<AttemptNumber>().copied();
+        let event = EventIdentity::of(delivery.verified())?;
+        let (run, run_plan) = process
+            .observations
+            .begin_run(event, attempt, process.number);
+        let observed = Self {
             process: Arc::clone(process),
             run: Some(run),
         };
-        Some((begun, does))
+        Some((observed, run_plan))
     }
 
-    fn ends(&mut self, end: RunEnd) {
+    fn end(&mut self, end: RunEnd) {
         if let Some(run) = self.run.take() {
-            self.process.ledger.run_ends(run, end);
+            self.process.observations.end_run(run, end);
         }
     }
 }
 
-impl Drop for Begun {
+impl Drop for ObservedRun {
     fn drop(&mut self) {
-        self.ends(if std::thread::panicking() {
+        self.end(if std::thread::panicking() {
             RunEnd::Panicked
         } else {
             RunEnd::CutOff

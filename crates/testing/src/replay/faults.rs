@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The faults of a replay: kinds of faults, and a seed that decides on which deliveries and events they fall.
 ///
 /// The same seed, kinds and log give the same replay. The choices of a seed for one kind do not depend on the other kinds, so
-/// that you can make a failing plan smaller by removing kinds. Its `Display` is the expression that makes it, and stands in each
+/// that you can make a failing plan smaller by removing kinds. Its `Display` is the expression that makes it, and is in each
 /// report.
 ///
 /// ```
@@ -108,7 +108,7 @@ impl Faults {
         self
     }
 
-    pub(super) fn are_the_handlers(&self) -> bool {
+    pub(super) fn affect_the_handler(&self) -> bool {
         self.hang_up || self.fails > 0 || self.panics > 0 || self.slow.is_some()
     }
 }

@@ -1,19 +1,17 @@
 //! The parts that a replay gives to the app.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use hookgate::layer::WebhookService;
-use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer, Window};
+use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer};
 use tower_layer::Layer;
 
 use super::clock::ReplayClock;
 use super::fault_layer::{FaultLayer, FaultService};
-use super::ledger::Ledger;
-use super::life::Life;
+use super::observations::Observations;
 use super::probe::ProbedStore;
+use super::process::Process;
 use super::{ReplayError, ReplayErrorKind as Kind};
 
 /// Connects your app to the replay: clock, keys, the probe that sees commits, and the faults. Each process of a replay, and so
@@ -21,29 +19,14 @@ use super::{ReplayError, ReplayErrorKind as Kind};
 #[derive(Clone)]
 pub struct Harness(pub(super) Arc<Process>);
 
-/// A process of the replay.
-pub(super) struct Process {
-    /// The number of the process: 0 for the first.
-    pub(super) number: u32,
-    pub(super) clock: ReplayClock,
-    pub(super) keys: Keys,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) life: Life,
-    pub(super) has_fault_layer: AtomicBool,
-    receivers: Mutex<Vec<Receiver>>,
-}
-
 impl Harness {
-    pub(super) fn new(number: u32, clock: ReplayClock, keys: Keys, ledger: Arc<Ledger>) -> Self {
-        Self(Arc::new(Process {
-            number,
-            clock,
-            keys,
-            ledger,
-            life: Life::default(),
-            has_fault_layer: AtomicBool::new(false),
-            receivers: Mutex::default(),
-        }))
+    pub(super) fn new(
+        number: u32,
+        clock: ReplayClock,
+        keys: Keys,
+        observations: Arc<Observations>,
+    ) -> Self {
+        Self(Arc::new(Process::new(number, clock, keys, observations)))
     }
 
     /// Guards a route with a receiver of these settings, and puts the faults between it and the handler. Use it in place of
@@ -69,7 +52,7 @@ impl Harness {
     /// As [`layer`](Self::layer).
     pub fn receiver(&self, settings: ReceiverBuilder) -> Result<Receiver, ReplayError> {
         let mut has_store = false;
-        let life = self.0.life.clone();
+        let end_signal = self.0.end_signal.clone();
         let receiver = settings
             .map_store(|inner| {
                 has_store = true;
@@ -80,7 +63,7 @@ impl Harness {
             })
             .clock(self.0.clock.clone())
             .replace_keys(self.0.keys.clone())
-            .hooks_while(move || !life.is_over())
+            .hooks_while(move || !end_signal.has_ended())
             .build()
             .map_err(|error| ReplayError::new(Kind::Settings).caused_by(error))?;
         if !has_store {
@@ -106,42 +89,6 @@ impl Harness {
     #[must_use]
     pub fn process(&self) -> u32 {
         self.0.number
-    }
-}
-
-impl Process {
-    pub(super) fn stands_before_a_handler(&self) -> bool {
-        self.has_fault_layer.load(Ordering::SeqCst)
-    }
-
-    /// Returns the window of its receiver; `None` where the closure has made no receiver.
-    pub(super) fn window(&self) -> Option<Window> {
-        self.receivers().first().map(Receiver::window)
-    }
-
-    /// Waits until every run has ended by itself.
-    pub(super) async fn comes_to_rest(&self) {
-        let receivers = self.receivers().clone();
-        for receiver in receivers {
-            receiver.drain(Duration::MAX).await;
-        }
-    }
-
-    /// Ends like a killed process: none of its calls reaches a store, a hook or the handler any more.
-    pub(super) async fn is_killed(&self) {
-        self.life.end();
-        let receivers = self.receivers().clone();
-        for receiver in receivers {
-            // Runs that have left their requests get the signal to end, which drops the handler's future. Their later calls to
-            // the store are not passed on.
-            receiver.drain(Duration::ZERO).await;
-        }
-    }
-
-    fn receivers(&self) -> std::sync::MutexGuard<'_, Vec<Receiver>> {
-        self.receivers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

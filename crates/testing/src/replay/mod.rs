@@ -70,7 +70,7 @@
 //!
 //! | | clock of the receiver | signature | against an app | through a transport |
 //! |---|---|---|---|---|
-//! | [`Replay::of`] | stands at each delivery's `received_at` | as recorded | yes | no |
+//! | [`Replay::of`] | shows each delivery's `received_at` | as recorded | yes | no |
 //! | [`resigned`](Replay::resigned) | the same | for the moment at which it goes out | yes | yes, by the machine's clock |
 //! | [`raw`](Replay::raw) | any other time | as recorded | yes | yes |
 //!
@@ -130,7 +130,7 @@
 //! let log: DeliveryLog = [LoggedDelivery::new(at, headers, body)].into_iter().collect();
 //!
 //! let replay = Replay::of(log).secret(secret).with(Faults::seeded(1).restarts(1).duplicate());
-//! let store = MemoryStore::default().with_clock(replay.clock()); // stands for your own, in a database
+//! let store = MemoryStore::default().with_clock(replay.clock()); // in place of your own, in a database
 //! let report = replay
 //!     .against(|harness| {
 //!         let guard = harness.layer(Receiver::builder().store(store.clone()))?;
@@ -189,31 +189,32 @@
 
 mod answered;
 mod attempt;
+mod build_report;
 mod builder;
-mod chance;
+mod choices;
 mod clock;
-mod conclude;
 mod diff;
 mod display;
-mod drive;
+mod end_signal;
 mod entry;
 mod error;
 mod fault_layer;
 mod faults;
 mod harness;
-mod ledger;
-mod life;
 mod mode;
+mod observations;
 mod plan;
 mod probe;
+mod process;
 mod report;
+mod runner;
 mod secrets;
 mod through;
 
 pub use answered::{Answered, AnsweredReport, Latency, Summary};
 pub use builder::Replay;
 pub use clock::ReplayClock;
-pub use diff::{Came, EventDiff, ReportDiff};
+pub use diff::{EventDiff, EventResult, ReportDiff};
 pub use error::{ReplayError, ReplayErrorKind};
 pub use fault_layer::{FaultLayer, FaultService};
 pub use faults::Faults;

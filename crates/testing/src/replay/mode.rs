@@ -16,7 +16,7 @@ pub enum Signing {
     Raw,
 }
 
-/// Replays at the recorded time with the recorded signature: the receiver's clock stands at each delivery's `received_at`.
+/// Replays at the recorded time with the recorded signature: the receiver's clock shows each delivery's `received_at`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsRecorded {
     pub(super) redacted_too: bool,
@@ -50,7 +50,7 @@ pub(super) mod sealed {
         fn signing(&self) -> Signing;
 
         /// Returns the time of the receiver's clock at the beginning; `first` is the time of receipt of the log's first delivery.
-        fn begins_at(&self, first: UnixSeconds) -> UnixSeconds {
+        fn start_time(&self, first: UnixSeconds) -> UnixSeconds {
             first
         }
     }
@@ -74,7 +74,7 @@ pub(super) mod sealed {
             Signing::Raw
         }
 
-        fn begins_at(&self, _: UnixSeconds) -> UnixSeconds {
+        fn start_time(&self, _: UnixSeconds) -> UnixSeconds {
             self.at.unwrap_or_else(|| SystemClock.now())
         }
     }

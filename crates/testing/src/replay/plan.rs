@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hookgate::{EventKey, UnixSeconds, Window};
 
-use super::chance::Chance;
+use super::choices::SeededChoices;
 use super::entry::Entry;
 use super::faults::Faults;
 
@@ -19,7 +19,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub(super) struct Plan {
     pub(super) deliveries: Vec<Planned>,
     /// The behaviour of the first runs of an event.
-    pub(super) scripts: HashMap<EventKey, Vec<Does>>,
+    pub(super) run_plans: HashMap<EventKey, Vec<RunPlan>>,
     /// The times at which the process ends, and another begins.
     pub(super) restarts: Vec<Duration>,
 }
@@ -36,26 +36,26 @@ pub(super) struct Planned {
     /// The time at which it was sent. Where it is signed again, it is signed for this time.
     pub(super) sent: Duration,
     /// The time after which the sender hangs up, where that is earlier than the sender's own time-out.
-    pub(super) patience: Option<Duration>,
+    pub(super) hang_up_after: Option<Duration>,
     /// The time that the handler waits in a run that this delivery begins.
-    pub(super) slow: Duration,
+    pub(super) handler_delay: Duration,
     /// The faults of this delivery.
     pub(super) faults: Vec<&'static str>,
     /// Whether the sender tries again after a failure: not where the log itself holds a later attempt.
     pub(super) retried: bool,
 }
 
-/// The behaviour of one run.
+/// The planned delay and behaviour of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Does {
-    pub(super) slow: Duration,
-    pub(super) then: Then,
+pub(super) struct RunPlan {
+    pub(super) delay: Duration,
+    pub(super) behaviour: Behaviour,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum Behaviour {
     #[default]
-    Handles,
+    CallsHandler,
     Fails,
     Panics,
 }
@@ -69,21 +69,21 @@ impl Plan {
         begin: UnixSeconds,
     ) -> Self {
         let mut plan = Self::without_faults(entries);
-        let chance = Chance::of(faults);
+        let choices = SeededChoices::of(faults);
         if faults.reorder {
-            plan.reorder(entries, &chance, window, begin);
+            plan.reorder(entries, &choices, window, begin);
         }
         if faults.delay {
-            plan.delay(entries, &chance, window, begin);
+            plan.delay(entries, &choices, window, begin);
         }
         if faults.hang_up {
-            plan.hang_up(entries, &chance);
+            plan.hang_up(entries, &choices);
         }
-        plan.restart(entries, &chance, faults);
+        plan.restart(entries, &choices, faults);
         if faults.duplicate {
-            plan.duplicate(&chance);
+            plan.duplicate(&choices);
         }
-        plan.script(entries, &chance, faults);
+        plan.plan_runs(entries, &choices, faults);
         plan.deliveries.sort_by_key(|planned| planned.due);
         plan
     }
@@ -114,8 +114,8 @@ impl Plan {
                 copy: 0,
                 due,
                 sent: due,
-                patience: None,
-                slow: Duration::ZERO,
+                hang_up_after: None,
+                handler_delay: Duration::ZERO,
                 faults: Vec::new(),
                 retried: entry
                     .event()
@@ -124,14 +124,20 @@ impl Plan {
         }
         Self {
             deliveries,
-            scripts: HashMap::new(),
+            run_plans: HashMap::new(),
             restarts: Vec::new(),
         }
     }
 
     /// Swaps a delivery with one of the next three.
-    fn reorder(&mut self, entries: &[Entry], chance: &Chance, window: Window, begin: UnixSeconds) {
-        let mut rng = chance.rng("reorder");
+    fn reorder(
+        &mut self,
+        entries: &[Entry],
+        choices: &SeededChoices,
+        window: Window,
+        begin: UnixSeconds,
+    ) {
+        let mut rng = choices.rng("reorder");
         let keeps = |planned: &Planned, due: Duration| {
             let entry = &entries[planned.entry];
             // Signed when it is sent, or at least not moved from inside the window to outside.
@@ -142,7 +148,7 @@ impl Plan {
                 })
         };
         let mut moved = vec![false; self.deliveries.len()];
-        for index in chance.chosen("which to reorder", self.deliveries.len()) {
+        for index in choices.choose("which to reorder", self.deliveries.len()) {
             let later = index + 1 + rng.usize(0..3);
             let farthest = self.deliveries.len().saturating_sub(1);
             let later = later.min(farthest);
@@ -162,10 +168,16 @@ impl Plan {
         self.deliveries.sort_by_key(|planned| planned.due);
     }
 
-    fn delay(&mut self, entries: &[Entry], chance: &Chance, window: Window, begin: UnixSeconds) {
-        let mut rng = chance.rng("delay");
-        let authentic = self.which(entries, |entry| !entry.is_forged());
-        for index in chance.chosen_of("which to delay", &authentic) {
+    fn delay(
+        &mut self,
+        entries: &[Entry],
+        choices: &SeededChoices,
+        window: Window,
+        begin: UnixSeconds,
+    ) {
+        let mut rng = choices.rng("delay");
+        let authentic = self.indices_where(entries, |entry| !entry.is_forged());
+        for index in choices.choose_from("which to delay", &authentic) {
             let planned = &mut self.deliveries[index];
             let entry = &entries[planned.entry];
             let more = Duration::from_secs(rng.u64(1..=600));
@@ -185,23 +197,23 @@ impl Plan {
         }
     }
 
-    fn hang_up(&mut self, entries: &[Entry], chance: &Chance) {
-        let mut rng = chance.rng("hang up");
-        let events = self.which(entries, |entry| entry.event().is_some());
-        for index in chance.chosen_of("where to hang up", &events) {
+    fn hang_up(&mut self, entries: &[Entry], choices: &SeededChoices) {
+        let mut rng = choices.rng("hang up");
+        let events = self.indices_where(entries, |entry| entry.event().is_some());
+        for index in choices.choose_from("where to hang up", &events) {
             let planned = &mut self.deliveries[index];
             // Within the receiver's budget: after it, the receiver has already answered.
-            let patience = Duration::from_millis(rng.u64(1..4_400));
-            planned.patience = Some(patience);
-            planned.slow = patience + Duration::from_millis(rng.u64(100..15_000));
+            let hang_up_after = Duration::from_millis(rng.u64(1..4_400));
+            planned.hang_up_after = Some(hang_up_after);
+            planned.handler_delay = hang_up_after + Duration::from_millis(rng.u64(100..15_000));
             planned.faults.push("sender hangs up");
         }
     }
 
     /// The process ends in the midst of a run that is made slow for this, or a little after a delivery.
-    fn restart(&mut self, entries: &[Entry], chance: &Chance, faults: &Faults) {
-        let mut rng = chance.rng("restart");
-        let events = self.which(entries, |entry| entry.event().is_some());
+    fn restart(&mut self, entries: &[Entry], choices: &SeededChoices, faults: &Faults) {
+        let mut rng = choices.rng("restart");
+        let events = self.indices_where(entries, |entry| entry.event().is_some());
         for _ in 0..faults.restarts {
             let Some(&index) = events.get(rng.usize(0..events.len().max(1))) else {
                 return;
@@ -210,8 +222,8 @@ impl Plan {
             let planned = &mut self.deliveries[index];
             let due = planned.due;
             if in_a_run {
-                planned.slow = planned
-                    .slow
+                planned.handler_delay = planned
+                    .handler_delay
                     .max(Duration::from_millis(rng.u64(1_500..9_000)));
                 self.restarts.push(due + SECOND);
             } else {
@@ -222,9 +234,9 @@ impl Plan {
         self.restarts.sort_unstable();
     }
 
-    fn duplicate(&mut self, chance: &Chance) {
-        let mut rng = chance.rng("duplicate");
-        for index in chance.chosen("which to duplicate", self.deliveries.len()) {
+    fn duplicate(&mut self, choices: &SeededChoices) {
+        let mut rng = choices.rng("duplicate");
+        for index in choices.choose("which to duplicate", self.deliveries.len()) {
             let original = self.deliveries[index].clone();
             let at_once = rng.bool();
             let mut due = original.due;
@@ -235,7 +247,7 @@ impl Plan {
                 self.deliveries.push(Planned {
                     copy,
                     due,
-                    patience: None,
+                    hang_up_after: None,
                     faults: vec![if at_once {
                         "copy at once"
                     } else {
@@ -248,7 +260,7 @@ impl Plan {
         }
     }
 
-    fn script(&mut self, entries: &[Entry], chance: &Chance, faults: &Faults) {
+    fn plan_runs(&mut self, entries: &[Entry], choices: &SeededChoices, faults: &Faults) {
         let mut keys: Vec<EventKey> = Vec::new();
         let mut known = std::collections::HashSet::new();
         for named in entries.iter().filter_map(Entry::event) {
@@ -257,35 +269,37 @@ impl Plan {
             }
         }
         let (slow, by) = faults.slow.unwrap_or_default();
-        for (kind, times, does) in [
-            ("fails", faults.fails, (Duration::ZERO, Then::Fails)),
-            ("panics", faults.panics, (Duration::ZERO, Then::Panics)),
-            ("is slow", slow, (by, Then::Handles)),
+        for (kind, times, run_plan) in [
+            ("fails", faults.fails, (Duration::ZERO, Behaviour::Fails)),
+            ("panics", faults.panics, (Duration::ZERO, Behaviour::Panics)),
+            ("is slow", slow, (by, Behaviour::CallsHandler)),
         ] {
             if times == 0 {
                 continue;
             }
-            for index in chance.chosen(kind, keys.len()) {
-                let script = self.scripts.entry(keys[index]).or_default();
-                let (slow, then) = does;
+            for index in choices.choose(kind, keys.len()) {
+                let run_plans = self.run_plans.entry(keys[index]).or_default();
+                let (delay, behaviour) = run_plan;
                 // Slow runs succeed, so they come last: after a success there would be no further run.
-                script.extend((0..times).map(|_| Does { slow, then }));
+                run_plans.extend((0..times).map(|_| RunPlan { delay, behaviour }));
             }
         }
         // Failures and panics are shuffled for each event. The index of the event makes the order the same each time.
         for (index, key) in keys.iter().enumerate() {
-            let Some(script) = self.scripts.get_mut(key) else {
+            let Some(run_plans) = self.run_plans.get_mut(key) else {
                 continue;
             };
-            let failing = script.iter().take_while(|does| does.then != Then::Handles);
+            let failing = run_plans
+                .iter()
+                .take_while(|run_plan| run_plan.behaviour != Behaviour::CallsHandler);
             let failing = failing.count();
-            chance
+            choices
                 .rng_of("order", index)
-                .shuffle(&mut script[..failing]);
+                .shuffle(&mut run_plans[..failing]);
         }
     }
 
-    fn which(&self, entries: &[Entry], holds: impl Fn(&Entry) -> bool) -> Vec<usize> {
+    fn indices_where(&self, entries: &[Entry], holds: impl Fn(&Entry) -> bool) -> Vec<usize> {
         let holds = |index: &usize| holds(&entries[self.deliveries[*index].entry]);
         (0..self.deliveries.len()).filter(holds).collect()
     }

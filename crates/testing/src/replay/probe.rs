@@ -9,7 +9,7 @@ use hookgate::{
     StoreFuture, StoreStats,
 };
 
-use super::harness::Process;
+use super::process::Process;
 
 /// Passes every call on while its process lives. After the end of the process, no call reaches the store.
 pub(super) struct ProbedStore {
@@ -23,15 +23,15 @@ impl ProbedStore {
         call: impl FnOnce() -> StoreFuture<'a, T>,
     ) -> Result<T, StoreError> {
         // A store may do its work when it is called, before the first poll.
-        if self.process.life.is_over() {
-            return Err(gone());
+        if self.process.end_signal.has_ended() {
+            return Err(process_ended());
         }
-        let asked = self.process.life.within(call()).await;
-        asked.unwrap_or_else(|| Err(gone()))
+        let asked = self.process.end_signal.until_end(call()).await;
+        asked.unwrap_or_else(|| Err(process_ended()))
     }
 }
 
-fn gone() -> StoreError {
+fn process_ended() -> StoreError {
     let source = std::io::Error::other("the process has ended");
     StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
 }
@@ -47,11 +47,11 @@ impl DedupeStore for ProbedStore {
             let claimed = self.ask(|| self.inner.claim(key, token, lease)).await;
             let process = &self.process;
             match &claimed {
-                Ok(Claimed::Fresh) => process.ledger.granted(key, token),
+                Ok(Claimed::Fresh) => process.observations.granted(key, token),
                 Ok(Claimed::Done { body_mark }) => {
                     let after = process.clock.passed();
                     process
-                        .ledger
+                        .observations
                         .found_done(key, *body_mark, process.number, after);
                 }
                 _ => {}
@@ -81,10 +81,12 @@ impl DedupeStore for ProbedStore {
             match &committed {
                 Ok(Ownership::Held) => {
                     let after = process.clock.passed();
-                    process.ledger.committed(key, token, process.number, after);
+                    process
+                        .observations
+                        .committed(key, token, process.number, after);
                 }
-                Ok(Ownership::Lost) => process.ledger.commit_lost(key),
-                Err(_) => process.ledger.commit_unanswered(key),
+                Ok(Ownership::Lost) => process.observations.commit_lost(key),
+                Err(_) => process.observations.commit_unanswered(key),
             }
             committed
         })

@@ -104,7 +104,7 @@ pub struct AttemptReport {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Origin {
-    /// As it stands in the log.
+    /// As recorded in the log.
     Logged,
     /// A copy of the logged delivery, by its number from 1.
     Copy(u32),

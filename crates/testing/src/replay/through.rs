@@ -16,10 +16,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answered::{Answered, AnsweredReport};
 use super::builder::Replay;
-use super::entry::{Belief, Entry};
+use super::entry::{Entry, Evidence};
 use super::mode::Portable;
 use super::{ReplayError, ReplayErrorKind as Kind};
-use crate::transport::{Transport, TransportError};
+use crate::messages::chain;
+use crate::transport::Transport;
 
 /// The longest gap between two deliveries: the lowest rate is one delivery in this time. It prevents an overflow of a point of
 /// time.
@@ -31,8 +32,8 @@ pub struct Through<'t, M, T> {
     replay: Replay<M>,
     transport: T,
     settings: Settings,
-    told: Box<dyn FnMut(&Answered) + Send + 't>,
-    ends: Pin<Box<dyn Future<Output = ()> + Send + 't>>,
+    on_answer: Box<dyn FnMut(&Answered) + Send + 't>,
+    stop: Pin<Box<dyn Future<Output = ()> + Send + 't>>,
 }
 
 struct Settings {
@@ -40,7 +41,7 @@ struct Settings {
     shuffled_by: Option<u64>,
     concurrency: usize,
     gap: Duration,
-    patience: Duration,
+    answer_timeout: Duration,
 }
 
 impl<M: Portable> Replay<M> {
@@ -59,10 +60,10 @@ impl<M: Portable> Replay<M> {
                 shuffled_by: None,
                 concurrency: 1,
                 gap: Duration::ZERO,
-                patience: Duration::from_secs(5),
+                answer_timeout: Duration::from_secs(5),
             },
-            told: Box::new(|_| {}),
-            ends: Box::pin(pending()),
+            on_answer: Box::new(|_| {}),
+            stop: Box::pin(pending()),
         }
     }
 }
@@ -95,20 +96,20 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     }
 
     /// Sets the longest wait for an answer. Default: 5 s, as the service does.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.settings.patience = patience;
+    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
+        self.settings.answer_timeout = answer_timeout;
         self
     }
 
     /// Calls this function with each answer, as it arrives.
-    pub fn on_answer(mut self, told: impl FnMut(&Answered) + Send + 't) -> Self {
-        self.told = Box::new(told);
+    pub fn on_answer(mut self, call: impl FnMut(&Answered) + Send + 't) -> Self {
+        self.on_answer = Box::new(call);
         self
     }
 
     /// Sends no further delivery once this future has ended. The report then holds the answers until that time.
-    pub fn until(mut self, ends: impl Future<Output = ()> + Send + 't) -> Self {
-        self.ends = Box::pin(ends);
+    pub fn until(mut self, stop: impl Future<Output = ()> + Send + 't) -> Self {
+        self.stop = Box::pin(stop);
         self
     }
 
@@ -126,7 +127,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is no error: the report says so for each
     /// delivery.
     pub async fn run(mut self) -> Result<AnsweredReport, ReplayError> {
-        let portable = self.replay.entries(Belief::Log)?;
+        let portable = self.replay.entries(Evidence::SignatureOrLog)?;
         if portable.is_empty() {
             return Err(ReplayError::new(Kind::Empty));
         }
@@ -148,8 +149,8 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
             }
             let mut turn = pin!(sleep_until(next_at));
             let step = poll_fn(|context| {
-                if self.ends.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(Step::Ends);
+                if self.stop.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Step::Stop);
                 }
                 if let Poll::Ready(Some(joined)) = tasks.poll_join_next(context) {
                     return Poll::Ready(Step::Answered(joined));
@@ -157,23 +158,23 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
                 if may_send
                     && (self.settings.gap.is_zero() || turn.as_mut().poll(context).is_ready())
                 {
-                    return Poll::Ready(Step::Sends);
+                    return Poll::Ready(Step::Send);
                 }
                 Poll::Pending
             });
             match step.await {
-                Step::Ends => break true,
-                Step::Sends => {
+                Step::Stop => break true,
+                Step::Send => {
                     // No burst after a delay: the rate is an upper limit.
                     next_at = next_at.max(Instant::now()) + self.settings.gap;
                     if let Some((entry, copy)) = order.pop_front() {
                         let transport = self.transport.clone();
-                        let patience = self.settings.patience;
-                        tasks.spawn(send(transport, patience, &portable[entry], copy));
+                        let answer_timeout = self.settings.answer_timeout;
+                        tasks.spawn(send(transport, answer_timeout, &portable[entry], copy));
                     }
                 }
                 Step::Answered(Ok(answered)) => {
-                    (self.told)(&answered);
+                    (self.on_answer)(&answered);
                     answers.push(answered);
                 }
                 // A transport that panics has no answer to report.
@@ -191,22 +192,22 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
 
 fn send<T: Transport>(
     transport: T,
-    patience: Duration,
+    answer_timeout: Duration,
     entry: &Entry,
     copy: u32,
 ) -> impl Future<Output = Answered> + Send + use<T> {
     // Each copy is signed at its own time, as the service signs each attempt.
     let signed_at = entry.resigned.then(|| SystemClock.now());
     let request = entry.request(signed_at);
-    let hint = |name: &str| {
+    let unsigned = |name: &str| {
         let value = request.headers().get(name)?;
         Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
     let mut answered = Answered {
         line: entry.line,
         copy,
-        event_id: hint(EVENT_ID),
-        event_type: hint(EVENT_TYPE),
+        event_id: unsigned(EVENT_ID),
+        event_type: unsigned(EVENT_TYPE),
         resigned: entry.resigned,
         status: None,
         replayed: false,
@@ -214,19 +215,19 @@ fn send<T: Transport>(
         elapsed_us: 0,
         logged_status: entry.recorded.as_ref().map(|(status, _)| *status),
     };
-    if let Some(named) = entry.event() {
-        answered.event_id = Some(named.id.clone());
-        answered.event_type = Some(named.event_type.clone());
+    if let Some(event) = entry.event() {
+        answered.event_id = Some(event.id.clone());
+        answered.event_type = Some(event.event_type.clone());
     }
     async move {
         let began = Instant::now();
-        let answer = timeout(patience, transport.deliver(request)).await;
+        let answer = timeout(answer_timeout, transport.deliver(request)).await;
         answered.elapsed_us = micros(began.elapsed());
         match answer {
-            Ok(Ok(response)) => answered.takes(&response),
-            Ok(Err(error)) => answered.failure = Some(chain(&error)),
+            Ok(Ok(response)) => answered.set_answer(&response),
+            Ok(Err(error)) => answered.failure = Some(chain(&*error)),
             Err(_) => {
-                let millis = patience.as_millis();
+                let millis = answer_timeout.as_millis();
                 answered.failure = Some(format!("no answer within {millis} ms"));
             }
         }
@@ -235,27 +236,16 @@ fn send<T: Transport>(
 }
 
 enum Step {
-    Ends,
-    Sends,
+    Stop,
+    Send,
     Answered(Result<Answered, tokio::task::JoinError>),
 }
 
 impl Answered {
-    fn takes(&mut self, response: &Response<Bytes>) {
+    fn set_answer(&mut self, response: &Response<Bytes>) {
         self.status = Some(response.status().as_u16());
         self.replayed = response.headers().contains_key("idempotent-replayed");
     }
-}
-
-/// An error, followed by its sources.
-fn chain(error: &TransportError) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        text = format!("{text}: {error}");
-        below = error.source();
-    }
-    text
 }
 
 fn micros(duration: Duration) -> u64 {

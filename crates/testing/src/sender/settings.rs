@@ -62,7 +62,7 @@ impl Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryTimestamps {
-    /// Each attempt is signed anew, with its own time.
+    /// Each attempt is signed again, with its own time.
     #[default]
     Fresh,
     /// Each attempt carries the timestamp and signature of the first attempt: from the third attempt on, 6 minutes later,

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::Held;
 use hookgate::{Capacity, ClaimToken, EventKey, StoreErrorKind, WhenFull};
 
-use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
+use super::probe::{Answer, Kept, Probe, advance, done_by, key, token};
 use crate::StoreUnderTest;
 
 const RECORDS: usize = 512;
@@ -40,18 +40,18 @@ pub(super) async fn newest_remembered<H: StoreUnderTest>(
     const HALF: usize = RECORDS / 2;
     let newest = "of one of the newest";
     let oldest = finish(probe, "oldest", HALF).await?;
-    pass(harness, probe, 1).await;
+    advance(harness, probe, 1).await;
     let older = finish(probe, "older", HALF).await?;
     for _ in 0..reads {
         all_done(probe, &oldest, newest).await?;
         all_done(probe, &older, newest).await?;
     }
-    pass(harness, probe, 1).await;
+    advance(harness, probe, 1).await;
     let newer = finish(probe, "newer", HALF).await?;
     for _ in 0..reads {
         all_done(probe, &older, newest).await?;
     }
-    pass(harness, probe, 1).await;
+    advance(harness, probe, 1).await;
     let last = finish(probe, "newest", HALF).await?;
     all_done(probe, &newer, newest).await?;
     all_done(probe, &last, newest).await
@@ -77,7 +77,7 @@ pub(super) async fn running_never_evicted(probe: &Probe) -> Kept {
     Ok(())
 }
 
-pub(super) async fn refuse_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+pub(super) async fn a_full_store_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let done = finish(probe, "done", FEW / 2).await?;
     let mut running = Vec::new();
     for event in 0..FEW / 2 {
@@ -154,10 +154,10 @@ pub(super) async fn refuse_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe
     refused(probe, &key("other"), token(), "after the room was taken").await?;
 
     // Retentions and leases that end make room.
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     probe.finish(&key("after-retention"), probe.long()).await?;
     refused(probe, &key("other"), token(), "after the room was taken").await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     for event in 0..lapsing.len() {
         probe
             .finish(&key(&format!("after-lease-{event}")), probe.long())

@@ -110,8 +110,8 @@ impl Probe {
     }
 }
 
-pub(super) async fn pass<H: StoreUnderTest>(harness: &H, probe: &Probe, units: u32) {
-    harness.pass(probe.units(units)).await;
+pub(super) async fn advance<H: StoreUnderTest>(harness: &H, probe: &Probe, units: u32) {
+    harness.advance(probe.units(units)).await;
 }
 
 /// A token for a body of its own, so that the mark in a done record tells which token committed it.

@@ -2,14 +2,14 @@
 
 use hookgate::dedupe::Ownership::Held;
 
-use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
+use super::probe::{Answer, Kept, Probe, advance, done_by, key, token};
 use crate::StoreUnderTest;
 
 pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (key, next) = (key("retention"), token());
     // The lease is longer than the retention here: the lease must end with the commit.
     let by = probe.finish(&key, probe.units(4)).await?;
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     probe
         .claim(
             &key,
@@ -19,7 +19,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
             "before the retention's end",
         )
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .claim(
             &key,
@@ -56,7 +56,7 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
     probe
         .commit(&key, holder, probe.long(), Held, "of a running claim")
         .await?;
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     probe
         .claim(
             &key,
@@ -75,7 +75,7 @@ pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
     let key = key("duplicates");
     let by = probe.finish(&key, probe.units(5)).await?;
     for _ in 0..4 {
-        pass(harness, probe, 1).await;
+        advance(harness, probe, 1).await;
         let lease = probe.long();
         probe
             .claim(
@@ -87,7 +87,7 @@ pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
             )
             .await?;
     }
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .copy_claims(
             &key,
@@ -108,7 +108,7 @@ pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
     }
     // After 3 and 5 units: which of the records are still remembered.
     for remembered in [[true, false, true, true], [true, false, false, true]] {
-        pass(harness, probe, if remembered[2] { 3 } else { 2 }).await;
+        advance(harness, probe, if remembered[2] { 3 } else { 2 }).await;
         for ((key, by), remembered) in done.iter().zip(remembered) {
             let asking = token();
             let (expected, when) = if remembered {

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate::{Claimed, EventKey};
 
-use super::probe::{Answer, Kept, Probe, answered, done_by, key, pass, token};
+use super::probe::{Answer, Kept, Probe, advance, answered, done_by, key, token};
 use crate::StoreUnderTest;
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
@@ -12,7 +12,7 @@ pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
     probe
         .claim(&key, lost, lease, Answer::Fresh, "of a fresh event")
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .claim(
             &key,
@@ -22,7 +22,7 @@ pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
             "before the lease's end",
         )
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .claim(
             &key,
@@ -49,7 +49,7 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
             "of a fresh event",
         )
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     let gone = "by a claim whose lease has ended";
     probe.renew(&key, stale, long, Lost, gone).await?;
     probe.commit(&key, stale, long, Lost, gone).await?;
@@ -107,17 +107,17 @@ pub(super) async fn renewal_holds<H: StoreUnderTest>(harness: &H, probe: &Probe)
     probe
         .claim(&key, holder, short, Answer::Fresh, "of a fresh event")
         .await?;
-    pass(harness, probe, 1).await;
+    advance(harness, probe, 1).await;
     probe
         .renew(&key, holder, lease, Held, "of a running claim")
         .await?;
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     let held = "after its first lease, before its renewed one ends";
     probe
         .claim(&key, token(), short, Answer::Running, held)
         .await?;
     probe.renew(&key, holder, short, Held, held).await?;
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     probe
         .renew(&key, holder, short, Lost, "after the renewed lease")
         .await?;
@@ -139,11 +139,11 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
     probe
         .claim(&key, holder, lease, Answer::Fresh, "of a fresh event")
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .claim(&key, holder, lease, Answer::Fresh, twice)
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .claim(
             &key,
@@ -160,14 +160,14 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
     probe
         .commit(&key, holder, probe.units(4), Held, "of a running claim")
         .await?;
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     probe
         .commit(&key, holder, probe.units(4), Held, twice)
         .await?;
     probe
         .claim(&key, holder, long, done_by(holder), "after its own commit")
         .await?;
-    pass(harness, probe, 3).await;
+    advance(harness, probe, 3).await;
     probe
         .copy_claims(
             &key,
@@ -189,7 +189,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await
 }
 
-pub(super) async fn scopes_apart(probe: &Probe) -> Kept {
+pub(super) async fn scopes_are_separate(probe: &Probe) -> Kept {
     let (ours, theirs) = (
         EventKey::new("sub_1", "evt_1"),
         EventKey::new("sub_2", "evt_1"),
@@ -229,7 +229,7 @@ pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -
                 "{retry_after:?} reported, {left} of 4 units are left"
             ));
         }
-        pass(harness, probe, 2).await;
+        advance(harness, probe, 2).await;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate::{ClaimToken, EventKey};
 
-use super::probe::{Answer, Kept, Probe, done_by, key, pass, token};
+use super::probe::{Answer, Kept, Probe, advance, done_by, key, token};
 use crate::StoreUnderTest;
 
 /// The state in which a call finds a record, with its history. The first four states are all "absent".
@@ -53,7 +53,7 @@ pub(super) async fn every_cell<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
             }
         }
     }
-    pass(harness, probe, 2).await;
+    advance(harness, probe, 2).await;
     for (found, call, key, holder, caller) in cells {
         let who = if caller == holder {
             "the same"

@@ -1,4 +1,4 @@
-//! Searches delivery logs, and writes them anew without the lines of a person or a row.
+//! Searches delivery logs, and writes them again without the lines of a person or a row.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -76,7 +76,7 @@ impl Log {
         Ok(found)
     }
 
-    /// Writes each file anew that has such a line, the oldest first, and returns the number of lines that are gone.
+    /// Writes each file again that has such a line, the oldest first, and returns the number of lines that are gone.
     ///
     /// A receiver may rotate the files meanwhile: each file that is there now is looked for until it is done, or deleted. What the
     /// receiver writes after the beginning is not looked at, except in the file that it writes now.

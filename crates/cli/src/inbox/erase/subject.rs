@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::inbox::StoredEntry;
+use hookgate::inbox::{Listed, StoredEntry};
 use hookgate::record::LoggedDelivery;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -11,6 +11,15 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 pub(super) enum Subject<'a> {
     Person(&'a str),
     Row(&'a str),
+}
+
+/// The place of the data in an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// In its body, and perhaps in its last error: the entry is of the person or the row.
+    InBody,
+    /// In its last error alone: the entry is another's.
+    InLastError,
 }
 
 /// An id of a person or a row.
@@ -30,9 +39,16 @@ impl<'a> Subject<'a> {
         }
     }
 
-    pub(super) fn is_in_entry(&self, entry: &StoredEntry) -> bool {
-        let error = entry.listed().last_error.as_deref().unwrap_or_default();
-        self.is_in_text(error) || entry.body().is_some_and(|body| self.is_in_body(body))
+    pub(super) fn is_in(&self, entry: &StoredEntry) -> Option<Holds> {
+        if entry.body().is_some_and(|body| self.is_in_body(body)) {
+            return Some(Holds::InBody);
+        }
+        self.is_in_last_error(entry.listed())
+    }
+
+    pub(super) fn is_in_last_error(&self, listed: &Listed) -> Option<Holds> {
+        let error = listed.last_error.as_deref()?;
+        self.is_in_text(error).then_some(Holds::InLastError)
     }
 
     pub(super) fn is_in_logged(&self, logged: &LoggedDelivery) -> bool {

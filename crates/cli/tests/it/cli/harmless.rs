@@ -103,7 +103,7 @@ fn json_that_is_harmless_says_the_same() {
 
 /// In a pipe, the library that reads arguments removes such characters by itself.
 #[test]
-fn a_terminal_is_told_of_wrong_arguments_without_acting_on_them() {
+fn wrong_arguments_are_escaped_on_a_terminal() {
     for arguments in [
         &[HOSTILE][..],
         &["doctor", "--retention", HOSTILE],

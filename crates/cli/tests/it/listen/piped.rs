@@ -179,7 +179,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
 }
 
 #[test]
-fn what_a_stranger_writes_at_length_is_shown_in_part() {
+fn long_text_of_a_sender_is_shown_in_part() {
     let mut listening = Listening::start(&[]);
     let long = "M".repeat(100_000);
     let elsewhere = Reply::to(&listening.address, &long, "/", &[], "");
@@ -283,7 +283,7 @@ fn answers_are_what_was_asked_for() {
             "{line}"
         );
     }
-    // Longer than the budget: the sender gets a 503 and tries again later, and the run goes on to its end.
+    // Longer than the budget: the sender gets a 503 and tries again later, and the run continues to its end.
     let mut slow = Listening::start(&["--delay", "5s", "--status", "202"]);
     let body = row_created("evt_slow", "{}");
     let begun = Instant::now();
@@ -452,7 +452,7 @@ fn a_server_that_hangs_is_a_502() {
 }
 
 #[test]
-fn whoever_reads_no_more_ends_it_quietly() {
+fn a_reader_that_closes_the_pipe_ends_listen_without_an_error() {
     let mut child = command(&[]).spawn().unwrap();
     let mut first = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());

@@ -119,7 +119,7 @@ fn deliveries_are_shown_filtered_opened_copied_and_delivered_again() {
     );
     escape(&mut terminal, "as curl");
 
-    // Again: signed anew, so it is authentic, and known.
+    // Again: signed again, so it is authentic, and known.
     terminal.press("r");
     terminal.shows(&["delivered again", ": 200"]);
     terminal.shows(&["4 came"]);
@@ -131,7 +131,7 @@ fn deliveries_are_shown_filtered_opened_copied_and_delivered_again() {
 }
 
 #[test]
-fn signals_and_ctrl_c_leave_the_terminal_whole() {
+fn signals_and_ctrl_c_restore_the_terminal() {
     for (how, code) in [("INT", 130), ("TERM", 0), ("HUP", 0), ("\x03", 130)] {
         let (mut terminal, address) = listen(&[]);
         deliver(&address, SECRET, &row_created("evt_1", "{}"));
@@ -281,7 +281,7 @@ fn what_is_pasted_is_text_and_no_commands() {
 }
 
 #[test]
-fn colours_are_left_out_where_nobody_wants_them() {
+fn colours_are_left_out_where_the_environment_says_so() {
     for (variables, coloured) in [(&[("NO_COLOR", "1")][..], false), (&[], true)] {
         let variables = [&[("WEBHOOK_SECRET", SECRET)], variables].concat();
         let arguments = ["listen", "--addr", "127.0.0.1:0"];

@@ -220,7 +220,7 @@ fn a_log_comes_through_a_pipe_and_rotated_files_are_one() {
 }
 
 #[test]
-fn show_tells_head_answer_and_body() {
+fn show_prints_head_answer_and_body() {
     let folder = Folder::new();
     let path = written(&folder, "log.jsonl", &log());
     let shown = ran(&["show", &path, "evt_3"]);

@@ -1,4 +1,4 @@
-//! Runs a plan: one loop that sends due deliveries, takes answers, tries again as the sender would, and ends processes.
+//! Runs a plan: one loop that sends due deliveries, takes answers, sends retries as the sender would, and ends processes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,12 +15,13 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::sleep;
 
 use super::ReplayError;
-use super::attempt::{Heard, Unanswered, deliver};
+use super::attempt::{AttemptResult, Unanswered, deliver};
 use super::clock::ReplayClock;
 use super::entry::Entry;
-use super::harness::{Harness, Process};
-use super::ledger::{Label, Ledger, millis};
+use super::harness::Harness;
+use super::observations::{AttemptNumber, Observations, millis};
 use super::plan::{Plan, Planned, at};
+use super::process::Process;
 use super::report::{AttemptReport, Origin};
 use crate::transport::{Transport, TransportError};
 
@@ -31,7 +32,7 @@ pub(super) struct Running<T> {
 }
 
 /// The values that do not change while a plan runs.
-pub(super) struct Stage<'a> {
+pub(super) struct RunnerSettings<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) clock: ReplayClock,
     pub(super) begin: UnixSeconds,
@@ -42,19 +43,19 @@ pub(super) struct Stage<'a> {
     pub(super) retries: bool,
     /// In real time: the longest wait that is not cut short.
     pub(super) longest_wait: Option<Duration>,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) observations: Arc<Observations>,
 }
 
-/// A replay under way.
-pub(super) struct Drive<'a, T, F> {
-    stage: Stage<'a>,
+/// A replay that runs.
+pub(super) struct Runner<'a, T, F> {
+    settings: RunnerSettings<'a>,
     make: F,
     running: Running<T>,
     queue: BinaryHeap<Reverse<Due>>,
     tasks: JoinSet<Result<Response<Bytes>, Unanswered>>,
-    under_way: HashMap<Id, Sent>,
+    in_flight: HashMap<Id, InFlight>,
     attempts: Vec<Option<AttemptReport>>,
-    queued: usize,
+    next_order: usize,
 }
 
 /// A due action and its time. Actions that are due at one moment run in the order in which they were queued.
@@ -62,122 +63,129 @@ pub(super) struct Drive<'a, T, F> {
 struct Due {
     at: Duration,
     order: usize,
-    what: What,
+    action: Action,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum Action {
     Deliver(usize),
     Restart,
 }
 
 /// A delivery that is not yet sent.
-struct Waiting {
+struct QueuedAttempt {
     planned: Planned,
     /// 1 for the first attempt.
     attempt: u32,
 }
 
 /// A delivery that has no answer yet.
-struct Sent {
+struct InFlight {
     planned: Planned,
     attempt: u32,
-    label: Label,
+    number: AttemptNumber,
     report: AttemptReport,
 }
 
-enum Next {
-    Due,
-    Ended(Result<(Id, Result<Response<Bytes>, Unanswered>), JoinError>),
-    Over,
+enum NextStep {
+    ActionDue,
+    AttemptEnded(Result<(Id, Result<Response<Bytes>, Unanswered>), JoinError>),
+    Finished,
 }
 
 /// The attempts of the replay, and its last process.
-pub(super) struct Played {
+pub(super) struct Finished {
     pub(super) attempts: Vec<AttemptReport>,
     pub(super) process: Arc<Process>,
 }
 
-impl<'a, T, F> Drive<'a, T, F>
+impl<'a, T, F> Runner<'a, T, F>
 where
     T: Transport,
     F: FnMut(Harness) -> Result<Running<T>, ReplayError>,
 {
-    pub(super) fn new(stage: Stage<'a>, running: Running<T>, make: F) -> Self {
+    pub(super) fn new(settings: RunnerSettings<'a>, running: Running<T>, make: F) -> Self {
         Self {
-            stage,
+            settings,
             make,
             running,
             queue: BinaryHeap::new(),
             tasks: JoinSet::new(),
-            under_way: HashMap::new(),
+            in_flight: HashMap::new(),
             attempts: Vec::new(),
-            queued: 0,
+            next_order: 0,
         }
     }
 
-    pub(super) async fn play(mut self, mut plan: Plan) -> Result<Played, ReplayError> {
-        self.stage.ledger.follow(&mut plan);
-        let mut waiting: Vec<_> = plan.deliveries.into_iter().map(Waiting::first).collect();
-        for (index, delivery) in waiting.iter().enumerate() {
-            self.queue(delivery.planned.due, What::Deliver(index));
+    pub(super) async fn run(mut self, mut plan: Plan) -> Result<Finished, ReplayError> {
+        self.settings.observations.set_run_plans(&mut plan);
+        let mut queued_attempts: Vec<_> = plan
+            .deliveries
+            .into_iter()
+            .map(QueuedAttempt::first)
+            .collect();
+        for (index, delivery) in queued_attempts.iter().enumerate() {
+            self.queue(delivery.planned.due, Action::Deliver(index));
         }
         for due in plan.restarts {
-            self.queue(due, What::Restart);
+            self.queue(due, Action::Restart);
         }
         loop {
             match self.next().await {
-                Next::Over => break,
-                Next::Due => match self.queue.pop() {
+                NextStep::Finished => break,
+                NextStep::ActionDue => match self.queue.pop() {
                     Some(Reverse(Due {
-                        what: What::Deliver(index),
+                        action: Action::Deliver(index),
                         ..
-                    })) => self.send(&waiting[index]),
-                    Some(_) => self.restart(&mut waiting).await?,
+                    })) => self.send(&queued_attempts[index]),
+                    Some(_) => self.restart(&mut queued_attempts).await?,
                     None => {}
                 },
-                Next::Ended(ended) => {
+                NextStep::AttemptEnded(ended) => {
                     let (id, answer) = match ended {
                         Ok((id, answer)) => (id, answer.map_err(Some)),
                         Err(error) => (error.id(), Err(None)),
                     };
-                    if let Some(sent) = self.under_way.remove(&id) {
-                        self.hear(sent, answer, &mut waiting);
+                    if let Some(sent) = self.in_flight.remove(&id) {
+                        self.record_answer(sent, answer, &mut queued_attempts);
                     }
                 }
             }
         }
-        self.running.process.comes_to_rest().await;
-        Ok(Played {
+        self.running.process.wait_for_runs().await;
+        Ok(Finished {
             attempts: self.attempts.into_iter().flatten().collect(),
             process: self.running.process,
         })
     }
 
-    fn queue(&mut self, at: Duration, what: What) {
-        let order = self.queued;
-        self.queued += 1;
-        self.queue.push(Reverse(Due { at, order, what }));
+    fn queue(&mut self, at: Duration, action: Action) {
+        let order = self.next_order;
+        self.next_order += 1;
+        self.queue.push(Reverse(Due { at, order, action }));
     }
 
     /// Waits for the first of these: an answer, or the moment at which an action is due.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> NextStep {
         let due = self.queue.peek().map(|Reverse(due)| due.at);
         let Some(due) = due else {
             return match self.tasks.join_next_with_id().await {
-                Some(ended) => Next::Ended(ended),
-                None => Next::Over,
+                Some(ended) => NextStep::AttemptEnded(ended),
+                None => NextStep::Finished,
             };
         };
-        let left = due.saturating_sub(self.stage.clock.passed());
+        let left = due.saturating_sub(self.settings.clock.passed());
         if left.is_zero() {
             // An answer that is here by now came before the due action.
             return match self.tasks.try_join_next_with_id() {
-                Some(ended) => Next::Ended(ended),
-                None => Next::Due,
+                Some(ended) => NextStep::AttemptEnded(ended),
+                None => NextStep::ActionDue,
             };
         }
-        let waited_for = self.stage.longest_wait.map_or(left, |most| most.min(left));
+        let waited_for = self
+            .settings
+            .longest_wait
+            .map_or(left, |most| most.min(left));
         let mut alarm = pin!(sleep(waited_for));
         let tasks = &mut self.tasks;
         let ended = poll_fn(|context| {
@@ -187,45 +195,47 @@ where
             alarm.as_mut().poll(context).map(|()| None)
         });
         match ended.await {
-            Some(ended) => Next::Ended(ended),
+            Some(ended) => NextStep::AttemptEnded(ended),
             None => {
-                self.stage.clock.skip(left - waited_for);
-                Next::Due
+                self.settings.clock.skip(left - waited_for);
+                NextStep::ActionDue
             }
         }
     }
 
-    fn send(&mut self, waiting: &Waiting) {
-        let Waiting { planned, attempt } = waiting;
-        let entry = &self.stage.entries[planned.entry];
-        let passed = self.stage.clock.passed();
+    fn send(&mut self, queued: &QueuedAttempt) {
+        let QueuedAttempt { planned, attempt } = queued;
+        let entry = &self.settings.entries[planned.entry];
+        let passed = self.settings.clock.passed();
         let is_retry = *attempt > 1;
-        let afresh = entry.resigned || (is_retry && self.stage.signs_retries);
-        let signed_at = match (afresh && entry.secret.is_some(), is_retry) {
+        let signs_again = entry.resigned || (is_retry && self.settings.signs_retries);
+        let signed_at = match (signs_again && entry.secret.is_some(), is_retry) {
             (false, _) => None,
-            (true, true) if self.stage.signs_retries => Some(at(self.stage.begin, passed)),
-            (true, _) => Some(at(self.stage.begin, planned.sent)),
+            (true, true) if self.settings.signs_retries => Some(at(self.settings.begin, passed)),
+            (true, _) => Some(at(self.settings.begin, planned.sent)),
         };
-        // The faults of the plan fall on a delivery's first attempt only.
-        let (slow, patience) = if is_retry {
+        // The plan's faults apply to the first attempt only.
+        let (handler_delay, answer_timeout) = if is_retry {
             (Duration::ZERO, None)
         } else {
-            (planned.slow, planned.patience)
+            (planned.handler_delay, planned.hang_up_after)
         };
-        let label = self.stage.ledger.attempt(slow);
+        let number = self.settings.observations.add_attempt(handler_delay);
         let mut request = entry.request(signed_at);
-        request.extensions_mut().insert(label);
-        let patience = patience.unwrap_or(self.stage.schedule.attempt_timeout());
+        request.extensions_mut().insert(number);
+        let answer_timeout = answer_timeout.unwrap_or(self.settings.schedule.attempt_timeout());
         let transport = self.running.transport.clone();
-        let task = self.tasks.spawn(deliver(transport, request, patience));
+        let task = self
+            .tasks
+            .spawn(deliver(transport, request, answer_timeout));
 
         let timestamp = signed_at.or(entry.timestamp);
-        let now = at(self.stage.begin, passed);
+        let now = at(self.settings.begin, passed);
         let as_logged = planned.copy == 0 && !is_retry;
         let recorded = entry.recorded.as_ref().filter(|_| as_logged);
         let faults = planned.faults.iter().filter(|_| !is_retry);
         let report = AttemptReport {
-            number: label.0,
+            number: number.0,
             line: entry.line,
             origin: match (planned.copy, *attempt) {
                 (0, 1) => Origin::Logged,
@@ -239,79 +249,87 @@ where
             reason: None,
             faults: faults.map(|&fault| fault.to_owned()).collect(),
             outside_window: timestamp
-                .is_some_and(|timestamp| self.stage.window.check(timestamp, now).is_err()),
+                .is_some_and(|timestamp| self.settings.window.check(timestamp, now).is_err()),
             logged_status: recorded.map(|(status, _)| *status),
             logged_outcome: recorded.map(|(_, outcome)| outcome.clone()),
         };
-        let sent = Sent {
+        let sent = InFlight {
             planned: planned.clone(),
             attempt: *attempt,
-            label,
+            number,
             report,
         };
         self.attempts.push(None);
-        self.under_way.insert(task.id(), sent);
+        self.in_flight.insert(task.id(), sent);
     }
 
-    /// Records an answer, or that there was none, and tries again where the sender would.
-    fn hear(&mut self, sent: Sent, answer: Heard, waiting: &mut Vec<Waiting>) {
+    /// Records an answer or its absence, and queues a retry where the sender would send one.
+    fn record_answer(
+        &mut self,
+        sent: InFlight,
+        answer: AttemptResult,
+        queued_attempts: &mut Vec<QueuedAttempt>,
+    ) {
         let mut report = sent.report;
-        report.takes(answer);
+        report.set_answer(answer);
         let success = report.is_success();
-        self.attempts[sent.label.0] = Some(report);
-        if success || !self.stage.retries || !sent.planned.retried {
+        self.attempts[sent.number.0] = Some(report);
+        if success || !self.settings.retries || !sent.planned.retried {
             return;
         }
-        let waits = self.stage.schedule.waits();
+        let waits = self.settings.schedule.waits();
         let wait = usize::try_from(sent.attempt - 1)
             .ok()
             .and_then(|at| waits.get(at));
         if let Some(wait) = wait {
-            let due = self.stage.clock.passed().saturating_add(*wait);
-            waiting.push(Waiting {
+            let due = self.settings.clock.passed().saturating_add(*wait);
+            queued_attempts.push(QueuedAttempt {
                 planned: sent.planned,
                 attempt: sent.attempt + 1,
             });
-            self.queue(due, What::Deliver(waiting.len() - 1));
+            self.queue(due, Action::Deliver(queued_attempts.len() - 1));
         }
     }
 
     /// Ends the process, and begins another.
-    async fn restart(&mut self, waiting: &mut Vec<Waiting>) -> Result<(), ReplayError> {
+    async fn restart(
+        &mut self,
+        queued_attempts: &mut Vec<QueuedAttempt>,
+    ) -> Result<(), ReplayError> {
         let old = Arc::clone(&self.running.process);
         // This comes first, so that a future that is dropped now can have no effect any more.
-        old.life.end();
+        old.end_signal.end();
         self.tasks.abort_all();
-        let mut cut = Vec::new();
+        let mut unanswered = Vec::new();
         while let Some(ended) = self.tasks.join_next_with_id().await {
             match ended {
                 // Answered at this very moment.
-                Ok((id, answer)) => cut.push((id, answer.map_err(Some))),
-                Err(error) if error.is_panic() => cut.push((error.id(), Err(None))),
+                Ok((id, answer)) => unanswered.push((id, answer.map_err(Some))),
+                Err(error) if error.is_panic() => unanswered.push((error.id(), Err(None))),
                 Err(error) => {
                     let lost: TransportError = "the process has ended".into();
-                    cut.push((error.id(), Err(Some(Unanswered::Failed(lost)))));
+                    unanswered.push((error.id(), Err(Some(Unanswered::Failed(lost)))));
                 }
             }
         }
-        old.is_killed().await;
-        for (id, answer) in cut {
-            if let Some(sent) = self.under_way.remove(&id) {
-                self.hear(sent, answer, waiting);
+        old.kill().await;
+        for (id, answer) in unanswered {
+            if let Some(sent) = self.in_flight.remove(&id) {
+                self.record_answer(sent, answer, queued_attempts);
             }
         }
         let harness = Harness::new(
             old.number + 1,
             old.clock.clone(),
             old.keys.clone(),
-            Arc::clone(&old.ledger),
+            Arc::clone(&old.observations),
         );
         self.running = (self.make)(harness)?;
         Ok(())
     }
 }
 
-impl Waiting {
+impl QueuedAttempt {
     fn first(planned: Planned) -> Self {
         Self {
             planned,

@@ -10,35 +10,35 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 const MOST_WAITING: usize = 1_024;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Reports {
+pub(crate) struct DisplayQueue {
     sender: Sender<LoggedDelivery>,
-    missed: Arc<AtomicU64>,
+    dropped: Arc<AtomicU64>,
 }
 
 /// The number of deliveries that were answered without being shown.
 #[derive(Clone, Debug)]
-pub(crate) struct Missed(Arc<AtomicU64>);
+pub(crate) struct DroppedCount(Arc<AtomicU64>);
 
-impl Reports {
-    pub(crate) fn new() -> (Self, Receiver<LoggedDelivery>, Missed) {
+impl DisplayQueue {
+    pub(crate) fn new() -> (Self, Receiver<LoggedDelivery>, DroppedCount) {
         let (sender, receiver) = channel(MOST_WAITING);
-        let missed = Arc::new(AtomicU64::new(0));
-        let reports = Self {
+        let dropped = Arc::new(AtomicU64::new(0));
+        let queue = Self {
             sender,
-            missed: Arc::clone(&missed),
+            dropped: Arc::clone(&dropped),
         };
-        (reports, receiver, Missed(missed))
+        (queue, receiver, DroppedCount(dropped))
     }
 
     /// Called on the thread that answers, so it does not wait for a screen or a pipe.
-    pub(crate) fn tell(&self, delivery: LoggedDelivery) {
+    pub(crate) fn push(&self, delivery: LoggedDelivery) {
         if self.sender.try_send(delivery).is_err() {
-            self.missed.fetch_add(1, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Missed {
+impl DroppedCount {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -50,12 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_who_shows_it() {
-        let (reports, mut receiver, missed) = Reports::new();
-        (0..MOST_WAITING + 3).for_each(|_| reports.tell(handled("evt_1")));
-        assert_eq!(missed.count(), 3);
+    fn a_full_queue_drops_and_counts_without_waiting() {
+        let (queue, mut receiver, dropped) = DisplayQueue::new();
+        (0..MOST_WAITING + 3).for_each(|_| queue.push(handled("evt_1")));
+        assert_eq!(dropped.count(), 3);
         assert!(receiver.try_recv().is_ok());
-        reports.tell(handled("evt_1"));
-        assert_eq!(missed.count(), 3);
+        queue.push(handled("evt_1"));
+        assert_eq!(dropped.count(), 3);
     }
 }

@@ -11,18 +11,18 @@ pub enum Call {
     Release,
 }
 
-/// The handling of each call. [`passes_through!`] makes a store of it.
-pub trait Through {
-    /// Asks the store behind, with `really`, or does not.
+/// The handling of each call. [`store_proxy!`] makes a store of it.
+pub trait StoreProxy {
+    /// Calls the inner store with `call_inner`, or does not.
     fn pass<'a, T: Send + Unpin + 'static>(
         &'a self,
         call: Call,
-        really: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
+        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T>;
 }
 
-/// Makes a store of a type that is [`Through`].
-macro_rules! passes_through {
+/// Makes a store of a type that is a [`StoreProxy`].
+macro_rules! store_proxy {
     ($store:ty) => {
         impl hookgate::DedupeStore for $store {
             fn claim<'a>(
@@ -31,7 +31,7 @@ macro_rules! passes_through {
                 token: hookgate::ClaimToken,
                 lease: std::time::Duration,
             ) -> hookgate::StoreFuture<'a, hookgate::Claimed> {
-                use crate::through::{Call, Through};
+                use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Claim, move |store| store.claim(key, token, lease))
             }
 
@@ -41,7 +41,7 @@ macro_rules! passes_through {
                 token: hookgate::ClaimToken,
                 lease: std::time::Duration,
             ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
-                use crate::through::{Call, Through};
+                use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Renew, move |store| store.renew(key, token, lease))
             }
 
@@ -51,7 +51,7 @@ macro_rules! passes_through {
                 token: hookgate::ClaimToken,
                 retain: std::time::Duration,
             ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
-                use crate::through::{Call, Through};
+                use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Commit, move |store| store.commit(key, token, retain))
             }
 
@@ -60,11 +60,11 @@ macro_rules! passes_through {
                 key: &'a hookgate::EventKey,
                 token: hookgate::ClaimToken,
             ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
-                use crate::through::{Call, Through};
+                use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Release, move |store| store.release(key, token))
             }
         }
     };
 }
 
-pub(crate) use passes_through;
+pub(crate) use store_proxy;

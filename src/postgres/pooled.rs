@@ -102,7 +102,7 @@ impl PooledConnection {
         }
     }
 
-    pub(super) fn lain_idle(&self) -> bool {
+    pub(super) fn is_reused(&self) -> bool {
         match self.held() {
             Held::Pooled(object) => Object::metrics(object).recycle_count > 0,
             Held::Spare(spare) => spare.is_used,

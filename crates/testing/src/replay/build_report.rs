@@ -4,21 +4,21 @@ use std::collections::HashMap;
 
 use hookgate::{EventKey, UnixSeconds};
 
-use super::drive::Played;
-use super::entry::{Entry, Standing};
+use super::entry::{Entry, EntryKind};
 use super::faults::Faults;
-use super::ledger::{Ledger, Seen};
+use super::observations::{EventObservations, Observations};
 use super::report::{AttemptReport, EventReport, OtherReport, Report};
+use super::runner::Finished;
 
-pub(super) fn conclude(
+pub(super) fn build_report(
     entries: &[Entry],
-    played: Played,
-    ledger: &Ledger,
+    finished: Finished,
+    observations: &Observations,
     faults: &Faults,
     begin: UnixSeconds,
 ) -> Report {
-    let runs_were_seen = played.process.stands_before_a_handler();
-    let mut seen = ledger.close();
+    let runs_were_seen = finished.process.has_fault_layer();
+    let mut seen = observations.take();
     let mut begun = HashMap::<usize, usize>::new();
     for run in seen.values().flat_map(|seen| &seen.runs) {
         if let Some(attempt) = run.attempt {
@@ -26,14 +26,14 @@ pub(super) fn conclude(
         }
     }
     let mut attempts = HashMap::<usize, Vec<AttemptReport>>::new();
-    for attempt in played.attempts {
+    for attempt in finished.attempts {
         attempts.entry(attempt.line).or_default().push(attempt);
     }
     let (mut events, mut others) = (Vec::<EventReport>::new(), Vec::new());
-    let mut places = HashMap::<EventKey, usize>::new();
+    let mut indices = HashMap::<EventKey, usize>::new();
     for entry in entries {
         let own = attempts.remove(&entry.line).unwrap_or_default();
-        let Standing::Event(named) = &entry.standing else {
+        let EntryKind::Event(event) = &entry.kind else {
             let runs = own.iter().filter_map(|it| begun.get(&it.number)).sum();
             others.push(OtherReport {
                 line: entry.line,
@@ -43,9 +43,9 @@ pub(super) fn conclude(
             });
             continue;
         };
-        let place = *places.entry(named.key).or_insert_with(|| {
-            let seen = seen.remove(&named.key).unwrap_or_default();
-            let Seen {
+        let index = *indices.entry(event.key).or_insert_with(|| {
+            let seen = seen.remove(&event.key).unwrap_or_default();
+            let EventObservations {
                 runs,
                 commits,
                 lost,
@@ -54,9 +54,9 @@ pub(super) fn conclude(
                 ..
             } = seen;
             events.push(EventReport {
-                scope: named.scope.clone(),
-                id: named.id.clone(),
-                event_type: named.event_type.clone(),
+                scope: event.scope.clone(),
+                id: event.id.clone(),
+                event_type: event.event_type.clone(),
                 lines: Vec::new(),
                 attempts: Vec::new(),
                 runs,
@@ -68,8 +68,8 @@ pub(super) fn conclude(
             });
             events.len() - 1
         });
-        events[place].lines.push(entry.line);
-        events[place].attempts.extend(own);
+        events[index].lines.push(entry.line);
+        events[index].attempts.extend(own);
     }
     for event in &mut events {
         event.attempts.sort_by_key(|attempt| attempt.number);
@@ -80,7 +80,7 @@ pub(super) fn conclude(
         began_at: begin.as_i64(),
         events,
         others,
-        processes: played.process.number + 1,
+        processes: finished.process.number + 1,
         runs_were_seen,
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// Shared by all parts that end together.
 #[derive(Clone, Default)]
-pub(super) struct Life(Arc<Inner>);
+pub(super) struct EndSignal(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -18,8 +18,8 @@ struct Inner {
     ends: Notify,
 }
 
-impl Life {
-    pub(super) fn is_over(&self) -> bool {
+impl EndSignal {
+    pub(super) fn has_ended(&self) -> bool {
         self.0.over.load(Ordering::SeqCst)
     }
 
@@ -29,13 +29,13 @@ impl Life {
     }
 
     /// Polls the future for as long as the process lives. `None` once it has ended: the future is polled no more.
-    pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
+    pub(super) async fn until_end<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut ends = pin!(self.0.ends.notified());
         // The task listens before it reads the flag, so that it can't miss the end between the two steps.
         ends.as_mut().enable();
         poll_fn(|context| {
-            if self.is_over() || ends.as_mut().poll(context).is_ready() {
+            if self.has_ended() || ends.as_mut().poll(context).is_ready() {
                 return Poll::Ready(None);
             }
             future.as_mut().poll(context).map(Some)

@@ -1,4 +1,4 @@
-//! Records the events inside the app: which runs began and how they ended, and the calls to the store with their answers.
+//! The observations inside the app: which runs began and how they ended, and the calls of the store with their answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use hookgate::{ClaimToken, EventKey};
 
-use super::entry::Named;
-use super::plan::{Does, Plan};
+use super::entry::EventIdentity;
+use super::plan::{Plan, RunPlan};
 use super::report::{CommitReport, RunEnd, RunReport};
 
-/// Names an attempt inside the app. It is only a name: nothing in the receiver reads it.
+/// The number of an attempt, carried through the app. The receiver does not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label(pub(super) usize);
+pub(super) struct AttemptNumber(pub(super) usize);
 
 /// The observations of one event inside the app.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) named: Option<Named>,
+pub(super) struct EventObservations {
+    pub(super) event: Option<EventIdentity>,
     pub(super) runs: Vec<RunReport>,
     pub(super) commits: Vec<CommitReport>,
     /// The number of commits to which the store answered that the claim was lost.
@@ -30,86 +30,86 @@ pub(super) struct Seen {
     committed: HashSet<ClaimToken>,
 }
 
-/// The ledger of a replay.
+/// The observations of a replay.
 #[derive(Default)]
-pub(super) struct Ledger {
-    pages: Mutex<Pages>,
+pub(super) struct Observations {
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Pages {
-    events: HashMap<EventKey, Seen>,
+struct State {
+    events: HashMap<EventKey, EventObservations>,
     /// The behaviour of the runs of an event, and of the runs that an attempt begins.
-    scripts: HashMap<EventKey, Vec<Does>>,
-    slow: Vec<Duration>,
+    run_plans: HashMap<EventKey, Vec<RunPlan>>,
+    handler_delays: Vec<Duration>,
 }
 
-/// The place of a run in the ledger.
+/// A run: its event, and its index there.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     key: EventKey,
     index: usize,
 }
 
-impl Ledger {
-    pub(super) fn follow(&self, plan: &mut Plan) {
-        self.pages().scripts = std::mem::take(&mut plan.scripts);
+impl Observations {
+    pub(super) fn set_run_plans(&self, plan: &mut Plan) {
+        self.lock().run_plans = std::mem::take(&mut plan.run_plans);
     }
 
-    /// Adds an attempt and returns its label.
-    pub(super) fn attempt(&self, slow: Duration) -> Label {
-        let mut pages = self.pages();
-        pages.slow.push(slow);
-        Label(pages.slow.len() - 1)
+    /// Adds an attempt and returns its number.
+    pub(super) fn add_attempt(&self, handler_delay: Duration) -> AttemptNumber {
+        let mut state = self.lock();
+        state.handler_delays.push(handler_delay);
+        AttemptNumber(state.handler_delays.len() - 1)
     }
 
-    pub(super) fn run_begins(
+    pub(super) fn begin_run(
         &self,
-        named: Named,
-        label: Option<Label>,
+        event: EventIdentity,
+        attempt: Option<AttemptNumber>,
         process: u32,
-    ) -> (Run, Does) {
-        let mut pages = self.pages();
-        let Pages {
+    ) -> (Run, RunPlan) {
+        let mut state = self.lock();
+        let State {
             events,
-            scripts,
-            slow,
-        } = &mut *pages;
-        let seen = events.entry(named.key).or_default();
+            run_plans,
+            handler_delays,
+        } = &mut *state;
+        let seen = events.entry(event.key).or_default();
         let index = seen.runs.len();
-        let mut does = scripts
-            .get(&named.key)
+        let mut run_plan = run_plans
+            .get(&event.key)
             .and_then(|script| script.get(index))
             .copied()
             .unwrap_or_default();
-        let of_attempt = label.and_then(|label| slow.get(label.0));
-        does.slow = does.slow.max(of_attempt.copied().unwrap_or_default());
-        let key = named.key;
-        seen.named.get_or_insert(named);
+        let of_attempt = attempt.and_then(|attempt| handler_delays.get(attempt.0));
+        run_plan.delay = run_plan.delay.max(of_attempt.copied().unwrap_or_default());
+        let key = event.key;
+        seen.event.get_or_insert(event);
         seen.runs.push(RunReport {
-            attempt: label.map(|label| label.0),
+            attempt: attempt.map(|attempt| attempt.0),
             process,
             end: RunEnd::Unended,
         });
-        (Run { key, index }, does)
+        (Run { key, index }, run_plan)
     }
 
-    pub(super) fn run_ends(&self, run: Run, end: RunEnd) {
-        if let Some(seen) = self.pages().events.get_mut(&run.key) {
+    pub(super) fn end_run(&self, run: Run, end: RunEnd) {
+        if let Some(seen) = self.lock().events.get_mut(&run.key) {
             seen.runs[run.index].end = end;
         }
     }
 
     pub(super) fn granted(&self, key: &EventKey, token: ClaimToken) {
-        let mut pages = self.pages();
-        pages.events.entry(*key).or_default().granted.push(token);
+        let mut state = self.lock();
+        state.events.entry(*key).or_default().granted.push(token);
     }
 
     /// The store remembers an event as done. Where it never answered the commit, this proves that the commit took effect.
     /// Of the claims with this body, the last one is taken, since the earlier ones had ended before it was granted.
     pub(super) fn found_done(&self, key: &EventKey, body_mark: u32, process: u32, after: Duration) {
-        let mut pages = self.pages();
-        let seen = pages.events.entry(*key).or_default();
+        let mut state = self.lock();
+        let seen = state.events.entry(*key).or_default();
         let mut granted = seen.granted.iter().rev();
         if let Some(by) = granted
             .find(|token| token.body_mark() == body_mark)
@@ -128,8 +128,8 @@ impl Ledger {
         process: u32,
         after: Duration,
     ) {
-        let mut pages = self.pages();
-        pages
+        let mut state = self.lock();
+        state
             .events
             .entry(*key)
             .or_default()
@@ -137,24 +137,24 @@ impl Ledger {
     }
 
     pub(super) fn commit_lost(&self, key: &EventKey) {
-        self.pages().events.entry(*key).or_default().lost += 1;
+        self.lock().events.entry(*key).or_default().lost += 1;
     }
 
     pub(super) fn commit_unanswered(&self, key: &EventKey) {
-        self.pages().events.entry(*key).or_default().unanswered += 1;
+        self.lock().events.entry(*key).or_default().unanswered += 1;
     }
 
     /// Returns all observations.
-    pub(super) fn close(&self) -> HashMap<EventKey, Seen> {
-        std::mem::take(&mut self.pages().events)
+    pub(super) fn take(&self) -> HashMap<EventKey, EventObservations> {
+        std::mem::take(&mut self.lock().events)
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl EventObservations {
     /// A commit may be repeated until its answer arrives: one claim token counts as one commit.
     fn commit(&mut self, token: ClaimToken, process: u32, after: Duration) {
         if self.committed.insert(token) {

@@ -1,0 +1,115 @@
+//! One body, as other programs write it once they have parsed it. The outputs are those of the programs themselves: Python 3.11,
+//! Node, PHP 8.2, Ruby 3.1, Go 1.19, Jackson 2.14, Gson 2.10; that of .NET is written by its rules.
+
+use std::collections::BTreeSet;
+
+use hookgate_testing::explain::{CauseKind, HintKind};
+
+use super::mistakes::NOW;
+use super::{explainer, kinds, signed_at};
+
+fn signed() -> String {
+    r#"{"id":"evt_1","type":"row.created","data":{"rowId":"r/1","properties":{"Größe":"5 < 6 & \"é\"🧾\n+","Del":"DEL","Total":12.50,"Big":12345678.50,"Max":100.00,"Count":3}}}"#
+        .replace("DEL", "\u{7f}")
+}
+
+const BEGIN: &str = r#"{"id":"evt_1","type":"row.created","data":{"rowId":"#;
+
+#[test]
+fn a_body_is_found_by_whatever_program_it_was_written_again() {
+    let numbers = CauseKind::BodyNumbersRewritten;
+    for (writer, arrived, causes) in [
+        (
+            "Python, json.dumps(json.loads(body), separators=(',', ':'))",
+            r#""r/1","properties":{"Gr\u00f6\u00dfe":"5 < 6 & \"\u00e9\"\ud83e\uddfe\n+","Del":"\u007f","Total":12.5,"Big":12345678.5,"Max":100.0,"Count":3}}}"#,
+            vec![CauseKind::BodyUnicodeEscaped, numbers],
+        ),
+        (
+            "Node, JSON.stringify(JSON.parse(body))",
+            r#""r/1","properties":{"Größe":"5 < 6 & \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":12345678.5,"Max":100,"Count":3}}}"#,
+            vec![numbers],
+        ),
+        (
+            "PHP, json_encode(json_decode($body))",
+            r#""r\/1","properties":{"Gr\u00f6\u00dfe":"5 < 6 & \"\u00e9\"\ud83e\uddfe\n+","Del":"DEL","Total":12.5,"Big":12345678.5,"Max":100,"Count":3}}}"#,
+            vec![CauseKind::BodyStringsRewritten, numbers],
+        ),
+        (
+            "Ruby on Rails, to_json",
+            r#""r/1","properties":{"Größe":"5 \u003c 6 \u0026 \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":12345678.5,"Max":100.0,"Count":3}}}"#,
+            vec![CauseKind::BodyHtmlEscaped, numbers],
+        ),
+        (
+            "Go, json.NewEncoder(w).Encode(json.RawMessage(body))",
+            concat!(
+                r#""r/1","properties":{"Größe":"5 \u003c 6 \u0026 \"é\"🧾\n+","Del":"DEL","Total":12.50,"Big":12345678.50,"Max":100.00,"Count":3}}}"#,
+                "\n"
+            ),
+            vec![CauseKind::BodyCompact, CauseKind::BodyHtmlEscaped],
+        ),
+        (
+            "Jackson, a tree",
+            r#""r/1","properties":{"Größe":"5 < 6 & \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":1.23456785E7,"Max":100.0,"Count":3}}}"#,
+            vec![numbers],
+        ),
+        (
+            "Jackson, BigDecimal",
+            r#""r/1","properties":{"Größe":"5 < 6 & \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":12345678.5,"Max":1E+2,"Count":3}}}"#,
+            vec![numbers],
+        ),
+        (
+            "Gson, a map",
+            r#""r/1","properties":{"Größe":"5 \u003c 6 \u0026 \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":1.23456785E7,"Max":100.0,"Count":3.0}}}"#,
+            vec![CauseKind::BodyHtmlEscaped, numbers],
+        ),
+        (
+            ".NET, JsonSerializer.Serialize(document)",
+            r#""r/1","properties":{"Gr\u00F6\u00DFe":"5 \u003C 6 \u0026 \u0022\u00E9\u0022\uD83E\uDDFE\n\u002B","Del":"\u007F","Total":12.50,"Big":12345678.50,"Max":100.00,"Count":3}}}"#,
+            vec![CauseKind::BodyStringsRewritten],
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, signed().as_bytes());
+        let arrived = format!("{BEGIN}{}", arrived.replace("DEL", "\u{7f}"));
+        delivery.body = Some(arrived.into());
+        let explanation = explainer().explain(&delivery);
+        let expected: BTreeSet<_> = causes.into_iter().collect();
+        assert_eq!(kinds(&explanation), expected, "{writer}: {explanation}");
+    }
+}
+
+/// With numbers that no way gives back, so that nothing fits.
+#[test]
+fn where_no_variant_fits_the_form_of_the_body_is_said() {
+    for (sign, arrived) in [
+        ("white space", r#"{"id": "evt_1","n":1}"#),
+        ("escapes of characters", r#"{"id":"evt_1","n":"\u00e9"}"#),
+        ("escaped slashes", r#"{"id":"evt_1","n":"a\/b"}"#),
+        ("escapes of HTML", r#"{"id":"evt_1","n":"\u003c"}"#),
+        ("100.0", r#"{"id":"evt_1","n":5.0}"#),
+        ("1e+20", r#"{"id":"evt_1","n":1.5E7}"#),
+    ] {
+        let mut delivery = signed_at(NOW, br#"{"id":"evt_1","n":1.2345670}"#);
+        delivery.body = Some(arrived.into());
+        let explanation = explainer().explain(&delivery);
+        assert!(explanation.none_fits(), "{explanation}");
+        let mut hints = explanation.hints().iter();
+        let hint = hints.find(|hint| hint.kind() == HintKind::WrittenAgain);
+        let hint = hint.unwrap_or_else(|| panic!("{arrived}: {explanation}"));
+        assert!(
+            hint.to_string()
+                .starts_with("This body looks written again")
+        );
+        assert!(hint.detail().unwrap().contains(sign), "{hint}");
+    }
+    // The service's own form is no sign.
+    let mut delivery = signed_at(NOW, br#"{"id":"evt_1","n":1.2345670}"#);
+    delivery.body = Some(r#"{"id":"evt_1","n":12.50,"t":"Größe/\"\n"}"#.into());
+    let explanation = explainer().explain(&delivery);
+    let is_written_again = |kind| kind == HintKind::WrittenAgain;
+    assert!(
+        !explanation
+            .hints()
+            .iter()
+            .any(|hint| is_written_again(hint.kind()))
+    );
+}
